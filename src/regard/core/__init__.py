@@ -1,0 +1,1 @@
+"""What a sequence model is. No architecture lives here."""

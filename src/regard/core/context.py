@@ -1,0 +1,50 @@
+"""Context: the side inputs of a call, in one typed frozen record. No `**kwargs`, so a misspelt name is an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a mixer may know beside its input and its state.
+
+    lengths         (B,) real tokens in each row of this chunk; what follows is padding. None: every token is real.
+    offsets         (n + 1,) where n sequences packed end to end in one row begin and end. Excludes `lengths`.
+    memory          (B, S, D) vectors to look at from outside, such as an encoder's.
+    memory_lengths  (B,) real vectors in each row of the memory.
+    """
+
+    lengths: Tensor | None = None
+    offsets: Tensor | None = None
+    memory: Tensor | None = None
+    memory_lengths: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.offsets is not None and self.lengths is not None:
+            raise ValueError("a context has either lengths (padded rows) or offsets (packed rows), not both")
+
+
+EMPTY = Context()
+
+
+def real_tokens(lengths: Tensor | None, batch_size: int, length: int, device: torch.device | None = None) -> Tensor:
+    """Boolean (B, T), True where a token is real and False where it is padding."""
+    if lengths is None:
+        return torch.ones(batch_size, length, dtype=torch.bool, device=device)
+    return torch.arange(length, device=lengths.device) < lengths[:, None]
+
+
+def unpack(packed: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """Sequences packed end to end, (1, P, ...), as rows padded on the right, (n, T, ...), and their lengths (n,)."""
+    lengths = offsets.diff()
+    rows = [packed[0, start:stop] for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), lengths
+
+
+def pack(padded: Tensor, lengths: Tensor) -> Tensor:
+    """The inverse of `unpack`: (n, T, ...) to (1, P, ...)."""
+    return padded[real_tokens(lengths, *padded.shape[:2])][None]

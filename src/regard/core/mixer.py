@@ -1,0 +1,110 @@
+"""Mixer: the only thing that moves information between positions.
+
+A mixer maps a chunk of vectors and a state to a chunk of vectors and a state:
+
+    y, state = mixer(x, state, context)      any chunk length, from any state
+    y_t, state = mixer.step(x_t, state)      its one-token case
+    y = mixer(x)                             from the beginning; the state is dropped
+
+A subclass writes `init_state` and either `forward` or `step`; the other is derived here. Fast mixers write both, and
+the laws (`regard check`) hold them to being equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.core.context import EMPTY, Context, pack, unpack
+from regard.core.state import State, where_row
+
+
+class Mixer(nn.Module):
+    """Base of all mixers.
+
+    Declared facts, which the laws read:
+    causal       y_t depends on x_1 .. x_t only.
+    state_grows  the state's size grows with the tokens seen, as a key-value cache does.
+    reach        how far back y_t feels x: y_t depends on x_(t-k) for every k < reach. None: without limit.
+    chunk_sizes  internal chunk lengths, around which the laws choose their cuts.
+    permutes     commutes with any permutation of the positions.
+    """
+
+    causal: bool = True
+    state_grows: bool = False
+    reach: int | None = None
+    chunk_sizes: tuple[int, ...] = ()
+    permutes: bool = False
+
+    def init_state(self, batch_size: int) -> State:
+        """The state before any token."""
+        raise NotImplementedError(f"{type(self).__name__} must write init_state")
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], state: State, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B T D"], State]:
+        """A chunk of any length from any state. Derived from `step` when a subclass writes only that."""
+        if type(self).step is Mixer.step:
+            raise NotImplementedError(f"{type(self).__name__} must write forward or step")
+        outputs = []
+        for t in range(x.shape[1]):
+            y_t, after = self.step(x[:, t], state, context)
+            # A row whose real tokens have ended keeps its state.
+            state = after if context.lengths is None else where_row(t < context.lengths, after, state)
+            outputs.append(y_t)
+        return (torch.stack(outputs, 1) if outputs else x), state
+
+    def step(
+        self, x: Float[Tensor, "B D"], state: State, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B D"], State]:
+        """One token. Derived from `forward` when a subclass writes only that."""
+        if not self.causal:
+            raise ValueError(f"{type(self).__name__} looks at the future (causal = False), so it has no step")
+        y, state = self.forward(x[:, None], state, without_lengths(context))
+        return y[:, 0], state
+
+    def outputs(self, x: Float[Tensor, "B T D"], context: Context = EMPTY) -> Float[Tensor, "B T D"]:
+        """The outputs from the beginning, when nobody needs the final state. Override to save the work of making it."""
+        return self.forward(x, self.init_state(x.shape[0]), context)[0]
+
+    @overload
+    def __call__(self, x: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
+    @overload
+    def __call__(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
+    def __call__(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
+        if context.offsets is not None:
+            padded, lengths = unpack(x, context.offsets)
+            inner = Context(lengths=lengths, memory=context.memory, memory_lengths=context.memory_lengths)
+            if state is None:
+                return pack(self(padded, None, inner), lengths)
+            y, state = self(padded, state, inner)
+            return pack(y, lengths), state
+        if state is None:
+            return self.outputs(x, context)
+        return super().__call__(x, state, context)
+
+    def device_of_state(self) -> torch.device | None:
+        """Where new states live: with the first parameter or buffer, or on the default device without any."""
+        tensor = next(self.parameters(), None)
+        if tensor is None:
+            tensor = next(self.buffers(), None)
+        return None if tensor is None else tensor.device
+
+    def dtype_of_state(self) -> torch.dtype:
+        """The number type of new states: that of the first parameter, or the default one without any."""
+        parameter = next(self.parameters(), None)
+        return torch.get_default_dtype() if parameter is None else parameter.dtype
+
+    def zeros(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Zeros for a new state, on the device and in the number type of this mixer."""
+        return torch.zeros(*shape, device=self.device_of_state(), dtype=dtype or self.dtype_of_state())
+
+
+def without_lengths(context: Context) -> Context:
+    """The context of a single step, whose one token is real in every row."""
+    if context.lengths is None:
+        return context
+    return Context(memory=context.memory, memory_lengths=context.memory_lengths)

@@ -1,0 +1,181 @@
+"""The registry: a new architecture is one new file and one line, also from outside the package.
+
+    @register("toy", sizes={"tiny": {"d_model": 16}, ...}, paper="...")
+    def toy(vocab_size: int, *, d_model: int = 64) -> ModelConfig: ...
+
+Registering makes it train, generate, score, evaluate, be listed and be checked, with nothing else to touch. Built-in
+files are imported when their name is first asked for, so that listing names costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from regard.core.config import Config
+    from regard.core.stack import MixerConfig
+
+# Name to file, in the order of the road. The one line of a built-in architecture.
+MODELS = {
+    "dan": "regard.models.dan",
+    "fnn": "regard.models.fnn",
+    "rnn": "regard.models.rnn",
+    "lstm": "regard.models.lstm",
+    "gru": "regard.models.gru",
+    "gpt": "regard.models.gpt",
+    "backpack": "regard.models.backpack",
+    "s4d": "regard.models.s4d",
+    "mamba": "regard.models.mamba",
+    "mamba2": "regard.models.mamba2",
+}
+MIXERS = ("mean", "window", "rnn", "lstm", "gru", "attention", "s4d", "mamba", "ssd", "senses")
+SIZES = ("tiny", "small", "base", "paper")
+
+_entries: dict[str, Entry] = {}
+_plugins_loaded = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the package knows of an architecture.
+
+    preset       returns its config; keyword-only parameters are what `--set model.KEY=VALUE` may change.
+    sizes        values of those parameters by size name.
+    summary      one line for lists, the first of the preset's docstring.
+    paper        where it comes from.
+    parameters   the parameter count published for the `paper` size, with the vocabulary it was counted with.
+    tasks        what it can be trained for.
+    """
+
+    name: str
+    preset: Callable[..., Config]
+    sizes: dict[str, dict[str, Any]]
+    summary: str
+    paper: str
+    parameters: tuple[int, int] | None
+    tasks: tuple[str, ...]
+
+    def config(self, vocab_size: int, size: str = "small", **overrides: Any) -> Config:
+        """The config at a named size with some parameters changed."""
+        if size not in self.sizes:
+            raise UsageError(f"{self.name} has no size {size!r}{nearest(size, self.sizes)}")
+        if not isinstance(vocab_size, int) or vocab_size < 1:
+            raise UsageError(f"vocab_size must be a positive whole number, found {vocab_size!r}")
+        hints = typing.get_type_hints(self.preset)
+        for key, value in overrides.items():
+            if key not in self.parameters_of_preset():
+                raise UsageError(f"model.{key}: {self.name} has no such setting{nearest(key, self.parameters_of_preset())}")
+            overrides[key] = _as_declared(value, hints.get(key, Any), f"model.{key}")
+        return self.preset(vocab_size, **(self.sizes[size] | overrides))
+
+    def parameters_of_preset(self) -> dict[str, Any]:
+        """Settings and their defaults."""
+        parameters = inspect.signature(self.preset).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def register(
+    name: str,
+    *,
+    sizes: dict[str, dict[str, Any]],
+    paper: str = "",
+    parameters: tuple[int, int] | None = None,
+    tasks: tuple[str, ...] = ("language",),
+) -> Callable[[Callable[..., Config]], Callable[..., Config]]:
+    """Add the decorated preset under `name`. A name may be taken once."""
+
+    def add(preset: Callable[..., Config]) -> Callable[..., Config]:
+        old = _entries.get(name)
+        taken = old.preset.__module__ if old else MODELS.get(name, preset.__module__)
+        if taken != preset.__module__:
+            raise UsageError(f"the model name {name!r} is taken by {taken}")
+        summary = (inspect.getdoc(preset) or name).partition("\n")[0]
+        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, tasks)
+        return preset
+
+    return add
+
+
+def names() -> list[str]:
+    """Every registered architecture, built-in ones first."""
+    _load_plugins()
+    return [*MODELS, *(name for name in _entries if name not in MODELS)]
+
+
+def entry(name: str) -> Entry:
+    """What is registered under `name`. A `module:name` imports the module first."""
+    module, _, rest = name.rpartition(":")
+    if module:
+        import_plugin(module)
+        name = rest
+    if name not in _entries and name in MODELS:
+        importlib.import_module(MODELS[name])
+    if name not in _entries:
+        known = names()
+        if name not in _entries:
+            raise UsageError(f"unknown model {name!r}{nearest(name, known)}")
+    return _entries[name]
+
+
+def build(name: str, *, vocab_size: int, size: str = "small", **settings: Any) -> Any:
+    """A bare module, such as `build("gpt", vocab_size=65, size="tiny", n_layers=3)`."""
+    return entry(name).config(vocab_size, size, **settings).build()
+
+
+def import_plugin(module: str) -> Any:
+    """Import a module that registers something, from the environment or the current folder."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0] and error.name != module:
+            raise
+        raise UsageError(f"no module {module!r} here or in the environment") from None
+
+
+def load_kinds() -> None:
+    """Import every built-in part, so that any saved config can be read."""
+    for path in MODELS.values():
+        importlib.import_module(path)
+    for mixer in MIXERS:
+        importlib.import_module(f"regard.mixers.{mixer}")
+    _load_plugins()
+
+
+def mixer_examples() -> dict[str, MixerConfig]:
+    """The example configs of every mixer, by name: what the laws run over."""
+    load_kinds()
+    from regard.core.config import KINDS
+    from regard.core.stack import MixerConfig
+
+    found: dict[str, MixerConfig] = {}
+    for cls in list(KINDS.values()):
+        if issubclass(cls, MixerConfig):
+            found |= cls.examples()
+    return found
+
+
+def _load_plugins() -> None:
+    """Packages announce architectures by the entry point group `regard.models`."""
+    global _plugins_loaded
+    if not _plugins_loaded:
+        _plugins_loaded = True
+        for point in entry_points(group="regard.models"):
+            point.load()
+
+
+def _as_declared(value: Any, hint: Any, where: str) -> Any:
+    """A setting from a command line or a recipe as the preset's parameter wants it."""
+    from regard.core.config import _decode
+
+    return _decode(list(value) if isinstance(value, tuple) else value, hint, where)

@@ -1,0 +1,208 @@
+"""Composition: Block (a mixer and a position-wise net on a residual stream), Stack, Residual, Bidirectional.
+
+Each is itself a mixer, so that they nest, and their configs nest in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.config import Config, check
+from regard.core.context import EMPTY, Context
+from regard.core.mixer import Mixer
+from regard.core.state import Chain, Position, State, advance, zero_position
+
+
+@dataclass(frozen=True)
+class MixerConfig(Config):
+    """A config whose `build()` returns a mixer. `d_model` is the width of its input and output."""
+
+    d_model: int
+
+    def build(self) -> Mixer:
+        raise NotImplementedError(f"{type(self).__name__} must write build")
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        """Tiny configs, by name, on which the laws are run. At least one for every branch of the mathematics."""
+        return {}
+
+
+@dataclass(frozen=True)
+class BlockConfig(MixerConfig, kind="block"):
+    """x + mixer(norm(x)), then x + mlp(norm(x)).
+
+    mixer     what moves information between positions.
+    mlp       what happens at one position after it, or None.
+    norm      config of the normalisation before each part, or None.
+    residual  whether each part is added to the stream or replaces it.
+    dropout   on what each part writes to the stream.
+    """
+
+    mixer: MixerConfig
+    mlp: Config | None = None
+    norm: Config | None = None
+    residual: bool = True
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    def build(self) -> Block:
+        return Block(self)
+
+
+class Block(Mixer):
+    """One layer: a mixer and an optional position-wise net, each normalised first and added to the residual stream."""
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.mixer = config.mixer.build()
+        self.mixer_norm = config.norm.build() if config.norm else nn.Identity()
+        self.mlp = config.mlp.build() if config.mlp else None
+        self.mlp_norm = config.norm.build() if config.norm and config.mlp else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+        self.residual = config.residual
+        inherit_facts(self, [self.mixer])
+
+    def init_state(self, batch_size: int) -> State:
+        return self.mixer.init_state(batch_size)
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, state = self.mixer(self.mixer_norm(x), state, context)
+        return self._after_mixer(x, y), state
+
+    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, state = self.mixer.step(self.mixer_norm(x), state, context)
+        return self._after_mixer(x, y), state
+
+    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
+        return self._after_mixer(x, self.mixer(self.mixer_norm(x), None, context))
+
+    def _after_mixer(self, x: Tensor, y: Tensor) -> Tensor:
+        x = self._write(x, y)
+        return x if self.mlp is None else self._write(x, self.mlp(self.mlp_norm(x)))
+
+    def _write(self, stream: Tensor, part: Tensor) -> Tensor:
+        part = self.dropout(part)
+        return stream + part if self.residual else part
+
+
+@dataclass(frozen=True)
+class StackConfig(MixerConfig, kind="stack"):
+    """Layers applied one after the other."""
+
+    layers: tuple[MixerConfig, ...]
+
+    def __post_init__(self) -> None:
+        check(len(self.layers) > 0, "a stack needs at least one layer")
+        for i, layer in enumerate(self.layers):
+            check(layer.d_model == self.d_model, f"layer {i} has width {layer.d_model}, the stack {self.d_model}")
+
+    def build(self) -> Stack:
+        return Stack(self)
+
+
+class Stack(Mixer):
+    """Layers applied one after the other; its state is the chain of theirs."""
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layer.build() for layer in config.layers)
+        inherit_facts(self, self._mixers())
+
+    def _mixers(self) -> list[Mixer]:
+        return list(self.layers)  # pyright: ignore[reportReturnType]  # ModuleList forgets its element type
+
+    def init_state(self, batch_size: int) -> State:
+        return Chain(tuple(layer.init_state(batch_size) for layer in self._mixers()))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, Chain)
+        after = []
+        for layer, part in zip(self._mixers(), state.parts, strict=True):
+            x, part = layer(x, part, context)
+            after.append(part)
+        return x, Chain(tuple(after))
+
+    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, Chain)
+        after = []
+        for layer, part in zip(self._mixers(), state.parts, strict=True):
+            x, part = layer.step(x, part, context)
+            after.append(part)
+        return x, Chain(tuple(after))
+
+    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
+        for layer in self._mixers():
+            x = layer(x, None, context)
+        return x
+
+
+@dataclass(frozen=True)
+class ResidualConfig(MixerConfig, kind="residual"):
+    """x + mixer(x): the mixer reads from and writes to the residual stream."""
+
+    mixer: MixerConfig
+
+    def build(self) -> Block:
+        return Block(BlockConfig(self.d_model, self.mixer))
+
+
+@dataclass(frozen=True)
+class BidirectionalConfig(MixerConfig, kind="bidirectional"):
+    """A mixer over the sequence and a second one over its reversal, concatenated: twice the width goes out.
+
+    `d_model` is the width of the input; each direction is `mixer`, and a linear map brings the pair back to
+    `d_model` when `project` holds.
+    """
+
+    mixer: MixerConfig
+    project: bool = True
+
+    def build(self) -> Bidirectional:
+        return Bidirectional(self)
+
+
+class Bidirectional(Mixer):
+    """y_t = [forward_t ; backward_t], where the backward part reads each row from its last real token to its first."""
+
+    causal = False
+
+    def __init__(self, config: BidirectionalConfig) -> None:
+        super().__init__()
+        self.past = config.mixer.build()
+        self.future = config.mixer.build()
+        self.pair_to_output = nn.Linear(2 * config.d_model, config.d_model) if config.project else nn.Identity()
+
+    def init_state(self, batch_size: int) -> State:
+        return Position(zero_position(batch_size, self.device_of_state()))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        past = self.past(x, None, context)
+        future = reverse(self.future(reverse(x, context.lengths), None, context), context.lengths)
+        y = self.pair_to_output(torch.cat([past, future], -1))
+        return y, Position(advance(state.position, x.shape[1], context.lengths))
+
+
+def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """Each row's real tokens in reverse order, its padding left where it is."""
+    if lengths is None:
+        return x.flip(1)
+    t = torch.arange(x.shape[1], device=x.device)
+    index = torch.where(t < lengths[:, None], lengths[:, None] - 1 - t, t)  # (B, T)
+    return x.gather(1, index[..., None].expand_as(x))
+
+
+def inherit_facts(whole: Mixer, parts: list[Mixer]) -> None:
+    """What a composition may say of itself, from what its parts say."""
+    whole.causal = all(part.causal for part in parts)
+    whole.state_grows = any(part.state_grows for part in parts)
+    whole.permutes = all(part.permutes for part in parts)
+    whole.chunk_sizes = tuple(sorted({size for part in parts for size in part.chunk_sizes}))
+    reaches = [part.reach for part in parts]
+    # Each layer of finite reach r looks r - 1 positions further back than the one below it.
+    whole.reach = None if None in reaches else 1 + sum(r - 1 for r in reaches if r is not None)

@@ -1,0 +1,144 @@
+"""State: what a sequence model must carry from one chunk of tokens to the next.
+
+A state is a value. It goes into a call and a new one comes out; no module keeps one. Every tensor in it is batch
+first, so that rows can be picked (`select`) for beams and for a server's slots, and it carries its own position, so
+that nothing has to be guessed from the shape of a cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class State:
+    """Base of all states. Fields are tensors (batch first), states, or tuples of states; anything else is a constant.
+
+    `position` (B,) counts the tokens that each row has seen.
+    """
+
+    @property
+    def position(self) -> Tensor:
+        """Tokens seen so far by each row, (B,)."""
+        raise NotImplementedError(f"{type(self).__name__} has no position")
+
+    @property
+    def batch_size(self) -> int:
+        return self.position.shape[0]
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """The same state with `function` applied to every tensor."""
+        return dataclasses.replace(self, **{f.name: _map(getattr(self, f.name), function) for f in _fields(self)})
+
+    def select(self, index: Tensor) -> Self:
+        """Rows `index` of the batch, copied: rows may be repeated, dropped or reordered."""
+        return self.map(lambda tensor: tensor.index_select(0, index))
+
+    def detach(self) -> Self:
+        """Cut from the graph: the boundary of truncated backpropagation."""
+        return self.map(Tensor.detach)
+
+    def reserve(self, length: int) -> Self:
+        """A copy with room for `length` tokens in all, so that decoding writes in place instead of growing.
+
+        A reserved state is used once: the call that takes it writes into its buffer. Copy with `select` to branch.
+        States of constant size return themselves.
+        """
+        return dataclasses.replace(self, **{f.name: _reserve(getattr(self, f.name), length) for f in _fields(self)})
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Every tensor, in field order."""
+        for field in _fields(self):
+            yield from _tensors(getattr(self, field.name))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors())
+
+
+@dataclass(frozen=True)
+class Position(State):
+    """Nothing but the count of tokens seen: the state of a mixer that remembers nothing else."""
+
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+@dataclass(frozen=True)
+class Chain(State):
+    """The states of parts used one after the other, in order. A stack's state: no part knows its own index."""
+
+    parts: tuple[State, ...]
+
+    @property
+    def position(self) -> Tensor:
+        return self.parts[0].position
+
+    def __getitem__(self, index: int) -> State:
+        return self.parts[index]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
+def zero_position(batch_size: int, device: torch.device | None = None) -> Tensor:
+    """No token seen yet, (B,)."""
+    return torch.zeros(batch_size, dtype=torch.long, device=device)
+
+
+def advance(position: Tensor, length: int, lengths: Tensor | None) -> Tensor:
+    """The position after a chunk of `length` tokens of which `lengths` (B,) are real."""
+    return position + (length if lengths is None else lengths.to(position.device))
+
+
+def where_row(condition: Tensor, new: State, old: State) -> State:
+    """`new` in the rows where `condition` (B,) holds, `old` in the others. Both of one shape."""
+    replacements = iter(list(new.tensors()))
+
+    def pick(tensor: Tensor) -> Tensor:
+        replacement = next(replacements)
+        mask = condition.reshape(-1, *[1] * (tensor.dim() - 1))
+        return torch.where(mask, replacement, tensor)
+
+    return old.map(pick)
+
+
+def _fields(state: State) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(state)
+
+
+def _map(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, State):
+        return value.map(function)
+    if isinstance(value, tuple):
+        return tuple(_map(part, function) for part in value)
+    return value
+
+
+def _reserve(value: Any, length: int) -> Any:
+    if isinstance(value, State):
+        return value.reserve(length)
+    if isinstance(value, tuple):
+        return tuple(_reserve(part, length) for part in value)
+    return value
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, State):
+        yield from value.tensors()
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _tensors(part)

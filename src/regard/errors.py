@@ -1,0 +1,70 @@
+"""Failures a person can act on: one line saying what, where and what to do, and a stable exit code.
+
+Anything that is not a `RegardError` is a bug of ours and is shown as one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RegardError(Exception):
+    """A failure with a message fit for a terminal and an exit code fit for a script."""
+
+    exit_code = 1
+
+
+class UsageError(RegardError):
+    """A wrong option, key, name or size."""
+
+    exit_code = 2
+
+
+class DataError(RegardError):
+    """Input text, labels or shards that cannot be used as they are."""
+
+    exit_code = 3
+
+
+class CheckpointError(RegardError):
+    """A run folder that is missing, damaged, foreign or of another architecture."""
+
+    exit_code = 4
+
+
+class NumericError(RegardError):
+    """A loss or gradient that is not finite."""
+
+    exit_code = 5
+
+
+class ResourceError(RegardError):
+    """Disk, memory or permissions."""
+
+    exit_code = 6
+
+
+class LockedError(RegardError):
+    """A run folder that another process is writing."""
+
+    exit_code = 7
+
+
+class Stopped(RegardError):
+    """Ended by a signal, with a good checkpoint on disk (EX_TEMPFAIL, so that schedulers requeue)."""
+
+    exit_code = 75
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint such as ", did you mean 'gpt'?", or the whole short list when nothing is close.
+
+    >>> nearest("gtp", ["gpt", "rnn"])
+    ", did you mean 'gpt'?"
+    """
+    options = sorted(known)
+    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
+    if close:
+        return f", did you mean {close[0]!r}?"
+    return f"; known: {', '.join(options)}" if options else ""

@@ -1,0 +1,50 @@
+"""Token ids to vectors, with positions added when the model wants them at the input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.core.config import Config, check
+from regard.layers.position import PositionConfig
+
+
+@dataclass(frozen=True)
+class EmbeddingConfig(Config, kind="embedding"):
+    """A row for each of `vocab_size` tokens; `position` is added to it when given."""
+
+    vocab_size: int
+    d_model: int
+    position: PositionConfig | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
+        check(self.d_model > 0, f"d_model must be positive, found {self.d_model}")
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    def build(self) -> Embedding:
+        return Embedding(self)
+
+
+class Embedding(nn.Module):
+    """x_t = E[w_t] (+ position)."""
+
+    def __init__(self, config: EmbeddingConfig) -> None:
+        super().__init__()
+        self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
+        self.position = config.position.build() if config.position else None
+        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+
+    @property
+    def max_length(self) -> int | None:
+        """Tokens beyond which there are no positions; None without such a limit."""
+        return self.position.max_length if self.position is not None else None
+
+    def forward(self, tokens: Int[Tensor, "B T"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
+        x = self.token_to_vector(tokens)
+        if self.position is not None:
+            x = x + self.position(start, tokens.shape[1]).to(x.dtype)
+        return self.dropout(x)

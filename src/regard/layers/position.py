@@ -1,0 +1,92 @@
+"""Where a token stands: learned, sinusoidal, rotary (RoPE) and linear-bias (ALiBi) positions.
+
+Glossary
+p      position, counted from 0, taken from the state and never from the shape of a cache
+PE     sinusoidal encoding, PE[p, 2k] = sin(p / 10000^(2k/D)), PE[p, 2k+1] = cos(the same)   Vaswani et al. 2017, 3.5
+theta  rotation angle of a pair of coordinates, p / 10000^(2k/K)                             Su et al. 2021, 3.2.2
+m      slope of a head, 2^(-8 h / H)                                                         Press et al. 2022, 3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.core.config import Config, check
+from regard.errors import UsageError
+
+
+def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -> Float[Tensor, "*P D"]:
+    """PE at the given positions, sines and cosines interleaved."""
+    angles = _angles(positions, width, base)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
+
+
+def rotate(
+    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "B T"], base: float = 10000.0
+) -> Float[Tensor, "B T H K"]:
+    """RoPE with interleaved pairs: (x_2k, x_2k+1) turned by p / base^(2k/K).
+
+    The product of a rotated query and a rotated key depends on the difference of their positions only.
+    """
+    angles = _angles(positions, x.shape[-1], base, x.dtype)[:, :, None]  # (B, T, 1, K/2)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+def alibi_slopes(n_heads: int) -> Float[Tensor, "H"]:
+    """m_h = 2^(-8 h / H) for h = 1 .. H: a geometric series, steep heads look near, flat ones far."""
+    return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, dtype=torch.float64) / n_heads)
+
+
+def _angles(positions: Tensor, width: int, base: float, like: torch.dtype = torch.float32) -> Tensor:
+    """p / base^(2k/width), in float64 so that far positions keep their phase; (..., ceil(width / 2))."""
+    dtype = torch.float64 if like == torch.float64 or positions.device.type == "cpu" else torch.float32
+    k = torch.arange(0, width, 2, dtype=dtype, device=positions.device)
+    return positions[..., None].to(dtype) * base ** (-k / width)
+
+
+@dataclass(frozen=True)
+class PositionConfig(Config, kind="position"):
+    """What is added to the embeddings: a learned row for each position, or a sinusoid.
+
+    max_length  rows of the learned table: later positions do not exist and are refused. Sinusoids have no end.
+    """
+
+    d_model: int
+    form: Literal["learned", "sinusoidal"] = "learned"
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.form == "learned":
+            ok = self.max_length is not None and self.max_length > 0
+            check(ok, f"learned positions need a positive max_length, found {self.max_length}")
+
+    def build(self) -> Positions:
+        return Positions(self)
+
+
+class Positions(nn.Module):
+    """The vector added at each position; the same row at the same position of every sequence."""
+
+    def __init__(self, config: PositionConfig) -> None:
+        super().__init__()
+        self.d_model = config.d_model
+        self.max_length = config.max_length if config.form == "learned" else None
+        self.table = nn.Embedding(self.max_length, config.d_model) if self.max_length else None
+
+    def forward(self, start: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T D"]:
+        positions = start[:, None] + torch.arange(length, device=start.device)  # (B, T)
+        if self.table is None or self.max_length is None:
+            return sinusoids(positions, self.d_model)
+        if start.device.type == "cpu" and positions.numel() and int(positions.max()) >= self.max_length:
+            raise UsageError(
+                f"position {int(positions.max())} is past the {self.max_length} learned positions; use a shorter text "
+                f"or a model without learned positions (model.position=rotary)"
+            )
+        return self.table(positions)
