@@ -31,11 +31,11 @@ class Context:
 EMPTY = Context()
 
 
-def real_tokens(lengths: Tensor | None, batch_size: int, length: int, device: torch.device | None = None) -> Tensor:
-    """Boolean (B, T), True where a token is real and False where it is padding."""
+def real_tokens(lengths: Tensor | None, x: Tensor) -> Tensor:
+    """Boolean (B, T), True where a token of x (B, T, ...) is real and False where it is padding."""
     if lengths is None:
-        return torch.ones(batch_size, length, dtype=torch.bool, device=device)
-    return torch.arange(length, device=lengths.device) < lengths[:, None]
+        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+    return torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
 
 
 def unpack(packed: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
@@ -47,4 +47,14 @@ def unpack(packed: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
 
 def pack(padded: Tensor, lengths: Tensor) -> Tensor:
     """The inverse of `unpack`: (n, T, ...) to (1, P, ...)."""
-    return padded[real_tokens(lengths, *padded.shape[:2])][None]
+    return padded[real_tokens(lengths, padded)][None]
+
+
+def last_real(x: Tensor, lengths: Tensor | None, size: int) -> Tensor:
+    """The `size` vectors before the end of each row, (B, size, ...), of x (B, size + T, ...) whose first `size`
+    vectors come from before the chunk and whose next `lengths` are real."""
+    if lengths is None:
+        return x[:, x.shape[1] - size :]
+    index = lengths.to(x.device)[:, None] + torch.arange(size, device=x.device)  # (B, size)
+    index = index.reshape(*index.shape, *[1] * (x.dim() - 2)).expand(-1, -1, *x.shape[2:])
+    return x.gather(1, index)

@@ -53,6 +53,7 @@ class Entry:
     summary      one line for lists, the first of the preset's docstring.
     paper        where it comes from.
     parameters   the parameter count published for the `paper` size, with the vocabulary it was counted with.
+    training     training settings that suit it, such as its learning rate; a person's own settings win over them.
     tasks        what it can be trained for.
     """
 
@@ -62,6 +63,7 @@ class Entry:
     summary: str
     paper: str
     parameters: tuple[int, int] | None
+    training: dict[str, Any]
     tasks: tuple[str, ...]
 
     def config(self, vocab_size: int, size: str = "small", **overrides: Any) -> Config:
@@ -71,9 +73,10 @@ class Entry:
         if not isinstance(vocab_size, int) or vocab_size < 1:
             raise UsageError(f"vocab_size must be a positive whole number, found {vocab_size!r}")
         hints = typing.get_type_hints(self.preset)
+        known = self.parameters_of_preset()
         for key, value in overrides.items():
-            if key not in self.parameters_of_preset():
-                raise UsageError(f"model.{key}: {self.name} has no such setting{nearest(key, self.parameters_of_preset())}")
+            if key not in known:
+                raise UsageError(f"model.{key}: {self.name} has no such setting{nearest(key, known)}")
             overrides[key] = _as_declared(value, hints.get(key, Any), f"model.{key}")
         return self.preset(vocab_size, **(self.sizes[size] | overrides))
 
@@ -89,6 +92,7 @@ def register(
     sizes: dict[str, dict[str, Any]],
     paper: str = "",
     parameters: tuple[int, int] | None = None,
+    training: dict[str, Any] | None = None,
     tasks: tuple[str, ...] = ("language",),
 ) -> Callable[[Callable[..., Config]], Callable[..., Config]]:
     """Add the decorated preset under `name`. A name may be taken once."""
@@ -99,7 +103,7 @@ def register(
         if taken != preset.__module__:
             raise UsageError(f"the model name {name!r} is taken by {taken}")
         summary = (inspect.getdoc(preset) or name).partition("\n")[0]
-        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, tasks)
+        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, training or {}, tasks)
         return preset
 
     return add

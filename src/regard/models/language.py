@@ -1,8 +1,8 @@
 """The neural language model: embedding + stack + head.
 
-    logits, state = model(tokens, state, context)
-    logits = model(tokens)                          from the beginning; the state is dropped
-    h = model.encode(tokens)                        the context-sensitive vectors h_1 .. h_n
+logits, state = model(tokens, state, context)
+logits = model(tokens)                          from the beginning; the state is dropped
+h = model.encode(tokens)                        the context-sensitive vectors h_1 .. h_n
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from regard.layers.embedding import EmbeddingConfig
 class LanguageModelConfig(Config, kind="language_model"):
     """Embedding, stack, an optional last norm, and a head that may share the embedding's table.
 
-    tied      the head's matrix is the embedding's.
-    init_std  normal initialisation of linear maps and tables with this standard deviation, those that write to the
-              residual stream divided by sqrt(2 x layers) (Radford et al. 2019, 2.3). None keeps each part's own.
+    tied           the head's matrix is the embedding's.
+    dropout        on what the head reads.
+    init_std       normal initialisation of linear maps and tables with this standard deviation, those that write to
+                   the residual stream divided by sqrt(2 x layers) (Radford et al. 2019, 2.3). None: each part's own.
+    embedding_std  the same for the embedding alone; a tied head wants small rows.
     """
 
     embedding: EmbeddingConfig
@@ -38,6 +40,7 @@ class LanguageModelConfig(Config, kind="language_model"):
     head_bias: bool = False
     dropout: float = 0.0
     init_std: float | None = None
+    embedding_std: float | None = None
 
     def build(self) -> LanguageModel:
         return LanguageModel(self)
@@ -57,13 +60,15 @@ class LanguageModel(nn.Module):
         self.to_logits = nn.Linear(config.embedding.d_model, self.vocab_size, bias=config.head_bias)
         if config.init_std is not None:
             initialise(self, config.init_std)
+        if config.embedding_std is not None:
+            nn.init.normal_(self.embedding.token_to_vector.weight, std=config.embedding_std)
         if config.tied:
             self.to_logits.weight = self.embedding.token_to_vector.weight
 
     @property
     def max_length(self) -> int | None:
         """Positions beyond which the model is undefined; None without such a limit."""
-        return self.embedding.max_length
+        return self.embedding.max_length or getattr(self.stack, "max_length", None)
 
     @property
     def causal(self) -> bool:

@@ -1,0 +1,281 @@
+"""Multi-head self-attention, causal or full, with a key-value state (Vaswani et al. 2017).
+
+    q_i, k_i, v_i = W_Q x_i, W_K x_i, W_V x_i              for each head
+    y_i = W_O [ sum_j softmax_j(score(q_i, k_j)) v_j ]     heads side by side
+
+Glossary
+score   dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
+H, G    heads, and groups of heads that share keys and values (Ainslie et al. 2023); G = H is the plain form
+window  a position sees itself and the window - 1 positions before it (Beltagy et al. 2020)
+rotary, alibi  positions inside the scores, see layers/position.py
+
+Slot p of the state holds the key of position p, so that a state means the same whatever batch it was made in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.core.config import check
+from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
+from regard.layers.position import alibi_slopes, rotate
+from regard.layers.score import AdditiveScore, ScoreName, build_score, softmax
+
+
+@dataclass(frozen=True)
+class KeyValueState(State):
+    """keys, values (B, S, G, K): slot p belongs to position p; slots from a row's position on are undefined.
+
+    filled   slots in use by the longest row, known without asking the device.
+    ragged   whether rows may stand at different positions.
+    reserved whether there is room beyond `filled`, to be written in place.
+    """
+
+    keys: Tensor
+    values: Tensor
+    count: Tensor
+    filled: int = 0
+    ragged: bool = False
+    reserved: bool = False
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+    def reserve(self, length: int) -> KeyValueState:
+        room = max(length, self.filled)
+
+        def grown(old: Tensor) -> Tensor:
+            # Zeros, not empty: a masked slot still meets a weight of 0, and 0 times NaN is NaN.
+            new = old.new_zeros(old.shape[0], room, *old.shape[2:])
+            new[:, : self.filled] = old[:, : self.filled]
+            return new
+
+        return dataclasses.replace(self, keys=grown(self.keys), values=grown(self.values), reserved=True)
+
+    def append(self, keys: Tensor, values: Tensor, lengths: Tensor | None) -> KeyValueState:
+        """The state after a chunk whose first `lengths` tokens in each row are real."""
+        length = keys.shape[1]
+        ragged = self.ragged or lengths is not None
+        filled = self.filled + length
+        if self.filled == 0 and not self.reserved:
+            return KeyValueState(keys, values, advance(self.count, length, lengths), filled, ragged)
+        state = self if self.reserved and filled <= self.keys.shape[1] else self._with_room(length)
+        if not self.ragged:
+            state.keys[:, self.filled : filled] = keys
+            state.values[:, self.filled : filled] = values
+        else:
+            rows = torch.arange(len(keys), device=keys.device)[:, None]
+            slots = self.count[:, None] + torch.arange(length, device=keys.device)  # (B, T)
+            state.keys[rows, slots] = keys
+            state.values[rows, slots] = values
+        count = advance(self.count, length, lengths)
+        return dataclasses.replace(state, count=count, filled=filled, ragged=ragged)
+
+    def _with_room(self, length: int) -> KeyValueState:
+        """A copy with `length` more slots, so that what was handed in stays as it was."""
+
+        def grown(old: Tensor) -> Tensor:
+            return torch.cat([old[:, : self.filled], old.new_zeros(len(old), length, *old.shape[2:])], 1)
+
+        return dataclasses.replace(self, keys=grown(self.keys), values=grown(self.values), reserved=False)
+
+
+@dataclass(frozen=True)
+class AttentionConfig(MixerConfig, kind="attention"):
+    """n_kv_heads: G, None for H. d_head: K, None for d_model / H. base: of the softmax, None for e."""
+
+    n_heads: int = 4
+    n_kv_heads: int | None = None
+    d_head: int | None = None
+    causal: bool = True
+    score: ScoreName = "scaled_dot"
+    base: float | None = None
+    window: int | None = None
+    position: Literal["none", "rotary", "alibi"] = "none"
+    bias: bool = True
+    qk_norm: bool = False
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        heads, groups = self.n_heads, self.groups
+        check(heads > 0, f"n_heads must be positive, found {heads}")
+        check(
+            self.d_head is not None or self.d_model % heads == 0,
+            f"n_heads {heads} does not divide d_model {self.d_model}: choose a divisor, or set d_head",
+        )
+        check(groups > 0 and heads % groups == 0, f"n_kv_heads {groups} does not divide n_heads {heads}")
+        check(self.window is None or self.window > 0, f"window must be positive, found {self.window}")
+        even = self.position != "rotary" or self.width % 2 == 0
+        check(even, f"rotary positions need an even d_head, found {self.width}")
+        check(self.base is None or self.base > 1, f"the softmax base must exceed 1, found {self.base}")
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    @property
+    def groups(self) -> int:
+        return self.n_kv_heads or self.n_heads
+
+    @property
+    def width(self) -> int:
+        return self.d_head or self.d_model // self.n_heads
+
+    def build(self) -> SelfAttention:
+        return SelfAttention(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {
+            "attention": cls(8, 2),
+            "attention-full": cls(8, 2, causal=False),
+            "attention-grouped": cls(16, 4, n_kv_heads=2, qk_norm=True),
+            "attention-rotary": cls(8, 2, position="rotary", bias=False),
+            "attention-alibi": cls(8, 2, position="alibi"),
+            "attention-window": cls(8, 2, window=3),
+            "attention-window-rotary": cls(8, 2, window=3, position="rotary", n_kv_heads=1),
+            "attention-dot": cls(8, 2, score="dot", base=3.0),
+            "attention-additive": cls(8, 2, score="additive"),
+            "attention-bilinear": cls(8, 2, score="bilinear"),
+            "attention-cosine": cls(8, 2, score="cosine", d_head=6),
+        }
+
+
+class SelfAttention(Mixer):
+    """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
+
+    state_grows = True
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.causal = config.causal
+        self.reach = config.window
+        self.permutes = not config.causal and config.position == "none" and config.window is None
+        heads, groups, width = config.n_heads, config.groups, config.width
+        self.input_to_heads = nn.Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
+        self.heads_to_output = nn.Linear(heads * width, config.d_model, bias=config.bias)
+        self.query_norm = nn.RMSNorm(width) if config.qk_norm else nn.Identity()
+        self.key_norm = nn.RMSNorm(width) if config.qk_norm else nn.Identity()
+        self.score = build_score(config.score, heads, width)
+        self.queries, self.keys, self.values = Tap(), Tap(), Tap()
+        self.scores, self.weights, self.summary = Tap(), Tap(), Tap()
+
+    def init_state(self, batch_size: int) -> State:
+        empty = self.zeros(batch_size, 0, self.config.groups, self.config.width)
+        return KeyValueState(empty, empty, zero_position(batch_size, empty.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, KeyValueState)
+        q, k, v = self._project(x, state.count if state.ragged else state.count[:1], state.filled == 0)
+        if not self.causal:
+            after = dataclasses.replace(state, count=advance(state.count, x.shape[1], context.lengths))
+            return self._attend(q, k, v, None, context.lengths), after
+        after = state.append(k, v, context.lengths)
+        if state.filled == 0:
+            # From the beginning, padding on the right is never seen by a real token: the causal mask is enough.
+            return self._attend(q, k, v, None, None), after
+        keys, values = after.keys[:, : after.filled], after.values[:, : after.filled]
+        return self._attend(q, keys.to(q.dtype), values.to(q.dtype), state, None), after
+
+    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
+        start = torch.zeros(1, dtype=torch.long, device=x.device)
+        lengths = None if self.causal else context.lengths
+        return self._attend(*self._project(x, start, True), None, lengths)
+
+    def _project(self, x: Tensor, start: Tensor, fresh: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H, K), keys and values (B, T, G, K), positions already in them when they are rotary."""
+        c = self.config
+        heads = self.input_to_heads(x).unflatten(-1, (c.n_heads + 2 * c.groups, c.width))
+        q, k, v = heads.split([c.n_heads, c.groups, c.groups], 2)
+        q, k = self.query_norm(q), self.key_norm(k)
+        if c.position == "rotary":
+            positions = torch.arange(x.shape[1], device=x.device) + (0 if fresh else start[:, None])
+            q, k = rotate(q, positions.expand(len(start), -1)), rotate(k, positions.expand(len(start), -1))
+        return self.queries(q), self.keys(k), self.values(v)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
+        """Outputs (B, T, D) of queries that follow `state`, or that start the sequence when it is None."""
+        c = self.config
+        if c.groups != c.n_heads:
+            repeats = c.n_heads // c.groups
+            k, v = k.repeat_interleave(repeats, 2), v.repeat_interleave(repeats, 2)
+        heard = self.scores.heard or self.weights.heard
+        if heard or isinstance(self.score, AdditiveScore):
+            y = self._readable(q, k, v, state, lengths)
+        else:
+            y = self._fast(q, k, v, state, lengths)
+        return self.heads_to_output(self.summary(y).flatten(2))
+
+    def _readable(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
+        """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""
+        distance, seen = self._geometry(q, k, state, lengths)
+        scores = self.score(q, k)  # (B, H, T, S)
+        if self.config.position == "alibi":
+            scores = scores - self._slopes(q) * distance[:, None]
+        weights = self.weights(softmax(self.scores(scores), seen[:, None], self.config.base))
+        weights = F.dropout(weights, self.config.dropout, self.training)
+        return torch.einsum("BHTS,BSHK->BTHK", weights, v)
+
+    def _fast(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
+        """The same through torch's fused kernel, whose memory is linear in the length."""
+        c = self.config
+        q, k = self.score.fold(q, k)
+        mask, is_causal = None, False
+        plain = c.window is None and c.position != "alibi"
+        if plain and state is None and lengths is None:
+            is_causal = c.causal
+        elif not (plain and state is not None and not state.ragged and q.shape[1] == 1):
+            distance, seen = self._geometry(q, k, state, lengths)
+            mask = seen[:, None]
+            if c.position == "alibi":
+                mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
+        y = F.scaled_dot_product_attention(
+            q.transpose(1, 2),
+            k.transpose(1, 2),
+            v.transpose(1, 2),
+            attn_mask=mask,
+            is_causal=is_causal,
+            dropout_p=c.dropout if self.training else 0.0,
+            scale=1.0 if c.base is None else math.log(c.base),
+        )
+        return y.transpose(1, 2)
+
+    def _geometry(
+        self, q: Tensor, k: Tensor, state: KeyValueState | None, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """How far behind each query a key lies, and which keys it may see; (1 or B, T, S) each."""
+        if state is None:
+            start = torch.zeros(1, dtype=torch.long, device=q.device)
+        else:
+            start = state.count if state.ragged else state.count[:1]
+        distance = distances(start, q.shape[1], k.shape[1])
+        seen = distance >= 0 if self.causal else torch.ones_like(distance, dtype=torch.bool)
+        if self.config.window is not None:
+            seen = seen & (distance.abs() < self.config.window)
+        if not self.causal:
+            distance = distance.abs()
+            if lengths is not None:
+                # A row without any real token would have nothing to look at; it may look at its first slot.
+                seen = seen & real_tokens(lengths.clamp(min=1), k)[:, None]
+        return distance, seen
+
+    def _slopes(self, q: Tensor) -> Tensor:
+        """ALiBi's slopes for every head. A base of the softmax other than e must not change what they mean in e."""
+        slopes = alibi_slopes(self.config.n_heads).to(q.device, q.dtype)[:, None, None]  # (H, 1, 1)
+        return slopes if self.config.base is None else slopes / math.log(self.config.base)
+
+
+def distances(start: Tensor, length: int, slots: int) -> Tensor:
+    """How many positions slot s lies behind query t of a chunk that begins at `start` (B,); (B, T, S)."""
+    t, s = torch.arange(length, device=start.device), torch.arange(slots, device=start.device)
+    return (start[:, None] + t)[..., None] - s

@@ -1,0 +1,92 @@
+"""Gated recurrent unit (Cho et al. 2014), in the two conventions in use.
+
+convention = "torch", as most libraries compute it (the reset gate after the matrix product, z keeps the past):
+
+    r = sigmoid(W_r x + U_r h')      z = sigmoid(W_z x + U_z h')
+    n = tanh(W_n x + r * (U_n h'))   h = (1 - z) * n + z * h'
+
+convention = "cho", as Cho 2014 and Bahdanau 2014 print it (the reset gate before the product, z takes the new):
+
+    n = tanh(W_n x + U_n (r * h'))   h = (1 - z) * h' + z * n
+
+Glossary
+h'  previous hidden state    r  reset gate    z  update gate    n  candidate, also written h~
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.core.context import EMPTY, Context
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
+from regard.mixers.rnn import HiddenState, cell_weights, check_recurrent_width, last_hidden, output_map
+
+
+@dataclass(frozen=True)
+class GruConfig(MixerConfig, kind="gru"):
+    """d_hidden defaults to d_model; another width needs `project`, a map back to d_model."""
+
+    d_hidden: int | None = None
+    bias: bool = True
+    project: bool = False
+    convention: Literal["torch", "cho"] = "torch"
+
+    def __post_init__(self) -> None:
+        check_recurrent_width(self.d_model, self.d_hidden, self.project)
+
+    def build(self) -> Gru:
+        return Gru(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {"gru": cls(8), "gru-cho": cls(8, convention="cho"), "gru-project": cls(8, 6, project=True)}
+
+
+class Gru(Mixer):
+    """torch's fused loop where the convention is torch's; the equations above, written out, otherwise."""
+
+    def __init__(self, config: GruConfig) -> None:
+        super().__init__()
+        self.d_hidden = config.d_hidden or config.d_model
+        self.resets_first = config.convention == "cho"
+        self.cell = nn.GRU(config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
+        self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
+        self.reset_gate, self.update_gate, self.candidate = Tap(), Tap(), Tap()
+
+    def init_state(self, batch_size: int) -> State:
+        hidden = self.zeros(batch_size, self.d_hidden)
+        return HiddenState(hidden, zero_position(batch_size, hidden.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, HiddenState)
+        heard = self.reset_gate.heard or self.update_gate.heard or self.candidate.heard
+        if self.resets_first or heard or x.shape[1] == 0:
+            return super().forward(x, state, context)
+        hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())
+        last = last_hidden(hidden, state.hidden, context.lengths)
+        return self.hidden_to_output(hidden), HiddenState(last, advance(state.count, x.shape[1], context.lengths))
+
+    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, HiddenState)
+        w, before = cell_weights(self.cell), state.hidden
+        x_r, x_z, x_n = F.linear(x, w.input, w.input_bias).chunk(3, -1)
+        h_r, h_z, h_n = F.linear(before, w.hidden, w.hidden_bias).chunk(3, -1)
+        r = self.reset_gate(torch.sigmoid(x_r + h_r))
+        z = self.update_gate(torch.sigmoid(x_z + h_z))
+        if self.resets_first:
+            candidate_rows = slice(2 * self.d_hidden, None)
+            bias = None if w.hidden_bias is None else w.hidden_bias[candidate_rows]
+            n = self.candidate(torch.tanh(x_n + F.linear(r * before, w.hidden[candidate_rows], bias)))
+            h = (1 - z) * before + z * n
+        else:
+            n = self.candidate(torch.tanh(x_n + r * h_n))
+            h = (1 - z) * n + z * before
+        return self.hidden_to_output(h), HiddenState(h, state.count + 1)

@@ -1,0 +1,125 @@
+"""Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000).
+
+State and output are two things: the cell c is what is kept, h is what is shown.
+
+    i = sigmoid(W_i [h', x] + b_i)      what to write
+    f = sigmoid(W_f [h', x] + b_f)      what to keep
+    g = tanh(W_g [h', x] + b_g)         the candidate, also written c~
+    o = sigmoid(W_o [h', x] + b_o)      what to show
+    c = f * c' + i * g                  h = o * tanh(c)
+
+Glossary
+h', c'  the previous output and cell
+i f g o  stacked in this order in one matrix, as torch stores them
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from regard.core.context import EMPTY, Context
+from regard.core.mixer import Mixer
+from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
+from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
+from regard.mixers.rnn import cell_weights, check_recurrent_width, output_map
+
+
+@dataclass(frozen=True)
+class LstmState(State):
+    """hidden (B, d_hidden): the last h. cell (B, d_hidden): the last c."""
+
+    hidden: Tensor
+    cell: Tensor
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+@dataclass(frozen=True)
+class LstmConfig(MixerConfig, kind="lstm"):
+    """d_hidden defaults to d_model; another width needs `project`. forget_bias is added to b_f at the start."""
+
+    d_hidden: int | None = None
+    bias: bool = True
+    project: bool = False
+    forget_bias: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_recurrent_width(self.d_model, self.d_hidden, self.project)
+
+    def build(self) -> Lstm:
+        return Lstm(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {
+            "lstm": cls(8),
+            "lstm-project": cls(8, 6, project=True),
+            "stacked-lstm": StackConfig(8, (cls(8), cls(8))),
+            "residual-lstm": ResidualConfig(8, cls(8)),
+            "bidirectional-lstm": BidirectionalConfig(8, cls(8)),
+        }
+
+
+class Lstm(Mixer):
+    """torch's fused loop over a chunk; the equations above, written out, for one step and when a tap is heard."""
+
+    def __init__(self, config: LstmConfig) -> None:
+        super().__init__()
+        self.d_hidden = config.d_hidden or config.d_model
+        self.cell = nn.LSTM(config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
+        self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
+        if config.bias:
+            with torch.no_grad():
+                self.cell.get_parameter("bias_ih_l0")[self.d_hidden : 2 * self.d_hidden] += config.forget_bias
+        self.input_gate, self.forget_gate, self.candidate, self.output_gate = Tap(), Tap(), Tap(), Tap()
+        self.memory = Tap()
+
+    def init_state(self, batch_size: int) -> State:
+        zeros = self.zeros(batch_size, self.d_hidden)
+        return LstmState(zeros, zeros.clone(), zero_position(batch_size, zeros.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, LstmState)
+        if self._heard() or x.shape[1] == 0:
+            return super().forward(x, state, context)
+        before = state.hidden.to(x.dtype)[None].contiguous(), state.cell.to(x.dtype)[None].contiguous()
+        if context.lengths is None:
+            hidden, (h, c) = self.cell(x, before)
+            h, c = h[0], c[0]
+        else:
+            hidden, h, c = self._padded(x, before, context.lengths)
+        after = LstmState(h, c, advance(state.count, x.shape[1], context.lengths))
+        return self.hidden_to_output(hidden), after
+
+    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, LstmState)
+        w = cell_weights(self.cell)
+        gates = F.linear(x, w.input, w.input_bias) + F.linear(state.hidden, w.hidden, w.hidden_bias)  # (B, 4 d_hidden)
+        i, f, g, o = gates.chunk(4, -1)
+        i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
+        g = self.candidate(g.tanh())
+        c = self.memory(f * state.cell + i * g)
+        h = o * c.tanh()
+        return self.hidden_to_output(h), LstmState(h, c, state.count + 1)
+
+    def _padded(self, x: Tensor, before: tuple[Tensor, Tensor], lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of unequal length: torch stops each row at its length, but takes no empty row, so those are put back."""
+        some = lengths.clamp(min=1).cpu()
+        packed = pack_padded_sequence(x, some, batch_first=True, enforce_sorted=False)
+        outputs, (h, c) = self.cell(packed, before)
+        hidden, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
+        empty = (lengths == 0).to(x.device)[:, None]
+        return hidden, torch.where(empty, before[0][0], h[0]), torch.where(empty, before[1][0], c[0])
+
+    def _heard(self) -> bool:
+        taps = (self.input_gate, self.forget_gate, self.candidate, self.output_gate, self.memory)
+        return any(tap.heard for tap in taps)

@@ -1,0 +1,129 @@
+"""Mamba: a state space whose step, input and output maps depend on the token (Gu and Dao 2023).
+
+    x, z = W_in input                          two streams of width E
+    x = silu(conv(x))                          short causal convolution
+    dt, B, C = from x                          dt = softplus(W_dt (W_x x) + b), B and C of width N
+    h_t = exp(dt_t A) h_(t-1) + dt_t B_t x_t   the selective scan, each channel with N states
+    y_t = C_t h_t + D x_t
+    output = W_out (y * silu(z))
+
+Glossary
+E   inner width, expand x d_model         N   state size of a channel
+A   (E, N), negative: -exp(log_decay)     dt  step, per token and channel, through a map of rank R
+D   (E,), skip                            h   state, (B, E, N)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.core.config import check
+from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
+from regard.kernels.selective_scan import CHUNK, selective_scan, selective_step
+from regard.layers.convolution import CausalConvolution
+
+
+@dataclass(frozen=True)
+class SelectiveState(State):
+    """memory (B, E, N) or (B, H, P, N): h. recent (B, W - 1, E'): the last inputs of the convolution."""
+
+    memory: Tensor
+    recent: Tensor
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+@dataclass(frozen=True)
+class MambaConfig(MixerConfig, kind="mamba"):
+    """d_state: N. expand: E / d_model. window: of the convolution. rank: R, None for d_model / 16 rounded up."""
+
+    d_state: int = 16
+    expand: int = 2
+    window: int = 4
+    rank: int | None = None
+
+    def __post_init__(self) -> None:
+        check(min(self.d_model, self.d_state, self.expand, self.window) > 0, "mamba's sizes must be positive")
+        check(self.rank is None or self.rank > 0, f"rank must be positive, found {self.rank}")
+
+    def build(self) -> Mamba:
+        return Mamba(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {"mamba": cls(8, 4), "mamba-window-1": cls(8, 3, window=1, rank=2)}
+
+
+class Mamba(Mixer):
+    """The selective scan over a chunk or one step of it, from any state."""
+
+    chunk_sizes = (CHUNK,)
+
+    def __init__(self, config: MambaConfig) -> None:
+        super().__init__()
+        self.inner = config.expand * config.d_model
+        self.rank = config.rank or math.ceil(config.d_model / 16)
+        self.d_state, self.window = config.d_state, config.window
+        self.input_to_streams = nn.Linear(config.d_model, 2 * self.inner, bias=False)
+        self.convolution = CausalConvolution(self.inner, config.window)
+        self.stream_to_selection = nn.Linear(self.inner, self.rank + 2 * config.d_state, bias=False)
+        self.rank_to_step = nn.Linear(self.rank, self.inner)
+        self.log_decay = nn.Parameter(torch.log(torch.arange(1.0, config.d_state + 1)).repeat(self.inner, 1))
+        self.skip = nn.Parameter(torch.ones(self.inner))
+        self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
+        self.steps, self.inputs, self.readers = Tap(), Tap(), Tap()
+        initialise_steps(self.rank_to_step.weight, self.rank_to_step.bias, self.rank)
+
+    def init_state(self, batch_size: int) -> State:
+        memory = self.zeros(batch_size, self.inner, self.d_state)
+        recent = self.zeros(batch_size, self.window - 1, self.inner)
+        return SelectiveState(memory, recent, zero_position(batch_size, memory.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, SelectiveState)
+        stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, T, E)
+        stream, recent = self.convolution(stream, state.recent, context.lengths)
+        stream = F.silu(stream)
+        step, write, read = self._select(stream)
+        if context.lengths is not None:
+            # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
+            step = step * real_tokens(context.lengths, x)[..., None]
+        y, memory = selective_scan(stream, step, -self.log_decay.exp(), write, read, state.memory)
+        y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))
+        return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
+
+    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, SelectiveState)
+        stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, E)
+        stream, recent = self.convolution(stream[:, None], state.recent, None)
+        stream = F.silu(stream[:, 0])
+        step, write, read = self._select(stream)
+        y, memory = selective_step(stream, step, -self.log_decay.exp(), write, read, state.memory)
+        y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))
+        return y, SelectiveState(memory, recent, state.count + 1)
+
+    def _select(self, stream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """dt (..., E), B (..., N) and C (..., N) of each token."""
+        rank, write, read = self.stream_to_selection(stream).split([self.rank, self.d_state, self.d_state], -1)
+        return self.steps(F.softplus(self.rank_to_step(rank))), self.inputs(write), self.readers(read)
+
+
+@torch.no_grad()
+def initialise_steps(weight: Tensor | None, bias: Tensor, rank: int) -> None:
+    """dt log-uniform in [0.001, 0.1] at the start: the bias is the inverse softplus of it."""
+    if weight is not None:
+        weight.uniform_(-(rank**-0.5), rank**-0.5)
+    step = torch.exp(torch.rand_like(bias) * (math.log(0.1) - math.log(0.001)) + math.log(0.001)).clamp(min=1e-4)
+    bias.copy_(step + torch.log(-torch.expm1(-step)))

@@ -1,0 +1,66 @@
+"""Running mean: the deep averaging network's view of the past (Iyyer et al. 2015), made causal for language modelling.
+
+    y_t = (x_1 + .. + x_t) / t
+
+Order is forgotten exactly: any shuffle of x_1 .. x_t gives the same y_t. The state is the sum so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+
+
+@dataclass(frozen=True)
+class MeanState(State):
+    """total (B, D): the sum of the vectors seen."""
+
+    total: Tensor
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+@dataclass(frozen=True)
+class MeanConfig(MixerConfig, kind="mean"):
+    """Nothing to choose."""
+
+    def build(self) -> RunningMean:
+        return RunningMean(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {"mean": cls(8)}
+
+
+class RunningMean(Mixer):
+    """The mean of all vectors up to each position."""
+
+    def __init__(self, config: MeanConfig) -> None:
+        super().__init__()
+        self.d_model = config.d_model
+        # No parameter tells where a state should live, so that a buffer does.
+        self.register_buffer("origin", torch.zeros(config.d_model), persistent=False)
+
+    def init_state(self, batch_size: int) -> State:
+        assert isinstance(self.origin, Tensor)
+        return MeanState(self.origin.expand(batch_size, -1).clone(), zero_position(batch_size, self.origin.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, MeanState)
+        real = real_tokens(context.lengths, x)
+        totals = state.total[:, None] + (x * real[..., None]).cumsum(1)  # (B, T, D)
+        counts = state.count[:, None] + torch.arange(1, x.shape[1] + 1, device=x.device)  # (B, T)
+        after = MeanState(
+            totals[:, -1] if x.shape[1] else state.total, advance(state.count, x.shape[1], context.lengths)
+        )
+        return totals / counts[..., None], after

@@ -1,0 +1,123 @@
+"""Vanilla recurrence (Elman 1990).
+
+    h_t = tanh(W_h h_(t-1) + W_i x_t + b)        y_t = W_o h_t   or   y_t = h_t
+
+Glossary
+h    hidden state, all that is remembered, width d_hidden
+W_h  hidden to hidden      W_i  input to hidden      W_o  hidden to output (only when `project`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.core.config import check
+from regard.core.context import EMPTY, Context
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
+
+
+@dataclass(frozen=True)
+class HiddenState(State):
+    """hidden (B, d_hidden): the last h."""
+
+    hidden: Tensor
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+@dataclass(frozen=True)
+class RnnConfig(MixerConfig, kind="rnn"):
+    """d_hidden defaults to d_model; another width needs `project`, the map W_o back to d_model."""
+
+    d_hidden: int | None = None
+    bias: bool = True
+    project: bool = False
+
+    def __post_init__(self) -> None:
+        check_recurrent_width(self.d_model, self.d_hidden, self.project)
+
+    def build(self) -> Rnn:
+        return Rnn(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {"rnn": cls(8), "rnn-lecture": cls(8, 6, bias=False, project=True)}
+
+
+class Rnn(Mixer):
+    """torch's fused loop over a chunk; the equation above, written out, for one step and when its tap is heard."""
+
+    def __init__(self, config: RnnConfig) -> None:
+        super().__init__()
+        self.d_hidden = config.d_hidden or config.d_model
+        self.cell = nn.RNN(config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
+        self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
+        self.hidden = Tap()
+
+    def init_state(self, batch_size: int) -> State:
+        hidden = self.zeros(batch_size, self.d_hidden)
+        return HiddenState(hidden, zero_position(batch_size, hidden.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, HiddenState)
+        if self.hidden.heard or x.shape[1] == 0:
+            return super().forward(x, state, context)
+        hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())  # (B, T, d_hidden)
+        last = last_hidden(hidden, state.hidden, context.lengths)
+        return self.hidden_to_output(hidden), HiddenState(last, advance(state.count, x.shape[1], context.lengths))
+
+    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, HiddenState)
+        w = cell_weights(self.cell)
+        h = torch.tanh(F.linear(state.hidden, w.hidden, w.hidden_bias) + F.linear(x, w.input, w.input_bias))
+        h = self.hidden(h)
+        return self.hidden_to_output(h), HiddenState(h, state.count + 1)
+
+
+@dataclass(frozen=True)
+class CellWeights:
+    """The parameters of torch's one-layer cells under names that say from where to where."""
+
+    input: Tensor
+    hidden: Tensor
+    input_bias: Tensor | None
+    hidden_bias: Tensor | None
+
+
+def cell_weights(cell: nn.RNNBase) -> CellWeights:
+    return CellWeights(
+        cell.get_parameter("weight_ih_l0"),
+        cell.get_parameter("weight_hh_l0"),
+        cell.get_parameter("bias_ih_l0") if cell.bias else None,
+        cell.get_parameter("bias_hh_l0") if cell.bias else None,
+    )
+
+
+def last_hidden(hidden: Tensor, before: Tensor, lengths: Tensor | None) -> Tensor:
+    """h at each row's last real token of hidden (B, T, D); `before` (B, D) where a row had none."""
+    if lengths is None:
+        return hidden[:, -1]
+    seen = torch.cat([before[:, None].to(hidden.dtype), hidden], 1)
+    return seen[torch.arange(len(seen), device=seen.device), lengths.to(seen.device)]
+
+
+def output_map(d_hidden: int, d_model: int, project: bool) -> nn.Module:
+    """W_o, or nothing."""
+    return nn.Linear(d_hidden, d_model, bias=False) if project else nn.Identity()
+
+
+def check_recurrent_width(d_model: int, d_hidden: int | None, project: bool) -> None:
+    check(d_model > 0, f"d_model must be positive, found {d_model}")
+    check(d_hidden is None or d_hidden > 0, f"d_hidden must be positive, found {d_hidden}")
+    same = d_hidden in (None, d_model)
+    check(project or same, f"d_hidden {d_hidden} differs from d_model {d_model}: set project=true")

@@ -1,0 +1,163 @@
+"""SSD: the state space of Mamba-2, which is also a masked attention (Dao and Gu 2024), in three equal forms.
+
+    h_t = exp(dt_t A) h_(t-1) + dt_t B_t x_t        y_t = C_t h_t          recurrent, (P, N) states a head
+    y = (L * (C B^T)) (dt x),  L_ij = exp(sum_(j < k <= i) dt_k A)         quadratic: attention with decay for softmax
+    chunked: the quadratic form inside chunks, the recurrence between them
+
+Glossary
+H   heads, E / P       P   width of a head       G   groups of heads that share B and C
+A   (H,) one negative decay rate a head          dt  (B, T, H) step, softplus(W x + b)
+N   state size         L   (T, T) lower triangular decays
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.core.config import check
+from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
+from regard.layers.convolution import CausalConvolution
+from regard.mixers.mamba import SelectiveState, initialise_steps
+
+
+@dataclass(frozen=True)
+class SsdConfig(MixerConfig, kind="ssd"):
+    """d_state: N. d_head: P. n_groups: G. expand: E / d_model. window: of the convolution. chunk: inner length."""
+
+    d_state: int = 64
+    d_head: int = 64
+    n_groups: int = 1
+    expand: int = 2
+    window: int = 4
+    chunk: int = 64
+
+    def __post_init__(self) -> None:
+        sizes = (self.d_model, self.d_state, self.d_head, self.n_groups, self.expand, self.window, self.chunk)
+        check(min(sizes) > 0, f"ssd's sizes must be positive, found {sizes}")
+        inner = self.expand * self.d_model
+        check(inner % self.d_head == 0, f"d_head {self.d_head} does not divide the inner width {inner}")
+        heads = inner // self.d_head
+        check(heads % self.n_groups == 0, f"n_groups {self.n_groups} does not divide the {heads} heads")
+
+    def build(self) -> Ssd:
+        return Ssd(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {"ssd": cls(8, 4, 4, chunk=4), "ssd-groups": cls(8, 3, 4, n_groups=2, chunk=5, window=2)}
+
+
+class Ssd(Mixer):
+    """Mamba-2's layer: chunked over a chunk of tokens, recurrent for one."""
+
+    def __init__(self, config: SsdConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.chunk_sizes = (config.chunk,)
+        self.inner = config.expand * config.d_model
+        self.n_heads = self.inner // config.d_head
+        self.d_mixed = self.inner + 2 * config.n_groups * config.d_state
+        self.input_to_streams = nn.Linear(config.d_model, self.inner + self.d_mixed + self.n_heads, bias=False)
+        self.convolution = CausalConvolution(self.d_mixed, config.window)
+        self.step_bias = nn.Parameter(torch.empty(self.n_heads))
+        self.log_decay = nn.Parameter(torch.log(torch.arange(1.0, self.n_heads + 1)))
+        self.skip = nn.Parameter(torch.ones(self.n_heads))
+        self.norm = nn.RMSNorm(self.inner, eps=1e-5)
+        self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
+        self.steps, self.inputs, self.readers = Tap(), Tap(), Tap()
+        initialise_steps(None, self.step_bias, 1)
+
+    def init_state(self, batch_size: int) -> State:
+        memory = self.zeros(batch_size, self.n_heads, self.config.d_head, self.config.d_state)
+        recent = self.zeros(batch_size, self.config.window - 1, self.d_mixed)
+        return SelectiveState(memory, recent, zero_position(batch_size, memory.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, SelectiveState)
+        gate, mixed, step = self.input_to_streams(x).split([self.inner, self.d_mixed, self.n_heads], -1)
+        mixed, recent = self.convolution(mixed, state.recent, context.lengths)
+        heads, write, read, step = self._select(mixed, step)
+        if context.lengths is not None:
+            # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
+            step = step * real_tokens(context.lengths, x)[..., None]
+        decay = step * -self.log_decay.exp()
+        if x.shape[1] == 1:
+            y, memory = ssd_recurrent(heads * step[..., None], decay, write, read, state.memory)
+        else:
+            y, memory = ssd_chunked(heads * step[..., None], decay, write, read, state.memory, self.config.chunk)
+        y = (y + self.skip[:, None] * heads).flatten(2)
+        y = self.hidden_to_output(self.norm(y * F.silu(gate)))
+        return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
+
+    def _select(self, mixed: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """x (B, T, H, P), B and C (B, T, H, N), dt (B, T, H)."""
+        c = self.config
+        x, write, read = F.silu(mixed).split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
+        share = self.n_heads // c.n_groups
+        write, read = (m.unflatten(-1, (c.n_groups, c.d_state)).repeat_interleave(share, 2) for m in (write, read))
+        step = self.steps(F.softplus(step + self.step_bias))
+        return x.unflatten(-1, (self.n_heads, c.d_head)), self.inputs(write), self.readers(read), step
+
+
+def ssd_recurrent(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """Token by token. x (B, T, H, P) already times dt, decay = dt A (B, T, H), b and c (B, T, H, N), h (B, H, P, N)."""
+    outputs = []
+    for t in range(x.shape[1]):
+        h = decay[:, t].exp()[..., None, None] * h + x[:, t, :, :, None] * b[:, t, :, None]
+        outputs.append((h @ c[:, t, ..., None])[..., 0])
+    return (torch.stack(outputs, 1) if outputs else x), h
+
+
+def ssd_quadratic(x: Tensor, decay: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """As masked attention from a zero state: (L * (C B^T)) x."""
+    matrix = decay_matrix(decay.transpose(1, 2)) * torch.einsum("BTHN,BSHN->BHTS", c, b)
+    return torch.einsum("BHTS,BSHP->BTHP", matrix, x)
+
+
+def ssd_chunked(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
+    """Matrix products inside chunks, the recurrence between them. Float32 at least in the decays."""
+    length = x.shape[1]
+    wide = torch.promote_types(h.dtype, torch.float32)
+    # Padding to whole chunks with zero inputs and no decay changes neither outputs nor the state.
+    x, decay, b, c = (_in_chunks(t, chunk) for t in (x, decay.to(wide), b, c))
+    decay = decay.permute(0, 3, 1, 2)  # (B, H, M, Q): M chunks of Q tokens
+    within = decay_matrix(decay).to(x.dtype)  # (B, H, M, Q, Q)
+    total = decay.cumsum(-1)
+    scores = torch.einsum("BMQHN,BMSHN->BHMQS", c, b)
+    inside = torch.einsum("BHMQS,BMSHP->BMQHP", scores * within, x)
+    to_end = (total[..., -1:] - total).exp().to(x.dtype)  # decay from each token to the end of its chunk
+    written = torch.einsum("BMQHN,BHMQ,BMQHP->BHMPN", b, to_end, x).to(wide)
+    starts, h = [], h.to(wide)
+    for m in range(written.shape[2]):
+        starts.append(h)
+        h = total[:, :, m, -1].exp()[..., None, None] * h + written[:, :, m]
+    before = torch.stack(starts, 2).to(x.dtype)  # (B, H, M, P, N): the state at the start of each chunk
+    from_before = torch.einsum("BMQHN,BHMPN,BHMQ->BMQHP", c, before, total.exp().to(x.dtype))
+    return (inside + from_before).flatten(1, 2)[:, :length], h
+
+
+def decay_matrix(decay: Tensor) -> Tensor:
+    """L_ij = exp(sum_(j < k <= i) decay_k) for j <= i, else 0; (..., T) to (..., T, T).
+
+    The sums are taken separately for every j: differences of one running sum lose small decays after large ones.
+    """
+    length = decay.shape[-1]
+    ones = torch.ones(length, length, dtype=torch.bool, device=decay.device)
+    terms = decay[..., None].expand(*decay.shape, length).masked_fill(~ones.tril(-1), 0)
+    return terms.cumsum(-2).masked_fill(~ones.tril(), float("-inf")).exp()
+
+
+def _in_chunks(t: Tensor, chunk: int) -> Tensor:
+    """(B, T, ...) to (B, M, chunk, ...), with zeros after the end."""
+    missing = -t.shape[1] % chunk
+    if missing:
+        t = torch.cat([t, t.new_zeros(t.shape[0], missing, *t.shape[2:])], 1)
+    return t.unflatten(1, (-1, chunk))

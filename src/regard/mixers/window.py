@@ -1,0 +1,77 @@
+"""Fixed window: the feed-forward language model's view of the past (Bengio et al. 2003).
+
+    y_t = g(W [x_(t-W+1) ; .. ; x_t] + b)
+
+Places before the beginning are zero vectors. Sensitive to order inside the window, blind to everything before it.
+The state is the last W - 1 vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.config import check
+from regard.core.context import EMPTY, Context, last_real
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+from regard.layers.mlp import ACTIVATIONS, Activation
+
+
+@dataclass(frozen=True)
+class WindowState(State):
+    """recent (B, W - 1, D): the last vectors, oldest first."""
+
+    recent: Tensor
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+@dataclass(frozen=True)
+class WindowConfig(MixerConfig, kind="window"):
+    """window: how many vectors are seen, the current one included. d_hidden: inner width, projected back to d_model."""
+
+    window: int = 4
+    d_hidden: int | None = None
+    activation: Activation = "tanh"
+
+    def __post_init__(self) -> None:
+        check(self.window >= 1, f"window must be at least 1, found {self.window}")
+
+    def build(self) -> Window:
+        return Window(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        return {"window": cls(8, 3), "window-1": cls(8, 1), "window-hidden": cls(8, 3, 12)}
+
+
+class Window(Mixer):
+    """A linear map of the last vectors side by side, and an activation."""
+
+    def __init__(self, config: WindowConfig) -> None:
+        super().__init__()
+        self.window, self.d_model = config.window, config.d_model
+        self.reach = config.window
+        d_hidden = config.d_hidden or config.d_model
+        self.window_to_hidden = nn.Linear(config.window * config.d_model, d_hidden)
+        self.activation = ACTIVATIONS[config.activation]
+        self.hidden_to_output = nn.Linear(d_hidden, config.d_model) if config.d_hidden else nn.Identity()
+
+    def init_state(self, batch_size: int) -> State:
+        recent = self.zeros(batch_size, self.window - 1, self.d_model)
+        return WindowState(recent, zero_position(batch_size, recent.device))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, WindowState)
+        seen = torch.cat([state.recent.to(x.dtype), x], 1)  # (B, W - 1 + T, D)
+        windows = seen.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, W * D)
+        y = self.hidden_to_output(self.activation(self.window_to_hidden(windows)))
+        recent = last_real(seen, context.lengths, self.window - 1)
+        return y, WindowState(recent, advance(state.count, x.shape[1], context.lengths))

@@ -1,0 +1,47 @@
+"""Backpack language model (Hewitt et al. 2023): a causal Transformer chooses among sense vectors it cannot change."""
+
+from __future__ import annotations
+
+from regard.core.registry import register
+from regard.core.stack import BlockConfig, StackConfig
+from regard.layers.embedding import EmbeddingConfig
+from regard.layers.mlp import MlpConfig
+from regard.layers.norm import NormConfig
+from regard.layers.position import PositionConfig
+from regard.mixers.attention import AttentionConfig
+from regard.mixers.senses import SensesConfig
+from regard.models.language import LanguageModelConfig
+
+
+@register(
+    "backpack",
+    sizes={
+        "tiny": {"d_model": 16, "n_layers": 2, "n_heads": 2, "n_senses": 4, "max_length": 64},
+        "small": {},
+        "base": {"d_model": 384, "n_layers": 6, "n_heads": 6, "n_senses": 16, "dropout": 0.2},
+        "paper": {"d_model": 768, "n_layers": 12, "n_heads": 12, "n_senses": 16, "max_length": 512, "dropout": 0.1},
+    },
+    paper="Hewitt, Thickstun, Manning, Liang 2023, Backpack language models",
+    parameters=(170_000_000, 50257),
+    training={"lr": 2e-3},
+)
+def backpack(
+    vocab_size: int,
+    *,
+    d_model: int = 128,
+    n_layers: int = 4,
+    n_heads: int = 4,
+    n_senses: int = 8,
+    max_length: int = 1024,
+    dropout: float = 0.0,
+) -> LanguageModelConfig:
+    """Words carry several sense vectors; the context only weighs them, and the output is linear in them."""
+    attention = AttentionConfig(d_model, n_heads, dropout=dropout)
+    block = BlockConfig(d_model, attention, MlpConfig(d_model, 4 * d_model), NormConfig(d_model), dropout=dropout)
+    senses = SensesConfig(
+        d_model,
+        StackConfig(d_model, (block,) * n_layers),
+        n_senses,
+        position=PositionConfig(d_model, "learned", max_length),
+    )
+    return LanguageModelConfig(EmbeddingConfig(vocab_size, d_model), senses, tied=True, init_std=0.02)

@@ -1,0 +1,30 @@
+"""GRU language model (Cho et al. 2014 for the cell)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from regard.core.registry import register
+from regard.mixers.gru import GruConfig
+from regard.models.language import LanguageModelConfig
+from regard.models.rnn import SIZES, recurrent
+
+
+@register(
+    "gru",
+    sizes=SIZES | {"paper": {"d_model": 1000, "n_layers": 1}},
+    paper="Cho et al. 2014, Learning phrase representations using RNN encoder-decoder",
+    training={"lr": 3e-3},
+)
+def gru(
+    vocab_size: int,
+    *,
+    d_model: int = 256,
+    n_layers: int = 2,
+    dropout: float = 0.0,
+    residual: bool = False,
+    tied: bool = False,
+    convention: Literal["torch", "cho"] = "torch",
+) -> LanguageModelConfig:
+    """Gated recurrence with one vector and two gates."""
+    return recurrent(vocab_size, GruConfig(d_model, convention=convention), n_layers, dropout, residual, tied)
