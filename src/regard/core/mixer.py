@@ -55,7 +55,7 @@ class Mixer(nn.Module):
             # A row whose real tokens have ended keeps its state.
             state = after if context.lengths is None else where_row(t < context.lengths, after, state)
             outputs.append(y_t)
-        return (torch.stack(outputs, 1) if outputs else x), state
+        return torch.stack(outputs, 1), state
 
     def step(
         self, x: Float[Tensor, "B D"], state: State, context: Context = EMPTY
@@ -82,6 +82,8 @@ class Mixer(nn.Module):
                 return pack(self(padded, None, inner), lengths)
             y, state = self(padded, state, inner)
             return pack(y, lengths), state
+        if x.shape[1] == 0:
+            return x if state is None else (x, state)
         if state is None:
             return self.outputs(x, context)
         return super().__call__(x, state, context)

@@ -6,7 +6,7 @@ under `torch.compile`. A record (what was seen) and a state (what is needed to g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
@@ -44,9 +44,18 @@ def record(module: nn.Module, pattern: str = "*") -> Iterator[dict[str, list[Ten
     for name, tap in taps(module).items():
         if fnmatchcase(name, pattern):
             entries = seen.setdefault(name, [])
-            handles.append(tap.register_forward_hook(lambda _m, _i, value, to=entries: to.append(value.detach())))
+            handles.append(tap.register_forward_hook(_write_to(entries)))
     try:
         yield seen
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _write_to(entries: list[Tensor]) -> Callable[[nn.Module, object, Tensor], None]:
+    """A hook that keeps what passes. It returns nothing, so that what passes stays what it was."""
+
+    def hook(_tap: nn.Module, _inputs: object, value: Tensor) -> None:
+        entries.append(value.detach())
+
+    return hook

@@ -68,7 +68,7 @@ class Gru(Mixer):
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, HiddenState)
         heard = self.reset_gate.heard or self.update_gate.heard or self.candidate.heard
-        if self.resets_first or heard or x.shape[1] == 0:
+        if self.resets_first or heard:
             return super().forward(x, state, context)
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())
         last = last_hidden(hidden, state.hidden, context.lengths)

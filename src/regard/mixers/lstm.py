@@ -89,7 +89,7 @@ class Lstm(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, LstmState)
-        if self._heard() or x.shape[1] == 0:
+        if self._heard():
             return super().forward(x, state, context)
         before = state.hidden.to(x.dtype)[None].contiguous(), state.cell.to(x.dtype)[None].contiguous()
         if context.lengths is None:

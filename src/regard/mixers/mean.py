@@ -60,7 +60,5 @@ class RunningMean(Mixer):
         real = real_tokens(context.lengths, x)
         totals = state.total[:, None] + (x * real[..., None]).cumsum(1)  # (B, T, D)
         counts = state.count[:, None] + torch.arange(1, x.shape[1] + 1, device=x.device)  # (B, T)
-        after = MeanState(
-            totals[:, -1] if x.shape[1] else state.total, advance(state.count, x.shape[1], context.lengths)
-        )
+        after = MeanState(totals[:, -1], advance(state.count, x.shape[1], context.lengths))
         return totals / counts[..., None], after

@@ -90,8 +90,6 @@ class S4d(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, DiagonalState)
-        if x.shape[1] == 0:
-            return x, state
         log_decay, drive, read = self._discrete()
         powers = self._powers(log_decay, x.shape[1])  # A~^0 .. A~^(T-1), (D, N', T)
         before = torch.view_as_complex(state.modes.contiguous())  # (B, D, N')

@@ -59,6 +59,7 @@ class Window(Mixer):
         super().__init__()
         self.window, self.d_model = config.window, config.d_model
         self.reach = config.window
+        self.permutes = config.window == 1
         d_hidden = config.d_hidden or config.d_model
         self.window_to_hidden = nn.Linear(config.window * config.d_model, d_hidden)
         self.activation = ACTIVATIONS[config.activation]

@@ -1,0 +1,157 @@
+"""Run the laws over a mixer, a model, everything registered, or a class of a person's own."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from torch import nn
+
+from regard.core import registry
+from regard.core.config import Config
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.errors import RegardError, UsageError, nearest
+from regard.laws import form, module
+from regard.laws.result import Broken, LawResult, Ledger
+from regard.laws.subject import VOCABULARY, Subject, from_mixer, from_model, hostile
+
+Law = Callable[[Subject, Ledger], None]
+
+LAWS: dict[str, Law] = {
+    "step": form.step,
+    "chunk": form.chunk,
+    "causality": form.causality,
+    "padding": form.padding,
+    "packing": form.packing,
+    "select": form.select,
+    "purity": module.purity,
+    "gradient": module.gradient,
+    "reserve": form.reserve,
+    "record": module.record,
+    "reach": module.reach,
+    "round trip": module.round_trip,
+    "equivariance": module.equivariance,
+    "learn": module.learn,
+}
+# What makes a law not apply: a declared fact, never a wish of a test.
+EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
+    "step": (lambda s: not s.causal, "causal = False: it looks at the future"),
+    "chunk": (lambda s: not s.causal, "causal = False: it looks at the future"),
+    "causality": (lambda s: not s.causal, "causal = False: it looks at the future"),
+    "reserve": (lambda s: not s.causal, "causal = False: it is not used step by step"),
+    "reach": (lambda s: s.width is None or s.scale > 1, "a law of mixers at ordinary inputs"),
+    "equivariance": (lambda s: s.width is None, "a law of mixers"),
+    "learn": (lambda s: s.width is not None, "a law of models"),
+    "round trip": (lambda s: s.config is None, "it has no config"),
+    "gradient": (lambda s: s.scale > 1, "saturated gates have no gradient to speak of"),
+}
+
+
+def check_mixer(config: MixerConfig | Callable[[], nn.Module], name: str = "") -> list[LawResult]:
+    """All laws on a mixer, given by its config or by a function that makes it; then again with extreme inputs."""
+    if isinstance(config, Config):
+        make, own, name = config.build, config, name or config.kind
+    else:
+        make, own, name = config, None, name or getattr(config, "__name__", "mixer")
+    ordinary = list(_run(lambda: from_mixer(name, make, own)))
+    extreme = list(_run(lambda: from_mixer(f"{name} (extreme)", make, own, scale=30.0)))
+    return ordinary + extreme
+
+
+def check_model(name: str) -> list[LawResult]:
+    """All laws on a registered architecture at its tiny size, without dropout."""
+    entry = registry.entry(name)
+    settings = {"dropout": 0.0} if "dropout" in entry.parameters_of_preset() else {}
+    config = entry.config(VOCABULARY, "tiny", **settings)
+    return list(_run(lambda: from_model(entry.name, config)))
+
+
+def check(target: str) -> list[LawResult]:
+    """A mixer example, a model name, or `module:Class` (a Mixer, its config, or a function that makes either)."""
+    examples = registry.mixer_examples()
+    known = [*examples, *registry.names()]
+    if target not in known and ":" in target:
+        return _check_foreign(target)
+    if target not in known:
+        raise UsageError(f"nothing to check under {target!r}{nearest(target, known)}")
+    results = check_mixer(examples[target], target) if target in examples else []
+    return results + (check_model(target) if target in registry.names() else [])
+
+
+def check_all() -> Iterator[list[LawResult]]:
+    """Every mixer example, then every model; one list of results each."""
+    for name, config in registry.mixer_examples().items():
+        yield check_mixer(config, name)
+    for name in registry.names():
+        yield check_model(name)
+
+
+def _check_foreign(target: str) -> list[LawResult]:
+    path, _, attribute = target.partition(":")
+    found: Any = registry.import_plugin(path)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{path} has no {attribute!r}{nearest(part, [n for n in dir(found) if n[0] != '_'])}")
+        found = getattr(found, part)
+    if attribute in registry.names():
+        return check_model(attribute)
+    if isinstance(found, MixerConfig):
+        return check_mixer(found, attribute)
+    if inspect.isclass(found) and issubclass(found, MixerConfig):
+        return [r for name, config in found.examples().items() for r in check_mixer(config, name)]
+    if not callable(found):
+        raise UsageError(f"{target} is neither a mixer, nor its config, nor a function that makes one")
+    return check_mixer(lambda: _made(found, target), attribute)
+
+
+def _made(factory: Callable[..., Any], target: str) -> nn.Module:
+    """A mixer from a class or a function, with d_model = 8 where it asks for a width."""
+    wanted = [
+        p
+        for p in inspect.signature(factory).parameters.values()
+        if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+    ]
+    if len(wanted) > 1:
+        raise UsageError(
+            f"{target} needs {', '.join(p.name for p in wanted)}: check a function without arguments instead"
+        )
+    made = factory(8) if wanted else factory()
+    if not isinstance(made, Mixer):
+        raise UsageError(f"{target} gives a {type(made).__name__}, not a regard.Mixer")
+    if not hasattr(made, "d_model"):
+        made.d_model = 8  # the width the laws will feed it
+    return made
+
+
+def _run(make: Callable[[], Subject]) -> Iterator[LawResult]:
+    with hostile():
+        subject = make()
+        for name, law in LAWS.items():
+            yield _one(subject, name, law)
+
+
+def _one(subject: Subject, name: str, law: Law) -> LawResult:
+    exempt, fact = EXEMPT.get(name, (lambda _: False, ""))
+    if exempt(subject):
+        return LawResult(name, subject.name, None, detail=fact)
+    ledger, start = Ledger(), time.perf_counter()
+    held, detail = True, ""
+    try:
+        law(subject, ledger)
+    except Broken as broken:
+        held, detail = False, str(broken)
+    except RegardError as error:
+        held, detail = False, str(error)
+    except Exception as error:
+        # The subject is somebody's own code: whatever it raises is a finding, not a crash of the check.
+        held, detail = False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return LawResult(
+        name, subject.name, held, ledger.error, ledger.rms, detail=detail, seconds=time.perf_counter() - start
+    )
+
+
+def failures(results: Iterable[LawResult]) -> list[LawResult]:
+    return [result for result in results if result.held is False]

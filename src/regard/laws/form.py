@@ -1,0 +1,175 @@
+"""Laws of form: a sequence taken whole, in steps, in chunks, padded, packed, selected or reserved is the same sequence.
+
+Each function raises `Broken` at its smallest failing case and writes the differences it met into the ledger. Cases go
+from short to long, so that the first failure is the minimal one.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from regard.core.context import Context
+from regard.core.state import State
+from regard.laws.result import Ledger
+from regard.laws.subject import Subject
+
+
+def lengths_around_chunks(subject: Subject, limit: int = 70) -> list[int]:
+    """1, 2, 3 and c - 1, c, c + 1, 2 c + 1 around every internal chunk size c."""
+    found = {1, 2, 3, 7}
+    for c in subject.chunk_sizes:
+        found |= {c - 1, c, c + 1, 2 * c + 1}
+    return sorted(length for length in found if 1 <= length <= limit)
+
+
+@torch.no_grad()
+def step(subject: Subject, ledger: Ledger) -> None:
+    """Scanning `step` equals `forward`, from zero and from non-zero states; so does the form that drops the state."""
+    for length in lengths_around_chunks(subject):
+        for seen in (0, 3):
+            x = subject.inputs(2, length)
+            whole, last = subject(x, subject.state(2, seen))
+            state, rows = subject.state(2, seen), []
+            for t in range(length):
+                y, state = subject.one(x[:, t : t + 1], state)
+                rows.append(y)
+            case = f"{length} steps against one forward, {seen} tokens seen before"
+            ledger.equal(torch.cat(rows, 1), whole, case)
+            same_future(subject, ledger, state, last, case)
+            if seen == 0:
+                ledger.equal(subject.module(x), whole, f"{length} tokens, outputs without a state against with one")
+
+
+@torch.no_grad()
+def chunk(subject: Subject, ledger: Ledger) -> None:
+    """Any split with the state carried equals the whole, around every internal chunk size."""
+    sizes = lengths_around_chunks(subject)
+    for first in [0, *sizes]:
+        for second in (s for s in sizes if s in (1, 3) or s in subject.chunk_sizes or s == sizes[-1]):
+            for seen in (0, 2):
+                x = subject.inputs(2, first + second)
+                whole, last = subject(x, subject.state(2, seen))
+                a, state = subject(x[:, :first], subject.state(2, seen))
+                b, state = subject(x[:, first:], state)
+                case = f"{first} + {second} tokens against {first + second}, {seen} seen before"
+                ledger.equal(torch.cat([a, b], 1), whole, case)
+                same_future(subject, ledger, state, last, case)
+
+
+@torch.no_grad()
+def causality(subject: Subject, ledger: Ledger) -> None:
+    """Changing position t changes no output before t."""
+    for length in (2, 5, *(c + 2 for c in subject.chunk_sizes)):
+        x = subject.inputs(2, length)
+        base = subject(x, subject.state(2))[0]
+        for t in {1, length // 2, length - 1}:
+            y = subject(subject.changed(x, t), subject.state(2))[0]
+            ledger.equal(y[:, :t], base[:, :t], f"{length} tokens, position {t} changed, outputs before it")
+
+
+@torch.no_grad()
+def padding(subject: Subject, ledger: Ledger) -> None:
+    """A padded batch equals its members one by one, states included, also in a second padded chunk."""
+    for length in (2, 5, *(c + 1 for c in subject.chunk_sizes)):
+        lengths = torch.tensor([length, 1, max(1, length // 2), 0 if subject.causal else 1])
+        x = subject.inputs(4, length)
+        y, state = subject(x, subject.state(4), Context(lengths=lengths))
+        more = subject.inputs(4, 4, seed=7)
+        more_lengths = torch.tensor([1, 4, 0 if subject.causal else 1, 3])
+        if subject.causal:
+            z, later = subject(more, state, Context(lengths=more_lengths))
+        for row, count in enumerate(lengths.tolist()):
+            alone_y, alone = subject(x[row : row + 1, :count], subject.state(1))
+            case = f"lengths {lengths.tolist()}, row {row} against alone"
+            ledger.equal(y[row : row + 1, :count], alone_y, case)
+            if subject.causal:
+                picked = torch.tensor([row])
+                same_state(ledger, state.select(picked), alone, case)
+                many = int(more_lengths[row])
+                alone_z, alone_later = subject(more[row : row + 1, :many], alone)
+                ledger.equal(z[row : row + 1, :many], alone_z, case + f", then {many} of 4 more tokens")
+                same_state(ledger, later.select(picked), alone_later, case + ", after a second chunk")
+                same_future(subject, ledger, later.select(picked), alone_later, case + ", after a second chunk")
+
+
+def packing(subject: Subject, ledger: Ledger) -> None:
+    """Sequences packed end to end equal one by one: outputs, final states, gradients."""
+    sizes = [3, 1, 5, *(c + 1 for c in subject.chunk_sizes[:1])]
+    offsets = torch.tensor([0, *torch.tensor(sizes).cumsum(0).tolist()])
+    x = subject.inputs(1, sum(sizes))
+    y, state = subject(x, subject.state(len(sizes)), Context(offsets=offsets))
+    packed = gradients(subject, y)
+    pieces, alone_states = [], []
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        piece, alone = subject(x[:, start:stop], subject.state(1))
+        pieces.append(piece)
+        alone_states.append(alone)
+    ledger.equal(y, torch.cat(pieces, 1), f"packed lengths {sizes} against one by one")
+    for name, expected in gradients(subject, torch.cat(pieces, 1)).items():
+        ledger.equal(packed[name], expected, f"gradient of {name}, packed lengths {sizes} against one by one")
+    if subject.causal:
+        for row, alone in enumerate(alone_states):
+            case = f"state of packed sequence {row} of lengths {sizes}"
+            same_future(subject, ledger, state.select(torch.tensor([row])), alone, case)
+
+
+@torch.no_grad()
+def select(subject: Subject, ledger: Ledger) -> None:
+    """`select` commutes with `forward`: rows repeated, dropped and reordered."""
+    index = torch.tensor([2, 0, 0, 1])
+    for seen in (0, 3):
+        x = subject.inputs(3, 4)
+        y, after = subject(x, subject.state(3, seen))
+        chosen_y, chosen = subject(x[index], subject.state(3, seen).select(index))
+        case = f"rows {index.tolist()} selected before against after, {seen} tokens seen before"
+        ledger.equal(chosen_y, y[index], case)
+        if subject.causal:
+            same_future(subject, ledger, chosen, after.select(index), case)
+
+
+@torch.no_grad()
+def reserve(subject: Subject, ledger: Ledger) -> None:
+    """A preallocated state equals a grown one, for equal and unequal rows, also past what was reserved."""
+    for lengths in (None, torch.tensor([3, 1])):
+        for room in (4, 12):
+            x = subject.inputs(2, 3)
+            context = Context(lengths=lengths)
+            _, grown = subject(x, subject.state(2), context)
+            _, reserved = subject(x, subject.state(2).reserve(room), context)
+            later = grown.reserve(room)
+            for t in range(6):
+                token = subject.inputs(2, 1, seed=50 + t)
+                expected, grown = subject(token, grown)
+                case = f"step {t} after {'3' if lengths is None else lengths.tolist()} tokens, room for {room}"
+                got, reserved = subject(token, reserved)
+                ledger.equal(got, expected, case + ", reserved before the first token")
+                got, later = subject(token, later)
+                ledger.equal(got, expected, case + ", reserved after them")
+
+
+def same_state(ledger: Ledger, got: State, expected: State, case: str) -> None:
+    """Position, and every tensor whose size does not depend on how the state was made."""
+    ledger.equal(got.position, expected.position, case + ", position of the state")
+    for i, (a, b) in enumerate(zip(got.tensors(), expected.tensors(), strict=True)):
+        if a.shape == b.shape:
+            ledger.equal(a, b, case + f", tensor {i} of {type(got).__name__}")
+
+
+def same_future(subject: Subject, ledger: Ledger, got: State, expected: State, case: str) -> None:
+    """Two states are equal when what follows them is."""
+    x = subject.inputs(got.batch_size, 2, seed=5)
+    ledger.equal(subject(x, got)[0], subject(x, expected)[0], case + ", outputs after it")
+    ledger.equal(got.position, expected.position, case + ", position after it")
+
+
+def gradients(subject: Subject, y: Tensor) -> dict[str, Tensor]:
+    """Of an uneven sum of the outputs, by parameter."""
+    weights = torch.linspace(0.5, 1.5, y.numel(), dtype=y.dtype).reshape(y.shape)
+    named = dict(subject.module.named_parameters())
+    if not named:
+        return {}
+    found = torch.autograd.grad((y * weights).sum(), list(named.values()), allow_unused=True)
+    return {
+        name: g if g is not None else torch.zeros_like(p) for (name, p), g in zip(named.items(), found, strict=True)
+    }

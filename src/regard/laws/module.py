@@ -1,0 +1,164 @@
+"""Laws of the module: purity, gradients, taps, reach, round trips, equivariance, and that it can learn."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_model
+from torch import Tensor, nn
+
+from regard.core.config import from_dict
+from regard.core.tap import record as recording
+from regard.core.tap import taps
+from regard.laws.form import gradients
+from regard.laws.result import Broken, Ledger
+from regard.laws.subject import Subject, prepared, snapshot
+
+
+@torch.no_grad()
+def purity(subject: Subject, ledger: Ledger) -> None:
+    """A call changes neither the module nor the state it was given, and no mode flag changes the mathematics."""
+    x, state = subject.inputs(2, 4), subject.state(2, 3)
+    before, tensors = snapshot(subject.module), [tensor.clone() for tensor in state.tensors()]
+    first, _ = subject(x, state)
+    second, _ = subject(subject.inputs(3, 2), subject.state(3))
+    for key, value in snapshot(subject.module).items():
+        if before.get(key, "absent") != value:
+            raise Broken(f"a call changed the attribute {key}")
+    for i, (a, b) in enumerate(zip(state.tensors(), tensors, strict=True)):
+        ledger.equal(a, b, f"tensor {i} of the state that was given to the call")
+    again, _ = subject(x, state)
+    ledger.equal(again, first, "the same call after another one")
+    del second
+    dropouts = [p for p in subject.module.modules() if isinstance(p, nn.Dropout) and p.p > 0]
+    if not dropouts:
+        subject.module.train()
+        trained, _ = subject(x, state)
+        subject.module.eval()
+        ledger.equal(trained, first, "in training mode against evaluation mode")
+
+
+def gradient(subject: Subject, ledger: Ledger) -> None:
+    """Every parameter gets a gradient that is finite and not zero, equal to finite differences."""
+    x = subject.inputs(2, 5)
+    y, _ = subject(x, subject.state(2, 2))
+    for name, found in gradients(subject, y).items():
+        if not torch.isfinite(found).all():
+            raise Broken(f"the gradient of {name} is not finite")
+        if not found.abs().max() > 0:
+            raise Broken(f"the gradient of {name} is zero everywhere")
+    _finite_differences(subject, ledger)
+
+
+def _finite_differences(subject: Subject, ledger: Ledger, step: float = 1e-5) -> None:
+    """One random direction for each parameter: (f(p + e d) - f(p - e d)) / 2 e against the gradient along d."""
+    x, state = subject.inputs(1, 3), subject.state(1, 2).detach()
+
+    def total() -> Tensor:
+        y = subject(x, state)[0]
+        return (y * torch.linspace(0.5, 1.5, y.numel(), dtype=y.dtype).reshape(y.shape)).sum()
+
+    analytic = gradients(subject, subject(x, state)[0])
+    for i, (name, parameter) in enumerate(subject.module.named_parameters()):
+        direction = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(i), dtype=torch.float64)
+        direction /= direction.norm()
+        with torch.no_grad():
+            parameter += step * direction
+            above = total()
+            parameter -= 2 * step * direction
+            below = total()
+            parameter += step * direction
+        measured, expected = (above - below) / (2 * step), (analytic[name] * direction).sum()
+        error = float((measured - expected).abs() / (1 + expected.abs()))
+        if not error < 1e-5:
+            raise Broken(f"gradient of {name} along a direction: {float(expected):.6g}, measured {float(measured):.6g}")
+
+
+@torch.no_grad()
+def record(subject: Subject, ledger: Ledger) -> None:
+    """Listening changes no output: the readable path equals the fast one. Every tap has something to say."""
+    for seen in (0, 3):
+        x = subject.inputs(2, 5)
+        plain, _ = subject(x, subject.state(2, seen))
+        for name in ("*", *taps(subject.module)):
+            with recording(subject.module, name) as heard:
+                y, _ = subject(x, subject.state(2, seen))
+            ledger.equal(y, plain, f"outputs while listening to {name}, {seen} tokens seen before")
+            silent = [key for key, values in heard.items() if not values]
+            if silent:
+                raise Broken(f"the tap {silent[0]} is never passed")
+
+
+def reach(subject: Subject, ledger: Ledger) -> None:
+    """y_t feels x_(t-k) for every k below the declared reach, and nothing from there on."""
+    declared = subject.facts.reach
+    length = 9 if not isinstance(declared, int) else min(declared + 3, 24)
+    x = subject.inputs(1, length).requires_grad_()
+    y, _ = subject(x, subject.state(1))
+    (felt,) = torch.autograd.grad(y[0, -1].square().sum() + y[0, -1].sum(), x)
+    strength = felt[0].abs().amax(-1).flip(0)  # by distance k
+    for k, value in enumerate(strength.tolist()):
+        inside = not isinstance(declared, int) or k < declared
+        if inside and not value > 0:
+            raise Broken(f"y_t does not feel x_(t-{k}), though the declared reach is {declared}")
+        if not inside and value > 0:
+            raise Broken(f"y_t feels x_(t-{k}) by {value:.2g}, beyond the declared reach of {declared}")
+
+
+@torch.no_grad()
+def round_trip(subject: Subject, ledger: Ledger) -> None:
+    """Config to JSON and back, weights to a file and back: the same outputs."""
+    assert subject.config is not None
+    written = json.loads(json.dumps(subject.config.to_dict()))
+    read = from_dict(written)
+    if read != subject.config:
+        raise Broken("the config read back from JSON differs from the one written")
+    twin = prepared(read.build)
+    for parameter in twin.parameters():
+        parameter.zero_()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        save_model(subject.module, str(path))
+        missing, unexpected = twin.load_state_dict(load_file(path), strict=False)
+    shared = {name for name, _ in twin.named_parameters()} & set(missing)
+    if shared or unexpected:
+        raise Broken(f"weights not restored: {sorted(shared)[:3]} missing, {unexpected[:3]} unexpected")
+    x = subject.inputs(2, 4)
+    expected = subject(x, subject.state(2))[0]
+    ledger.equal(twin(x, twin.init_state(2))[0], expected, "outputs of the copy")
+
+
+@torch.no_grad()
+def equivariance(subject: Subject, ledger: Ledger) -> None:
+    """A mixer that says it permutes commutes with a permutation of the positions; one that does not, must not."""
+    x, order = subject.inputs(2, 5), torch.tensor([3, 0, 4, 1, 2])
+    y, _ = subject(x, subject.state(2))
+    shuffled, _ = subject(x[:, order], subject.state(2))
+    if subject.facts.permutes:
+        ledger.equal(shuffled, y[:, order], f"positions permuted by {order.tolist()}")
+    elif float((shuffled - y[:, order]).abs().max()) < 1e-6:
+        raise Broken(f"commutes with the permutation {order.tolist()}, though permutes = False")
+
+
+def learn(subject: Subject, ledger: Ledger) -> None:
+    """A tiny batch can be overfitted: the loss falls below a tenth of what it was."""
+    assert subject.config is not None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = subject.config.build()
+    tokens = subject.inputs(2, 9)
+    optimiser = torch.optim.AdamW(module.parameters(), lr=2e-2)
+    losses = []
+    for _ in range(150):
+        logits = module(tokens[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        losses.append(loss.item())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    if not losses[-1] < 0.1 * losses[0]:
+        raise Broken(f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g} in {len(losses)} steps")

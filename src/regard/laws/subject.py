@@ -1,0 +1,132 @@
+"""Subject: a mixer or a model as the laws see it, so that each law is written once for both."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.config import Config
+from regard.core.context import EMPTY, Context
+from regard.core.state import State
+
+VOCABULARY = 11
+
+
+@dataclass(frozen=True)
+class Subject:
+    """module    in float64, every parameter moved away from its initial value so that no zero hides a mistake.
+    facts     where `causal`, `state_grows`, `reach`, `chunk_sizes` and `permutes` are declared.
+    width     of the vectors a mixer takes; None for a model, which takes tokens.
+    scale     of the random inputs; large ones drive gates to 0 and 1.
+    """
+
+    name: str
+    module: nn.Module
+    facts: nn.Module
+    width: int | None
+    config: Config | None = None
+    scale: float = 1.0
+
+    def inputs(self, batch: int, length: int, seed: int = 0) -> Tensor:
+        """Random vectors (B, T, D) or tokens (B, T), always the same for the same numbers."""
+        generator = torch.Generator().manual_seed(seed)
+        if self.width is None:
+            return torch.randint(VOCABULARY, (batch, length), generator=generator)
+        return self.scale * torch.randn(batch, length, self.width, generator=generator, dtype=torch.float64)
+
+    def changed(self, x: Tensor, t: int) -> Tensor:
+        """x with something else at position t."""
+        x = x.clone()
+        x[:, t] = (x[:, t] + 1) % VOCABULARY if self.width is None else -x[:, t] + 1.0
+        return x
+
+    def state(self, batch: int, seen: int = 0, seed: int = 99) -> State:
+        """The state after `seen` random tokens."""
+        state = self.module.init_state(batch)  # pyright: ignore[reportCallIssue]
+        return state if seen == 0 else self(self.inputs(batch, seen, seed), state)[1]
+
+    def __call__(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        return self.module(x, state, context)
+
+    def one(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """One token by the subject's own step where it has one; (B, 1, ...)."""
+        step = getattr(self.module, "step", None)
+        if step is None:
+            return self(x, state)
+        y, state = step(x[:, 0], state)
+        return y[:, None], state
+
+    @property
+    def causal(self) -> bool:
+        return bool(self.facts.causal)
+
+    @property
+    def chunk_sizes(self) -> tuple[int, ...]:
+        return self.facts.chunk_sizes  # pyright: ignore[reportReturnType]
+
+
+def from_mixer(name: str, make: Callable[[], nn.Module], config: Config | None = None, scale: float = 1.0) -> Subject:
+    module = prepared(make)
+    width = config.d_model if config is not None else getattr(module, "d_model", 8)  # pyright: ignore
+    return Subject(name, module, module, width, config, scale)
+
+
+def from_model(name: str, config: Config) -> Subject:
+    module = prepared(config.build)
+    return Subject(name, module, getattr(module, "stack", module), None, config)
+
+
+def prepared(make: Callable[[], nn.Module]) -> nn.Module:
+    """Built from a fixed seed, in float64, in evaluation mode, with asymmetric weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1234)
+        module = make().double().eval()
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter += 0.2 * torch.randn_like(parameter)
+    return module
+
+
+@contextmanager
+def hostile() -> Iterator[None]:
+    """Memory that is not written to holds NaN, and algorithms are deterministic, while the block runs."""
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    filling = torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = filling
+
+
+def snapshot(module: nn.Module) -> dict[str, object]:
+    """Every attribute, parameter and buffer of every part, to see whether a call changed one."""
+    found: dict[str, object] = {}
+    for name, part in module.named_modules():
+        for key, value in vars(part).items():
+            if key == "_modules":
+                found[f"{name}.{key}"] = sorted(value)
+            elif key in ("_parameters", "_buffers"):
+                tensors = {k: v.detach().clone() for k, v in value.items() if v is not None}
+                found[f"{name}.{key}"] = {k: v.tolist() for k, v in tensors.items()}
+            elif not key.endswith("_hooks") and "hook" not in key:
+                found[f"{name}.{key}"] = _plain(value)
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    try:
+        return copy.copy(value) if isinstance(value, (dict, set)) else value
+    except TypeError:
+        return repr(value)
