@@ -109,15 +109,10 @@ def _check_foreign(target: str) -> list[LawResult]:
 
 def _made(factory: Callable[..., Any], target: str) -> nn.Module:
     """A mixer from a class or a function, with d_model = 8 where it asks for a width."""
-    wanted = [
-        p
-        for p in inspect.signature(factory).parameters.values()
-        if p.default is p.empty and p.kind is not p.VAR_KEYWORD
-    ]
+    parameters = inspect.signature(factory).parameters.values()
+    wanted = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     if len(wanted) > 1:
-        raise UsageError(
-            f"{target} needs {', '.join(p.name for p in wanted)}: check a function without arguments instead"
-        )
+        raise UsageError(f"{target} needs {', '.join(wanted)}: check a function without arguments instead")
     made = factory(8) if wanted else factory()
     if not isinstance(made, Mixer):
         raise UsageError(f"{target} gives a {type(made).__name__}, not a regard.Mixer")

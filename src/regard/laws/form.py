@@ -75,22 +75,27 @@ def padding(subject: Subject, ledger: Ledger) -> None:
         lengths = torch.tensor([length, 1, max(1, length // 2), 0 if subject.causal else 1])
         x = subject.inputs(4, length)
         y, state = subject(x, subject.state(4), Context(lengths=lengths))
-        more = subject.inputs(4, 4, seed=7)
-        more_lengths = torch.tensor([1, 4, 0 if subject.causal else 1, 3])
-        if subject.causal:
-            z, later = subject(more, state, Context(lengths=more_lengths))
+        alone = []
         for row, count in enumerate(lengths.tolist()):
-            alone_y, alone = subject(x[row : row + 1, :count], subject.state(1))
-            case = f"lengths {lengths.tolist()}, row {row} against alone"
-            ledger.equal(y[row : row + 1, :count], alone_y, case)
-            if subject.causal:
-                picked = torch.tensor([row])
-                same_state(ledger, state.select(picked), alone, case)
-                many = int(more_lengths[row])
-                alone_z, alone_later = subject(more[row : row + 1, :many], alone)
-                ledger.equal(z[row : row + 1, :many], alone_z, case + f", then {many} of 4 more tokens")
-                same_state(ledger, later.select(picked), alone_later, case + ", after a second chunk")
-                same_future(subject, ledger, later.select(picked), alone_later, case + ", after a second chunk")
+            alone_y, alone_state = subject(x[row : row + 1, :count], subject.state(1))
+            ledger.equal(y[row : row + 1, :count], alone_y, f"lengths {lengths.tolist()}, row {row} against alone")
+            alone.append(alone_state)
+        if subject.causal:
+            _padded_states(subject, ledger, state, alone, f"after lengths {lengths.tolist()}")
+
+
+def _padded_states(subject: Subject, ledger: Ledger, state: State, alone: list[State], case: str) -> None:
+    """Each row of a padded batch's state equals the state of its sequence alone, now and after a second chunk."""
+    lengths = torch.tensor([1, 4, 0, 3])
+    more = subject.inputs(4, 4, seed=7)
+    y, later = subject(more, state, Context(lengths=lengths))
+    for row, count in enumerate(lengths.tolist()):
+        picked, place = torch.tensor([row]), f"{case}, row {row} against alone"
+        same_state(ledger, state.select(picked), alone[row], place)
+        alone_y, alone_later = subject(more[row : row + 1, :count], alone[row])
+        ledger.equal(y[row : row + 1, :count], alone_y, f"{place}, then {count} of 4 more tokens")
+        same_state(ledger, later.select(picked), alone_later, f"{place}, after a second chunk")
+        same_future(subject, ledger, later.select(picked), alone_later, f"{place}, after a second chunk")
 
 
 def packing(subject: Subject, ledger: Ledger) -> None:
@@ -170,6 +175,5 @@ def gradients(subject: Subject, y: Tensor) -> dict[str, Tensor]:
     if not named:
         return {}
     found = torch.autograd.grad((y * weights).sum(), list(named.values()), allow_unused=True)
-    return {
-        name: g if g is not None else torch.zeros_like(p) for (name, p), g in zip(named.items(), found, strict=True)
-    }
+    pairs = zip(named.items(), found, strict=True)
+    return {name: torch.zeros_like(p) if gradient is None else gradient for (name, p), gradient in pairs}

@@ -6,12 +6,14 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from regard.core.config import Config
 from regard.core.context import EMPTY, Context
+from regard.core.mixer import Mixer
 from regard.core.state import State
 
 VOCABULARY = 11
@@ -27,7 +29,7 @@ class Subject:
 
     name: str
     module: nn.Module
-    facts: nn.Module
+    facts: Mixer
     width: int | None
     config: Config | None = None
     scale: float = 1.0
@@ -67,12 +69,13 @@ class Subject:
 
     @property
     def chunk_sizes(self) -> tuple[int, ...]:
-        return self.facts.chunk_sizes  # pyright: ignore[reportReturnType]
+        return self.facts.chunk_sizes
 
 
 def from_mixer(name: str, make: Callable[[], nn.Module], config: Config | None = None, scale: float = 1.0) -> Subject:
     module = prepared(make)
     width = config.d_model if config is not None else getattr(module, "d_model", 8)  # pyright: ignore
+    assert isinstance(module, Mixer)
     return Subject(name, module, module, width, config, scale)
 
 
@@ -96,14 +99,15 @@ def prepared(make: Callable[[], nn.Module]) -> nn.Module:
 def hostile() -> Iterator[None]:
     """Memory that is not written to holds NaN, and algorithms are deterministic, while the block runs."""
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    filling = torch.utils.deterministic.fill_uninitialized_memory
+    memory: Any = torch.utils.deterministic
+    filling = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = True
+    memory.fill_uninitialized_memory = True
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        torch.utils.deterministic.fill_uninitialized_memory = filling
+        memory.fill_uninitialized_memory = filling
 
 
 def snapshot(module: nn.Module) -> dict[str, object]:
