@@ -1,0 +1,1 @@
+"""Generation, search and scoring, written once on TokenModel and State. Knows no model."""

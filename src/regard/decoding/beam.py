@@ -1,0 +1,215 @@
+"""Beam search over a batch of prompts, on State alone.
+
+A beam of width w has w slots. At every step the most probable continuations of the live hypotheses fill the slots that
+are free; one that ends keeps its slot, stops and is set aside (Sutskever et al. 2014, 3.2). So a beam of width 1 is
+greedy decoding, and a beam with a slot for every possible text is exhaustive search.
+
+    score(Y) = log p(Y) / lp(|Y|)      |Y| counts the generated tokens, the ending one among them
+
+    gnmt   lp = ((5 + |Y|) / (5 + 1))^alpha      Wu et al. 2016, equation 14
+    power  lp = |Y|^alpha
+    none   lp = 1
+
+Glossary
+lp  length penalty: the larger alpha, the more a long text is favoured
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from regard.core.model import TokenModel
+from regard.decoding.logits import at_rest, device_of, next_logits
+from regard.decoding.prompt import checked_prompts, padded
+from regard.decoding.warp import largest, raw_log_probs
+from regard.errors import NumericError, UsageError, nearest
+
+PenaltyName = Literal["gnmt", "power", "none"]
+
+
+@dataclass(frozen=True)
+class LengthPenalty:
+    """lp(|Y|), by which the log-probability of a text is divided."""
+
+    name: PenaltyName = "none"
+    alpha: float = 0.6
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(PenaltyName):
+            raise UsageError(f"unknown length_penalty {self.name!r}{nearest(str(self.name), get_args(PenaltyName))}")
+        if not 0 <= self.alpha < float("inf"):
+            raise UsageError(f"alpha must be 0 or positive, found {self.alpha}")
+
+    def __call__(self, length: int) -> float:
+        if self.name == "gnmt":
+            return ((5 + length) / (5 + 1)) ** self.alpha
+        return float(length) ** self.alpha if self.name == "power" else 1.0
+
+
+NO_PENALTY = LengthPenalty()
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A text of the beam with its numbers: score = log_prob / penalty.
+
+    log_probs  of each token under the model's raw distribution; log_prob is their sum.
+    finish     "eos", "length" (max_tokens) or "context" (the model's window is full); None while it is live.
+    """
+
+    tokens: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    log_prob: float
+    penalty: float
+    score: float
+    finish: Literal["eos", "length", "context"] | None
+
+
+@dataclass(frozen=True)
+class BeamResult:
+    """The best texts for one prompt, best score first, and on request what the beam held after every step."""
+
+    best: tuple[Hypothesis, ...]
+    steps: tuple[tuple[Hypothesis, ...], ...] = ()
+
+
+@torch.no_grad()
+def beam_search(
+    model: TokenModel,
+    prompts: Sequence[Int[Tensor, "T"]],
+    *,
+    width: int,
+    max_tokens: int,
+    eos_id: int | None,
+    penalty: LengthPenalty = NO_PENALTY,
+    n_best: int = 1,
+    record: bool = False,
+) -> list[BeamResult]:
+    """The `n_best` texts of the highest score found for each prompt, fewer where fewer exist.
+
+    `record` keeps the numbers of every step.
+    """
+    if width < 1 or max_tokens < 1:
+        raise UsageError(f"beam width and max_tokens must be at least 1, found {width} and {max_tokens}")
+    if not 1 <= n_best <= width:
+        raise UsageError(f"n_best must lie between 1 and the beam width {width}, found {n_best}")
+    rows = checked_prompts(model, prompts, fit=True)
+    window = float("inf") if model.max_length is None else model.max_length
+    limits = [int(min(max_tokens, window - len(row) + 1)) for row in rows]
+    beams = [
+        _Beam(width, n_best, penalty, eos_id, limit, "length" if limit == max_tokens else "context", record)
+        for limit in limits
+    ]
+    with at_rest(model):
+        _search(model, rows, beams)
+    return [BeamResult(tuple(beam.ranked()[:n_best]), tuple(beam.steps)) for beam in beams]
+
+
+def _search(model: TokenModel, rows: list[list[int]], beams: list[_Beam]) -> None:
+    """Steps of all beams together; the rows of the state are the live hypotheses, in order."""
+    if not rows:
+        return
+    tokens, lengths = padded(rows, device_of(model))
+    room = tokens.shape[1] + max(beam.max_tokens for beam in beams) - 1
+    logits, state = next_logits(model, tokens, model.init_state(len(rows)).reserve(room), lengths)
+    while True:
+        parents: list[int] = []
+        rows_before = 0
+        candidates = _candidates(logits, beams)
+        for beam in beams:
+            n_live = len(beam.live)
+            if not n_live:
+                continue
+            chosen = beam.step(candidates[rows_before : rows_before + n_live])
+            parents += [rows_before + parent for parent in chosen]
+            rows_before += n_live
+        if not parents:
+            return
+        if parents != list(range(rows_before)):
+            state = state.select(torch.tensor(parents, device=logits.device))
+        last = [[live.tokens[-1]] for beam in beams for live in beam.live]
+        logits, state = next_logits(model, torch.tensor(last, device=logits.device), state)
+
+
+def _candidates(logits: Tensor, beams: list[_Beam]) -> list[list[tuple[int, float]]]:
+    """For each live hypothesis its most probable next tokens with their log-probabilities, best first.
+
+    No more of them can enter a beam than it has slots.
+    """
+    log_probs = raw_log_probs(logits)
+    if log_probs.isnan().any():
+        raise NumericError("the model's logits are not numbers, so no beam can be ranked")
+    index = largest(log_probs, min(max(beam.width for beam in beams), logits.shape[-1]))
+    values = log_probs.gather(-1, index)
+    return [list(zip(*row, strict=True)) for row in zip(index.tolist(), values.tolist(), strict=True)]
+
+
+@dataclass
+class _Beam:
+    """The hypotheses of one prompt. It begins with one live hypothesis, the empty text."""
+
+    width: int
+    n_best: int
+    penalty: LengthPenalty
+    eos_id: int | None
+    max_tokens: int
+    at_limit: Literal["length", "context"]
+    record: bool
+    live: list[Hypothesis] = field(default_factory=lambda: [Hypothesis((), (), 0.0, 1.0, 0.0, None)])
+    ended: list[Hypothesis] = field(default_factory=list)
+    steps: list[tuple[Hypothesis, ...]] = field(default_factory=list)
+
+    def step(self, candidates: list[list[tuple[int, float]]]) -> list[int]:
+        """Fill the free slots from the continuations of the live hypotheses; for each that lives on, its parent."""
+        offers = [
+            (hypothesis.log_prob + log_prob, parent, token, log_prob)
+            for parent, (hypothesis, following) in enumerate(zip(self.live, candidates, strict=True))
+            for token, log_prob in following
+            if log_prob > float("-inf")
+        ]
+        offers.sort(key=lambda offer: (-offer[0], offer[1], offer[2]))
+        before, self.live = self.live, []
+        parents = []
+        for total, parent, token, log_prob in offers[: self.width - len(self.ended)]:
+            hypothesis = self._grown(before[parent], token, log_prob, total)
+            if hypothesis.finish is None:
+                self.live.append(hypothesis)
+                parents.append(parent)
+            else:
+                self.ended.append(hypothesis)
+        if self.record:
+            self.steps.append(tuple(self.ranked()))
+        if self._decided():
+            self.live, parents = [], []
+        return parents
+
+    def ranked(self) -> list[Hypothesis]:
+        """All hypotheses, best score first; of equal ones the earlier."""
+        return sorted(self.ended + self.live, key=lambda hypothesis: -hypothesis.score)
+
+    def _grown(self, parent: Hypothesis, token: int, log_prob: float, total: float) -> Hypothesis:
+        tokens = (*parent.tokens, token)
+        penalty = self.penalty(len(tokens))
+        finish = None
+        if token == self.eos_id:
+            finish = "eos"
+        elif len(tokens) == self.max_tokens:
+            finish = self.at_limit
+        return Hypothesis(tokens, (*parent.log_probs, log_prob), total, penalty, total / penalty, finish)
+
+    def _decided(self) -> bool:
+        """Whether no live hypothesis can still be among the n best.
+
+        A live text can only lose probability, and lp never falls with the length: the best it can come to is its
+        log-probability now over the penalty of the longest text.
+        """
+        if len(self.ended) < self.n_best or not self.live:
+            return False
+        bound = max(live.log_prob for live in self.live) / self.penalty(self.max_tokens)
+        return sorted(ended.score for ended in self.ended)[-self.n_best] >= bound

@@ -1,0 +1,113 @@
+"""What decoding reads off a model, without ever holding the logits of a long text whole.
+
+A model that offers its hidden vectors and its head apart (`hidden` and `to_logits`) is asked for the head only where
+its answer is needed: at the last token of a prompt, or for a few thousand positions at a time. Any other TokenModel
+is run on short chunks with its state carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.core.context import EMPTY, Context
+from regard.core.model import TokenModel
+from regard.core.state import State
+from regard.decoding.warp import raw_log_probs
+from regard.errors import UsageError
+
+# Logits alive at one time: 16 Mi numbers are 64 MiB in float32.
+LOGITS_AT_ONCE = 1 << 24
+# Tokens that go through the stack in one call while scoring.
+TOKENS_AT_ONCE = 1 << 14
+
+
+@runtime_checkable
+class Headed(Protocol):
+    """A model whose head can be applied to some positions only."""
+
+    to_logits: nn.Module
+
+    def hidden(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, Any]: ...
+
+
+@contextmanager
+def at_rest(model: TokenModel) -> Iterator[None]:
+    """Evaluation mode, each part put back in its own mode afterwards.
+
+    Refuses a model that looks at the future: its probabilities of the next token are no predictions.
+    """
+    if not getattr(model, "causal", True):
+        raise UsageError("this model looks at the future (causal = False), so it can neither generate nor score text")
+    modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
+    for part, _ in modes:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def device_of(model: TokenModel) -> torch.device:
+    """Where the model wants its tokens."""
+    return model.init_state(1).position.device
+
+
+def next_logits(
+    model: TokenModel, tokens: Int[Tensor, "B T"], state: State, lengths: Int[Tensor, "B"] | None = None
+) -> tuple[Float[Tensor, "B V"], State]:
+    """The logits after the last real token of each row, and the state."""
+    values, after = _hidden_or_logits(model, tokens, state, Context(lengths=lengths))
+    last = -1 if lengths is None else lengths - 1
+    return _head(model, values[torch.arange(len(values), device=values.device), last]), after
+
+
+def read(
+    model: TokenModel,
+    tokens: Int[Tensor, "B T"],
+    targets: Int[Tensor, "B T"],
+    state: State,
+    lengths: Int[Tensor, "B"] | None = None,
+) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B T"], State]:
+    """log p of each target after its token, whether it was the most probable one, and the state.
+
+    What stands at padding is meaningless. A row may have no real token, but not all of them.
+    """
+    rows, length = tokens.shape
+    width = TOKENS_AT_ONCE if isinstance(model, Headed) else LOGITS_AT_ONCE // model.vocab_size
+    chunk = max(1, width // rows)
+    log_probs, best = [], []
+    for start in range(0, length, chunk):
+        part = slice(start, start + chunk)
+        inside = None if lengths is None else (lengths - start).clamp(0, chunk)
+        values, state = _hidden_or_logits(model, tokens[:, part], state, Context(lengths=inside))
+        chosen, first = _of_targets(model, values, targets[:, part])
+        log_probs.append(chosen)
+        best.append(first)
+    return torch.cat(log_probs, 1), torch.cat(best, 1), state
+
+
+def _of_targets(model: TokenModel, values: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """log p (B, T) of the targets, and whether each is the most probable token; the head is applied piece by piece."""
+    piece = max(1, LOGITS_AT_ONCE // model.vocab_size)
+    log_probs, best = [], []
+    for part, wanted in zip(values.flatten(0, 1).split(piece), targets.flatten().split(piece), strict=True):
+        distribution = raw_log_probs(_head(model, part))
+        log_probs.append(distribution.gather(-1, wanted[:, None])[:, 0])
+        best.append(distribution.argmax(-1) == wanted)
+    return torch.cat(log_probs).view(targets.shape), torch.cat(best).view(targets.shape)
+
+
+def _hidden_or_logits(model: TokenModel, tokens: Tensor, state: State, context: Context) -> tuple[Tensor, State]:
+    """What `_head` turns into logits: hidden vectors where the model offers them, else the logits themselves."""
+    return model.hidden(tokens, state, context) if isinstance(model, Headed) else model(tokens, state, context)
+
+
+def _head(model: TokenModel, values: Tensor) -> Tensor:
+    return model.to_logits(values) if isinstance(model, Headed) else values

@@ -1,0 +1,44 @@
+"""Prompts as a batch: rows padded on the right, each one checked before the model sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from regard.core.model import TokenModel
+from regard.errors import UsageError
+
+
+def checked_prompts(model: TokenModel, prompts: Sequence[Int[Tensor, "T"]], *, fit: bool) -> list[list[int]]:
+    """The prompts' tokens. Refuses an empty one, an unknown token and, with `fit`, one beyond the model's window."""
+    rows = [prompt.tolist() for prompt in prompts]
+    for number, tokens in enumerate(rows):
+        if not tokens:
+            raise UsageError(f"prompt {number} is empty: begin it with the start symbol")
+        check_tokens(model, tokens, f"prompt {number}")
+        if fit and model.max_length is not None and len(tokens) > model.max_length:
+            found = f"prompt {number} has {len(tokens)} tokens"
+            raise UsageError(
+                f"{found}, more than the model's window of {model.max_length}: shorten it, or let it slide"
+            )
+    return rows
+
+
+def check_tokens(model: TokenModel, tokens: Sequence[int], where: str) -> None:
+    """Refuse a token outside of the model's vocabulary, which would be another row of memory or a crash."""
+    for token in (min(tokens, default=0), max(tokens, default=0)):
+        if not 0 <= token < model.vocab_size:
+            raise UsageError(
+                f"{where} has token {token}, but the model knows 0 to {model.vocab_size - 1}: use the model's tokenizer"
+            )
+
+
+def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B"] | None]:
+    """Rows padded on the right, and their lengths, or None when all are equal."""
+    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
+    tokens = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True).to(device)
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    return tokens, None if len({len(row) for row in rows}) == 1 else lengths
