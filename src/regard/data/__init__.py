@@ -1,0 +1,1 @@
+"""From files to batches: source, tokenizer, corpus, order, batch; and the worlds that need no files."""
