@@ -1,0 +1,80 @@
+"""Characters: one token for each character of the training text, 256 bytes for all others, and `<eos>`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from regard.data.tokenizer.contract import Tokenizer, code_points, utf8
+from regard.errors import UsageError
+
+
+class CharacterTokenizer(Tokenizer):
+    """Tokens in order: the known characters by code point, the bytes, `<eos>`.
+
+    A character outside the list is written as the bytes of its UTF-8, so that every text can be encoded.
+    """
+
+    kind = "chars"
+
+    def __init__(self, characters: str) -> None:
+        if list(characters) != sorted(set(characters)):
+            raise ValueError("characters must be distinct and sorted")
+        self.characters = characters
+        points = code_points(characters)
+        # One entry more than the largest known code point: everything above it is unknown alike.
+        self._table = np.full(int(points.max(initial=0)) + 2, -1, dtype=np.int64)
+        self._table[points] = np.arange(len(points))
+
+    @classmethod
+    def train(cls, texts: Iterable[str], vocab_size: int | None) -> CharacterTokenizer:
+        """Every character of `texts`, or the most frequent ones that fit."""
+        if vocab_size is not None and vocab_size < 258:
+            raise UsageError(f"vocab_size {vocab_size} is too small: 256 bytes, <eos> and a character need 258")
+        counts = Counter[str]()
+        for text in texts:
+            points, times = np.unique(code_points(text), return_counts=True)
+            counts.update(dict(zip(map(chr, points.tolist()), times.tolist(), strict=True)))
+        frequent = sorted(counts, key=lambda character: (-counts[character], character))
+        return cls("".join(sorted(frequent if vocab_size is None else frequent[: vocab_size - 257])))
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.characters) + 257
+
+    def encode(self, text: str) -> np.ndarray:
+        points = code_points(text)
+        ids = self._table[np.minimum(points, len(self._table) - 1)]
+        unknown = ids < 0
+        return self._with_bytes(points, ids, unknown) if unknown.any() else ids
+
+    def piece(self, token: int, previous: int | None) -> bytes:
+        return self._piece_of[token]
+
+    def settings(self) -> dict[str, Any]:
+        return {"characters": self.characters}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        return cls(settings["characters"])
+
+    @cached_property
+    def _piece_of(self) -> list[bytes]:
+        return [character.encode() for character in self.characters] + [bytes((byte,)) for byte in range(256)]
+
+    def _with_bytes(self, points: np.ndarray, ids: np.ndarray, unknown: np.ndarray) -> np.ndarray:
+        """`ids` with each unknown character widened to the one to four tokens of its bytes."""
+        widths = np.ones(len(ids), dtype=np.int64)
+        widths[unknown] += np.searchsorted([0x80, 0x800, 0x10000], points[unknown], side="right")
+        ends = np.cumsum(widths)
+        result = np.empty(ends[-1], dtype=np.int64)
+        is_byte = np.ones(len(result), dtype=bool)
+        is_byte[ends[~unknown] - 1] = False
+        result[~is_byte] = ids[~unknown]
+        spelled = utf8(points[unknown].tobytes().decode("utf-32-le"))
+        result[is_byte] = np.frombuffer(spelled, dtype=np.uint8).astype(np.int64) + len(self.characters)
+        return result

@@ -1,0 +1,142 @@
+"""What a tokenizer is.
+
+    ids = tokenizer.encode(text)        int64, no specials added
+    text = tokenizer.decode(ids)
+
+Every tokenizer has one special token, `<eos>`, always the last id. It separates documents and is the start symbol from
+which the first token is predicted. Text that spells "<eos>" is ordinary text and never becomes it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from regard.errors import DataError
+
+EOS = "<eos>"
+
+
+class Tokenizer(ABC):
+    """Base of all tokenizers: a fixed list of tokens, each a piece of UTF-8 text that need not be whole characters."""
+
+    kind: str
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """The number of tokens, `<eos>` included."""
+
+    @abstractmethod
+    def encode(self, text: str) -> np.ndarray:
+        """The ids of a text, int64."""
+
+    @abstractmethod
+    def piece(self, token: int, previous: int | None) -> bytes:
+        """The bytes that a token adds to a text whose last token was `previous` (None at the start). Never `<eos>`."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What `from_settings` needs, as plain JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The tokenizer that `settings` describes. Raises ValueError, KeyError or TypeError on anything else."""
+
+    @property
+    def eos_id(self) -> int:
+        return self.vocab_size - 1
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        """The text of `ids`. `<eos>` adds nothing; bytes that are no character become U+FFFD."""
+        return b"".join(self._pieces(ids)).decode("utf-8", "replace")
+
+    def token_text(self, token: int) -> str:
+        """One token for display; one that is no whole character as its bytes, such as `<0xE2>`."""
+        if token == self.eos_id:
+            return EOS
+        piece = self.piece(self.checked(token), None)
+        try:
+            return piece.decode("utf-8")
+        except UnicodeDecodeError:
+            return "".join(f"<0x{byte:02X}>" for byte in piece)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, `format` first."""
+        return {"format": "regard-tokenizer", "version": 1, "kind": self.kind} | self.settings()
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON: equal exactly when two tokenizers are."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def _pieces(self, ids: Sequence[int] | np.ndarray) -> Iterator[bytes]:
+        previous = None
+        for token in ids.tolist() if isinstance(ids, np.ndarray) else ids:
+            if token != self.eos_id:
+                yield self.piece(self.checked(token), previous)
+                previous = token
+
+    def checked(self, token: int) -> int:
+        """The id itself; one that is not of this vocabulary is refused."""
+        if not 0 <= token < self.vocab_size:
+            raise DataError(f"token id {token} is not in 0 .. {self.vocab_size - 1}: another tokenizer made it")
+        return token
+
+
+class Streamer:
+    """Turns ids into text one by one. What it emits is whole characters, and all of it together is `decode(ids)`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.previous: int | None = None
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        """The text that is certain after one more token; "" while a character is incomplete."""
+        if token == self.tokenizer.eos_id:
+            return ""
+        piece = self.tokenizer.piece(self.tokenizer.checked(token), self.previous)
+        self.previous = token
+        return self.decoder.decode(piece)
+
+    def finish(self) -> str:
+        """What was still held back."""
+        return self.decoder.decode(b"", final=True)
+
+
+def streamer(tokenizer: Tokenizer) -> Streamer:
+    """A fresh `Streamer`."""
+    return Streamer(tokenizer)
+
+
+def utf8(text: str) -> bytes:
+    """The text as UTF-8; a lone surrogate, which is no character, is refused."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _surrogate(text, error) from None
+
+
+def code_points(text: str) -> np.ndarray:
+    """The characters as numbers, uint32."""
+    try:
+        return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    except UnicodeEncodeError as error:
+        raise _surrogate(text, error) from None
+
+
+def _surrogate(text: str, error: UnicodeEncodeError) -> DataError:
+    return DataError(
+        f"character {error.start} of the text is a lone surrogate (U+{ord(text[error.start]):04X}), "
+        f"which no encoding can hold: remove it or read the text again as UTF-8"
+    )

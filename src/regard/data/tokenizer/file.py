@@ -1,0 +1,80 @@
+"""Making, saving and loading tokenizers by the name of their kind. A tokenizer is one JSON file and never a pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from regard.data.tokenizer.byte import ByteTokenizer
+from regard.data.tokenizer.character import CharacterTokenizer
+from regard.data.tokenizer.contract import Tokenizer
+from regard.data.tokenizer.integer import IntegerTokenizer
+from regard.data.tokenizer.subword import BytePairTokenizer, UnigramTokenizer
+from regard.data.tokenizer.word import WordTokenizer
+from regard.errors import CheckpointError, RegardError, UsageError, nearest
+
+KINDS: dict[str, type[Tokenizer]] = {
+    cls.kind: cls
+    for cls in (
+        ByteTokenizer,
+        CharacterTokenizer,
+        WordTokenizer,
+        BytePairTokenizer,
+        UnigramTokenizer,
+        IntegerTokenizer,
+    )
+}
+
+
+def train_tokenizer(kind: str, texts: Iterable[str], *, vocab_size: int | None = None) -> Tokenizer:
+    """A tokenizer of a kind for these texts. `vocab_size` is the most tokens it may have, `<eos>` included."""
+    if kind not in KINDS:
+        raise UsageError(f"unknown tokens {kind!r}{nearest(kind, KINDS)}")
+    if kind == "bytes":
+        if vocab_size not in (None, 257):
+            raise UsageError(
+                f"vocab_size {vocab_size}: bytes always have 257 tokens; choose tokens = bpe or leave it out"
+            )
+        return ByteTokenizer()
+    trained: Any = KINDS[kind]
+    return trained.train(texts, vocab_size)
+
+
+def from_dict(data: Any, where: str = "tokenizer") -> Tokenizer:
+    """The tokenizer that `to_dict` wrote. `where` names the file in errors."""
+    if not isinstance(data, dict) or data.get("format") != "regard-tokenizer":
+        raise CheckpointError(f'{where} is no tokenizer of regard: it has no "format": "regard-tokenizer"')
+    if data.get("version") != 1:
+        raise CheckpointError(f"{where} has format version {data.get('version')!r}, this regard reads version 1")
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise CheckpointError(f"{where}: unknown kind of tokenizer {kind!r}{nearest(str(kind), KINDS)}")
+    try:
+        return KINDS[kind].from_settings(data)
+    except KeyError as error:
+        raise CheckpointError(
+            f"{where} is damaged: {error.args[0]!r} is missing; copy it again from its origin"
+        ) from None
+    except (ValueError, TypeError, AttributeError, RegardError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{where} is damaged: {reason}; copy it again from its origin") from None
+
+
+def save(tokenizer: Tokenizer, path: Path | str) -> None:
+    """Write `tokenizer.json`."""
+    text = json.dumps(tokenizer.to_dict(), ensure_ascii=False, separators=(",", ":"))
+    Path(path).write_bytes((text + "\n").encode())
+
+
+def load(path: Path | str) -> Tokenizer:
+    """Read `tokenizer.json`."""
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"cannot read the tokenizer {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{path} is damaged, it is no JSON ({reason}); copy it again from its origin") from None
+    return from_dict(data, str(path))

@@ -1,0 +1,89 @@
+"""Words: text split at single spaces, with the end of a line as a word of its own, `<unk>` for the rest, and `<eos>`.
+
+This is the form of WikiText and of the built-in worlds: punctuation stands apart, so no rule of any language is needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from regard.data.tokenizer.contract import Tokenizer, utf8
+from regard.errors import UsageError
+
+UNKNOWN, NEWLINE = "<unk>", "\n"
+
+
+class WordTokenizer(Tokenizer):
+    """Tokens in order: `<unk>`, the end of a line, the words by frequency, `<eos>`.
+
+    spaced_lines  every token has a space before it, the end of a line too, as in WikiText (" the end . \\n");
+                  otherwise lines begin and end with their words.
+    """
+
+    kind = "words"
+
+    def __init__(self, words: list[str], spaced_lines: bool) -> None:
+        self.words = [UNKNOWN, NEWLINE, *words]
+        self.spaced_lines = spaced_lines
+        self._id_of = {word: i for i, word in enumerate(self.words)}
+        if len(self._id_of) < len(self.words):
+            raise ValueError("words must be distinct")
+        if any(not word or " " in word or "\n" in word for word in words):
+            raise ValueError("a word may not be empty or hold a space or an end of line")
+
+    @classmethod
+    def train(cls, texts: Iterable[str], vocab_size: int | None) -> WordTokenizer:
+        """Every word of `texts`, or the most frequent ones that fit."""
+        if vocab_size is not None and vocab_size < 4:
+            raise UsageError(f"vocab_size {vocab_size} is too small: <unk>, end of line, <eos> and a word need 4")
+        counts = Counter[str]()
+        lines = spaced = 0
+        for text in texts:
+            utf8(text)
+            counts.update(split(text))
+            lines += text.count("\n")
+            spaced += text.count(" \n")
+        for special in (UNKNOWN, NEWLINE):
+            del counts[special]
+        words = sorted(counts, key=lambda word: (-counts[word], word))
+        return cls(words if vocab_size is None else words[: vocab_size - 3], spaced_lines=2 * spaced > lines)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.words) + 1
+
+    def encode(self, text: str) -> np.ndarray:
+        utf8(text)
+        id_of = self._id_of
+        return np.array([id_of.get(word, 0) for word in split(text)], dtype=np.int64)
+
+    def piece(self, token: int, previous: int | None) -> bytes:
+        at_edge = previous is None or 1 in (token, previous)
+        space = self.spaced_lines or not at_edge
+        return (" " * space + self.words[token]).encode()
+
+    def token_text(self, token: int) -> str:
+        return self.words[token] if 0 <= token < len(self.words) else super().token_text(token)
+
+    def settings(self) -> dict[str, Any]:
+        return {"spaced_lines": self.spaced_lines, "words": self.words[2:]}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        words, spaced_lines = settings["words"], settings["spaced_lines"]
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise TypeError("words must be a list of strings")
+        if not isinstance(spaced_lines, bool):
+            raise TypeError("spaced_lines must be true or false")
+        utf8("".join(words))
+        return cls(words, spaced_lines)
+
+
+def split(text: str) -> list[str]:
+    """Words and ends of lines, in order."""
+    spaced = text.replace("\r\n", "\n").replace("\n", " \n ")
+    return [word for word in spaced.split(" ") if word]
