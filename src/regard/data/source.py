@@ -1,0 +1,200 @@
+"""Reading text: files, folders and standard input, as documents of strict UTF-8.
+
+A line ends at \\n or \\r\\n and nowhere else; `lines` is the one place where that is decided. (`str.splitlines` also
+cuts at eight other characters, the classic cause of parallel files that drift apart.)
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import hashlib
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from regard.errors import DataError, ResourceError, UsageError, nearest
+
+STDIN = "-"
+SUFFIXES = (".txt", ".md")
+COMPRESSED = (".gz", ".xz")
+DOCUMENTS = ("auto", "file", "line", "blank")
+LINE_LIMIT = 16 * 1024 * 1024
+HEAD = 1 << 16
+BYTE_ORDER_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def read_documents(path: str, *, documents: str = "auto") -> Iterator[str]:
+    """The documents of a file, of all text files below a folder in sorted order, or of standard input ("-").
+
+    file (and auto)  a whole file is a document, kept as it is.
+    line             a line is a document, without its end; empty lines are none.
+    blank            lines up to the next blank one are a document, joined by \\n.
+    """
+    if documents not in DOCUMENTS:
+        raise UsageError(f"documents = {documents!r} is not a choice{nearest(documents, DOCUMENTS)}")
+    for file in files(path):
+        found = False
+        for document in _documents_of(file, documents):
+            found = True
+            yield document
+        if not found:
+            raise DataError(f"{_name(file)} is empty: give a file with text, or remove it from the folder")
+
+
+def files(path: str) -> list[str]:
+    """The files that `path` stands for. A folder: every .txt and .md below it, also compressed, hidden ones aside."""
+    place = Path(path)
+    if path == STDIN:
+        return [path]
+    with _named(path):
+        if place.is_dir():
+            found = sorted(
+                str(file) for file in place.rglob("*") if _is_text(file.relative_to(place)) and file.is_file()
+            )
+            if not found:
+                kinds = " ".join(SUFFIXES)
+                raise DataError(f"the folder {path} holds no text files ({kinds}, also with {' '.join(COMPRESSED)})")
+            return found
+        if not place.exists():
+            raise DataError(f"there is no file {path}{_close(place)}")
+    return [path]
+
+
+def lines(stream: io.BufferedIOBase, name: str, limit: int = LINE_LIMIT) -> Iterator[str]:
+    """The lines of a stream without their ends. Memory is bounded: a line of more than `limit` bytes is refused."""
+    offset = 0
+    number = 1
+    while line := stream.readline(limit + 2):
+        ended = line.endswith(b"\n")
+        size = len(line)
+        if ended:
+            line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
+        if len(line) > limit:
+            raise DataError(
+                f"{name}, line {number}: longer than {limit:,} bytes; break it up, or set documents = file"
+            )
+        yield _decoded(line, name, offset, number)
+        offset += size
+        number += 1
+
+
+def fingerprint(path: str) -> str:
+    """SHA-256 over the names below `path` and the bytes of all its files: equal when they read the same."""
+    total = hashlib.sha256()
+    for file in files(path):
+        relative = str(Path(file).relative_to(path)) if file != path else ""
+        with _named(file), open(file, "rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        total.update(f"{relative}\0{Path(file).suffix}\0{content}\n".encode())
+    return total.hexdigest()
+
+
+def _documents_of(file: str, documents: str) -> Iterator[str]:
+    with _named(file), _opened(file) as stream:
+        _refuse_foreign(stream, _name(file))
+        if documents == "line":
+            yield from (line for line in lines(stream, _name(file)) if line)
+        elif documents == "blank":
+            yield from _paragraphs(lines(stream, _name(file)))
+        else:
+            text = _decoded(stream.read(), _name(file), 0, 1)
+            if text:
+                yield text
+
+
+def _paragraphs(rows: Iterator[str]) -> Iterator[str]:
+    gathered: list[str] = []
+    for row in rows:
+        if row.strip(" \t"):
+            gathered.append(row)
+        elif gathered:
+            yield "\n".join(gathered)
+            gathered = []
+    if gathered:
+        yield "\n".join(gathered)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[io.BufferedReader]:
+    """A stream of the plain bytes, with `peek`."""
+    if file == STDIN:
+        reader = io.BufferedReader(cast(Any, sys.stdin.buffer), HEAD)
+        try:
+            yield reader
+        finally:
+            reader.detach()
+    else:
+        opener = {".gz": gzip.open, ".xz": lzma.open}.get(Path(file).suffix, io.open)
+        with opener(file, "rb") as raw:
+            yield io.BufferedReader(cast(Any, raw), HEAD)
+
+
+def _refuse_foreign(stream: io.BufferedReader, name: str) -> None:
+    """Refuse what is not UTF-8 text by the look of its first bytes, with a better word than its first bad byte."""
+    head = stream.peek(HEAD)
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if head.startswith(mark):
+            raise DataError(f"{name} is {encoding}, not UTF-8: convert it (iconv -f {encoding} -t UTF-8 IN > OUT)")
+    nulls = head.count(0)
+    if nulls >= 16 and nulls > 0.05 * len(head):
+        raise DataError(f"{name} is no text: {nulls} of its first {len(head)} bytes are NUL; give a text file in UTF-8")
+
+
+def _decoded(data: bytes, name: str, offset: int, line: int) -> str:
+    """The text of bytes that begin at `offset` on line `line` of the file; a mark at its very start is dropped."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
+    except UnicodeDecodeError as error:
+        line += data.count(b"\n", 0, error.start)
+        raise DataError(
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02X} at offset {offset + error.start} (line {line}); "
+            f"convert it (iconv -f LATIN1 -t UTF-8 IN > OUT) or mend that line"
+        ) from None
+
+
+@contextmanager
+def _named(file: str) -> Iterator[None]:
+    """Failures of reading, in the words of somebody who has the file before them."""
+    name = _name(file)
+    try:
+        yield
+    except EOFError:
+        raise DataError(f"{name} is cut short: its compressed data ends too early; copy or download it again") from None
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"{name} is no good {Path(file).suffix} file ({error}); copy or download it again") from None
+    except FileNotFoundError:
+        raise DataError(f"there is no file {name}{_close(Path(file))}") from None
+    except OSError as error:
+        raise ResourceError(f"cannot read {name}: {error.strerror or error}; check its permissions") from None
+
+
+def _close(place: Path) -> str:
+    """A hint with the nearest name in the same folder."""
+    try:
+        names = [entry.name for entry in place.parent.iterdir()]
+    except OSError:
+        return f": there is no folder {place.parent} either"
+    close = difflib.get_close_matches(place.name, names, n=1)
+    return f", did you mean {place.parent / close[0]}?" if close else f" in {place.parent.resolve()}"
+
+
+def _is_text(file: Path) -> bool:
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return bool(suffixes) and suffixes[-1] in SUFFIXES and not any(part.startswith(".") for part in file.parts)
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == STDIN else file

@@ -1,0 +1,227 @@
+"""Reading text: what is a line, what is a document, and what is refused in which words."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.data.source import files, fingerprint, lines, read_documents
+from regard.errors import DataError, RegardError, ResourceError, UsageError
+
+ODD = "a\x0bb\x0cc\x1cd\u2028e\u0085f"
+
+
+def write(path: Path, content: bytes | str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def read(path: str, documents: str = "auto") -> list[str]:
+    return list(read_documents(path, documents=documents))
+
+
+def refusal(path: str, documents: str = "auto") -> str:
+    with pytest.raises(RegardError) as caught:
+        read(path, documents)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@given(content=st.binary(min_size=1, max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_arbitrary_bytes_decode_as_python_does_or_name_the_offset(content, tmp_path_factory):
+    path = write(tmp_path_factory.getbasetemp() / "arbitrary.txt", content)
+    wrong = first_bad_byte(content)
+    if wrong is not None:
+        line = content.count(b"\n", 0, wrong) + 1
+        for documents in ("file", "line"):
+            message = refusal(path, documents)
+            named = "UTF-16" in message or "UTF-32" in message or "NUL" in message
+            assert named or f"offset {wrong} (line {line})" in message
+    elif content != b"\xef\xbb\xbf" and content.count(0) < 16:
+        assert read(path) == [content.decode().removeprefix("\ufeff")]
+
+
+def first_bad_byte(content: bytes) -> int | None:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
+
+
+@given(parts=st.lists(st.sampled_from(["a", "é", "\n", "\r", "\r\n", *ODD]), max_size=50))
+@settings(max_examples=300, deadline=None)
+def test_lines_end_at_newlines_only(parts):
+    text = "".join(parts)
+    found = list(lines(io.BytesIO(text.encode()), "test"))
+    assert len(found) == text.count("\n") + (not text.endswith("\n") and text != "")
+    rows = text.split("\n")
+    unended = [] if rows[-1] == "" else [rows[-1]]
+    assert found == [row.removesuffix("\r") for row in rows[:-1]] + unended
+
+
+def test_a_file_is_one_document_kept_as_it_is(tmp_path):
+    text = f"one\r\ntwo {ODD}\n\n\x00 three"
+    assert read(write(tmp_path / "a.txt", text)) == [text]
+
+
+def test_the_mark_of_utf8_is_dropped_and_others_are_named(tmp_path):
+    assert read(write(tmp_path / "a.txt", b"\xef\xbb\xbfhello \xef\xbb\xbf")) == ["hello \ufeff"]
+    assert read(write(tmp_path / "a.txt", b"\xef\xbb\xbfx\ny"), "line") == ["x", "y"]
+    for encoding in ("utf-16", "utf-32"):
+        message = refusal(write(tmp_path / "b.txt", "hello".encode(encoding)))
+        assert encoding.upper() in message
+        assert "b.txt" in message
+    assert "UTF-16" in refusal(write(tmp_path / "b.txt", b"\xfe\xff\x00h\x00i"))
+
+
+def test_a_bad_byte_is_named_by_file_offset_and_line(tmp_path):
+    path = write(tmp_path / "bad.txt", b"good\nbad \xe9 byte\n")
+    for documents in ("file", "line", "blank"):
+        message = refusal(path, documents)
+        assert "bad.txt" in message
+        assert "0xE9 at offset 9 (line 2)" in message
+    marked = write(tmp_path / "marked.txt", b"\xef\xbb\xbfgood\n\xff")
+    assert "offset 8 (line 2)" in refusal(marked)
+    assert "offset 8 (line 2)" in refusal(marked, "line")
+
+
+def test_lines_and_paragraphs_are_documents(tmp_path):
+    path = write(tmp_path / "a.txt", "one\r\ntwo\n\n  \nthree\n\n\n")
+    assert read(path, "line") == ["one", "two", "  ", "three"]
+    assert read(path, "blank") == ["one\ntwo", "three"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("documents", ["file", "line", "blank"])
+def test_an_empty_file_is_refused(content, documents, tmp_path):
+    assert "empty.txt is empty" in refusal(write(tmp_path / "empty.txt", content), documents)
+
+
+def test_some_null_bytes_are_text_and_many_are_not(tmp_path):
+    assert read(write(tmp_path / "few.txt", b"a\0b")) == ["a\0b"]
+    assert read(write(tmp_path / "few.txt", b"text" * 1000 + b"\0" * 30))[0].count("\0") == 30
+    assert "is no text" in refusal(write(tmp_path / "weights.bin", b"\0\1\2\3" * 100))
+    assert "is no text" in refusal(write(tmp_path / "no_mark.txt", "hello there, world".encode("utf-16-le")))
+
+
+@pytest.mark.parametrize(("suffix", "module"), [(".gz", gzip), (".xz", lzma)])
+def test_compressed_files_read_as_plain_ones_and_damage_is_named(suffix, module, tmp_path):
+    content = module.compress("".join(f"line {i}\n" for i in range(5000)).encode())
+    path = write(tmp_path / f"a.txt{suffix}", content)
+    assert len(read(path, "line")) == 5000
+    for documents in ("file", "line"):
+        cut = refusal(write(tmp_path / f"cut.txt{suffix}", content[:-100]), documents)
+        assert "cut short" in cut
+        assert f"cut.txt{suffix}" in cut
+        damaged = content[:40] + bytes(255 - byte for byte in content[40:80]) + content[80:]
+        assert f"damaged.txt{suffix}" in refusal(write(tmp_path / f"damaged.txt{suffix}", damaged), documents)
+    assert f"no good {suffix} file" in refusal(write(tmp_path / f"plain.txt{suffix}", "just text"))
+
+
+def test_a_folder_is_its_text_files_sorted(tmp_path):
+    write(tmp_path / "b.md", "second")
+    write(tmp_path / "a.txt", "first")
+    write(tmp_path / "c" / "deep.TXT.gz", gzip.compress(b"third"))
+    write(tmp_path / "image.png", b"\x89PNG")
+    write(tmp_path / ".hidden" / "note.txt", "hidden")
+    assert read(str(tmp_path)) == ["first", "second", "third"]
+    write(tmp_path / "c" / "void.txt", b"")
+    assert "void.txt is empty" in refusal(str(tmp_path))
+
+
+def test_a_folder_without_text_is_refused(tmp_path):
+    write(tmp_path / "image.png", b"\x89PNG")
+    assert "holds no text files (.txt .md" in refusal(str(tmp_path))
+
+
+def test_a_missing_file_names_the_nearest(tmp_path):
+    write(tmp_path / "shakespeare.txt", "x")
+    assert f"did you mean {tmp_path / 'shakespeare.txt'}?" in refusal(str(tmp_path / "shakespear.txt"))
+    assert "there is no file" in refusal(str(tmp_path / "zzz"))
+    assert "no folder" in refusal(str(tmp_path / "none" / "zzz.txt"))
+
+
+def test_a_file_without_permission_is_a_matter_of_resources(tmp_path, monkeypatch):
+    path = write(tmp_path / "secret.txt", "x")
+
+    def refuse(*arguments, **keywords):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(io, "open", refuse)
+    with pytest.raises(ResourceError, match=r"cannot read .*secret\.txt: Permission denied"):
+        read(path)
+
+
+def test_standard_input_is_read_and_left_open(monkeypatch):
+    stdin = io.TextIOWrapper(io.BytesIO(b"from\nstdin"))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert read("-", "line") == ["from", "stdin"]
+    assert not stdin.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xff")))
+    assert "standard input is not UTF-8" in refusal("-")
+
+
+def test_a_pipe_can_be_read_by_name(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = subprocess.Popen([sys.executable, "-c", f"open({str(path)!r}, 'w').write('through a pipe')"])
+    assert read(str(path)) == ["through a pipe"]
+    assert writer.wait() == 0
+
+
+def test_an_unknown_kind_of_document_names_the_nearest(tmp_path):
+    with pytest.raises(UsageError, match="did you mean 'line'"):
+        read(write(tmp_path / "a.txt", "x"), "lines")
+
+
+def test_a_line_may_be_as_long_as_the_limit_and_no_longer():
+    for end in (b"", b"\n", b"\r\n"):
+        assert list(lines(io.BytesIO(b"x" * 10 + end), "test", limit=10)) == ["x" * 10]
+        with pytest.raises(DataError, match="test, line 2: longer than 10 bytes"):
+            list(lines(io.BytesIO(b"ok\n" + b"x" * 11 + end), "test", limit=10))
+
+
+def test_a_huge_line_is_refused_in_little_memory(tmp_path):
+    path = tmp_path / "huge.txt"
+    with open(path, "wb") as stream:
+        stream.write(b"text" * 50_000)
+        stream.truncate(1 << 30)
+    tracemalloc.start()
+    message = refusal(str(path), "line")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "line 1: longer than 16,777,216 bytes" in message
+    assert peak < 100 * 2**20
+
+
+def test_a_fingerprint_changes_with_any_byte_or_name(tmp_path):
+    write(tmp_path / "a.txt", "one")
+    write(tmp_path / "b.txt", "two")
+    seen = [fingerprint(str(tmp_path))]
+    assert fingerprint(str(tmp_path)) == seen[0]
+    write(tmp_path / "b.txt", "twp")
+    seen.append(fingerprint(str(tmp_path)))
+    (tmp_path / "b.txt").rename(tmp_path / "c.txt")
+    seen.append(fingerprint(str(tmp_path)))
+    seen.append(fingerprint(files(str(tmp_path))[0]))
+    assert len(set(seen)) == 4
+
+
+def test_the_package_never_splits_lines_by_other_rules():
+    for file in (Path(__file__).parents[3] / "src" / "regard" / "data").rglob("*.py"):
+        code = file.read_text(encoding="utf-8").replace("`str.splitlines`", "")
+        assert "splitlines" not in code, file
