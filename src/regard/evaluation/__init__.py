@@ -1,0 +1,1 @@
+"""How good a model is, measured the same way for every family."""
