@@ -1,0 +1,142 @@
+"""Checkpoints: everything a run needs to go on as if nothing had happened, one folder a step.
+
+    checkpoints/00001200/
+      model.safetensors      parameters and buffers, a tied one once
+      optimiser.safetensors  every other tensor the next step reads: moments by parameter name, the moving average,
+                             the carried recurrent state, the random generators
+      state.json             counters, clock, best score, evaluation plan
+      manifest.json          size and SHA-256 of each
+
+A checkpoint appears under its name whole or not at all: everything is written and synced in a temporary folder, the
+manifest last, then the folder is renamed and its parent synced. No file says which is the latest: the newest that
+verifies is. Older ones go only after the new one was read back and found right.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from regard.errors import CheckpointError
+from regard.training import disk, manifest, tensors
+from regard.training.manifest import Manifest, canonical
+
+MODEL = "model.safetensors"
+OPTIMISER = "optimiser.safetensors"
+STATE = "state.json"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a checkpoint holds."""
+
+    weights: Mapping[str, Tensor]
+    metadata: Mapping[str, str]
+    training: Mapping[str, Tensor]
+    state: Mapping[str, Any]
+
+
+def save(folder: Path, step: int, contents: Contents) -> Path:
+    """Write the checkpoint of `step` below `folder`, read it back, and return where it is."""
+    final = folder / f"{step:08d}"
+    temporary = folder / f".tmp-{step}-{os.getpid()}"
+    with disk.reported("save a checkpoint", final):
+        disk.require_space(folder, tensors.size_of(contents.weights) + tensors.size_of(contents.training))
+        disk.discard(temporary)
+        try:
+            disk.make_folder(temporary)
+            files = {
+                MODEL: tensors.chunks(contents.weights, contents.metadata),
+                OPTIMISER: tensors.chunks(contents.training),
+                STATE: [canonical(dict(contents.state))],
+            }
+            written = {name: manifest.write_file(temporary / name, chunks) for name, chunks in files.items()}
+            manifest.write_file(temporary / manifest.NAME, [Manifest(written, {"step": step}).to_bytes()])
+            disk.sync_folder(temporary)
+            if os.path.lexists(final):
+                _set_aside(final)
+            disk.rename(temporary, final)
+            disk.sync_folder(folder)
+        except BaseException:
+            disk.discard(temporary)
+            raise
+    verify(final)
+    return final
+
+
+def verify(path: Path) -> Manifest:
+    """Check every file of a checkpoint; a damaged, missing, extra or foreign one is named."""
+    if not disk.is_plain_folder(path):
+        raise CheckpointError(f"{path}: is a link or no folder" if os.path.lexists(path) else f"{path}: is missing")
+    found = manifest.verify(path)
+    for name in (MODEL, OPTIMISER, STATE):
+        if name not in found.files:
+            raise CheckpointError(f"{path / name}: not in the manifest; the checkpoint is not one of regard")
+    if found.facts.get("step") != int(path.name):
+        raise CheckpointError(f"{path}: holds step {found.facts.get('step')}, which is not its name")
+    return found
+
+
+def steps(folder: Path) -> list[int]:
+    """Steps that have a checkpoint, whole or not, in order. Their age is never asked."""
+    return sorted(int(name) for name in disk.names(folder) if name.isdigit())
+
+
+def path_of(folder: Path, step: int) -> Path:
+    return folder / f"{step:08d}"
+
+
+def newest(folder: Path, *, fall_back: bool) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint that verifies, and what was wrong with the newer ones.
+
+    fall_back: go on to older ones when the newest is damaged; without it a damaged newest one is an error.
+    """
+    problems = []
+    for step in reversed(steps(folder)):
+        try:
+            verify(path_of(folder, step))
+            return path_of(folder, step), problems
+        except CheckpointError as error:
+            if not fall_back:
+                raise CheckpointError(f"{error}; --resume auto goes back to the newest undamaged checkpoint") from None
+            problems.append(str(error))
+    if problems:
+        raise CheckpointError(f"{folder}: no checkpoint verifies: {problems[0]}")
+    return None, problems
+
+
+def set_aside_after(folder: Path, step: int) -> None:
+    """Move damaged checkpoints newer than `step` out of the way, for somebody to look at; nothing is deleted."""
+    with disk.reported("set a damaged checkpoint aside", folder):
+        for newer in [found for found in steps(folder) if found > step]:
+            _set_aside(path_of(folder, newer))
+
+
+def prune(folder: Path, keep: int, protected: Collection[int]) -> None:
+    """Keep the last `keep` checkpoints and the protected steps. Call it only when the newest one was verified."""
+    with disk.reported("remove old checkpoints", folder):
+        for step in steps(folder)[:-keep]:
+            if step not in protected:
+                trash = folder / f".trash-{step}-{os.getpid()}"
+                disk.rename(path_of(folder, step), trash)
+                disk.remove_tree(trash)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """The counters of a verified checkpoint."""
+    state = manifest.read_json(path / STATE)
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path / STATE}: expected an object")
+    return state
+
+
+def _set_aside(path: Path) -> None:
+    number = 0
+    while os.path.lexists(aside := path.with_name(f"damaged-{path.name}-{number}")):
+        number += 1
+    disk.rename(path, aside)

@@ -1,0 +1,182 @@
+"""Every file operation of a run folder, one function each, so that tests can make each one fail in turn.
+
+Nothing else in `training` touches the file system for writing. Durations and orders never come from the wall clock
+or from a file's age.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from regard.errors import ResourceError
+
+# The functions that change the disk: what a fault test replaces.
+OPERATIONS = (
+    "make_folder",
+    "create",
+    "write",
+    "sync",
+    "close",
+    "sync_folder",
+    "rename",
+    "replace",
+    "remove",
+    "remove_folder",
+    "free_bytes",
+)
+
+
+def make_folder(path: Path) -> None:
+    os.mkdir(path)
+
+
+def create(path: Path) -> int:
+    """A descriptor of a new file; one that exists already is an error."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+
+
+def write(descriptor: int, chunk: memoryview) -> None:
+    """All of `chunk`, however many calls the system makes of it."""
+    while len(chunk):
+        chunk = chunk[os.write(descriptor, chunk) :]
+
+
+def sync(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def close(descriptor: int) -> None:
+    os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable: a rename is not, until its folder is synced."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Give a folder its final name. Nothing may be there: POSIX would replace an empty folder without a word."""
+    if os.path.lexists(new):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
+    os.rename(old, new)
+
+
+def replace(old: Path, new: Path) -> None:
+    """Give a file its final name, in the place of the one there."""
+    os.replace(old, new)
+
+
+def remove(path: Path) -> None:
+    os.unlink(path)
+
+
+def remove_folder(path: Path) -> None:
+    os.rmdir(path)
+
+
+def free_bytes(path: Path) -> int:
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
+
+
+def names(path: Path) -> list[str]:
+    """What lies in a folder, sorted; nothing when there is no folder."""
+    try:
+        return sorted(os.listdir(path))
+    except FileNotFoundError:
+        return []
+
+
+def is_plain_file(path: Path) -> bool:
+    """A file itself, not a link to one."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def is_plain_folder(path: Path) -> bool:
+    """A folder itself, not a link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def try_lock(path: Path) -> int | None:
+    """A descriptor that holds the lock of `path` until it is closed or the process dies; None when it is taken."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def append(path: Path, data: bytes) -> None:
+    """One whole write at the end of a file, so that lines of a log never interleave."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        write(descriptor, memoryview(data))
+    finally:
+        os.close(descriptor)
+
+
+def remove_tree(path: Path) -> None:
+    """A file or a folder with what is in it. Links are removed, never followed."""
+    if not is_plain_folder(path):
+        remove(path)
+        return
+    for name in names(path):
+        remove_tree(path / name)
+    remove_folder(path)
+
+
+def discard(path: Path) -> None:
+    """Remove what a failure left behind; what cannot be removed now goes when the run folder is next claimed."""
+    with suppress(OSError):
+        if os.path.lexists(path):
+            remove_tree(path)
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Refuse to begin a write that cannot end: a fifth more than `needed` must be free."""
+    free = free_bytes(folder)
+    if free < 1.2 * needed:
+        raise ResourceError(
+            f"{folder}: saving needs {1.2 * needed / 1e9:.3g} GB free and {free / 1e9:.3g} GB are; free some space or "
+            f"choose another --out, then continue with --resume"
+        )
+
+
+@contextmanager
+def reported(action: str, path: Path) -> Iterator[None]:
+    """Turn a failure of the file system into one line: what, where, what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        where = f"{path}: cannot {action}: {reason}"
+        raise ResourceError(f"{where}; {_advice(error.errno)}") from error
+
+
+def _advice(code: int | None) -> str:
+    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "free some space or choose another --out; earlier checkpoints are intact, continue with --resume"
+    if code in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return "choose a folder that may be written with --out"
+    return "check the disk; earlier checkpoints are intact, continue with --resume"

@@ -1,0 +1,159 @@
+"""Tensors to and from safetensors files: names, shapes and number types are compared before anything is touched.
+
+The format (safetensors 0.x): 8 bytes, the length of the header; the header, JSON from names to number type, shape and
+place; the numbers. It is written here because the bytes are hashed on their way to the disk; it is read by the
+library, whose reader is fuzzed against hostile headers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from regard.errors import CheckpointError
+
+DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+    torch.complex64: "C64",
+}
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Form:
+    """Shape and number type of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+
+def form_of(tensor: Tensor) -> Form:
+    return Form(tuple(tensor.shape), DTYPES[tensor.dtype])
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers by name, a shared one once, under its first name."""
+    seen: set[int] = set()
+    found = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            found[name] = tensor.detach()
+    return found
+
+
+def ties_of(model: nn.Module) -> dict[str, str]:
+    """Second names of shared tensors, each with the name it is stored under."""
+    first: dict[int, str] = {}
+    tied = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) in first:
+            tied[name] = first[id(tensor)]
+        first.setdefault(id(tensor), name)
+    return tied
+
+
+def size_of(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def chunks(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """The bytes of a safetensors file, a tensor at a time. Wide number types come first, so that all are aligned."""
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    header: dict[str, Any] = {"__metadata__": dict(metadata or {})}
+    start = 0
+    for name in order:
+        stop = start + tensors[name].numel() * tensors[name].element_size()
+        form = form_of(tensors[name])
+        header[name] = {"dtype": form.dtype, "shape": list(form.shape), "data_offsets": [start, stop]}
+        start = stop
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for name in order:
+        flat = tensors[name].detach().cpu().contiguous().reshape(-1)
+        if flat.numel():
+            yield flat.view(torch.uint8).numpy()
+
+
+def forms_in(path: Path) -> tuple[dict[str, Form], dict[str, str]]:
+    """Names, shapes and number types of a file and its metadata, without its numbers."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            forms = {}
+            for name in file.keys():  # noqa: SIM118  # the library's handle is no mapping
+                part = file.get_slice(name)
+                forms[name] = Form(tuple(part.get_shape()), part.get_dtype())
+            return forms, dict(file.metadata() or {})
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
+
+
+def read(path: Path) -> dict[str, Tensor]:
+    """Every tensor of a file, in memory of torch's own alignment: products may round otherwise at another one."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
+
+
+def require_same(expected: Mapping[str, Form], found: Mapping[str, Form], where: Path) -> None:
+    """Refuse tensors of another architecture, showing the first differences."""
+    differences = [
+        f"{name} is {found.get(name, 'missing')} there and {expected.get(name, 'missing')} here"
+        for name in [*expected, *(name for name in found if name not in expected)]
+        if expected.get(name) != found.get(name)
+    ]
+    if differences:
+        more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+        raise CheckpointError(f"{where}: of another architecture: {'; '.join(differences[:SHOWN])}{more}")
+
+
+def require_fits(model: nn.Module, path: Path) -> None:
+    """Refuse a file of weights that `model` cannot take, without touching the model."""
+    forms, metadata = forms_in(path)
+    require_same({name: form_of(tensor) for name, tensor in weights_of(model).items()}, forms, path)
+    try:
+        stored = json.loads(metadata.get("tied", "{}"))
+    except ValueError:
+        stored = None
+    if stored != ties_of(model):
+        raise CheckpointError(f"{path}: of another architecture: ties {stored} there and {ties_of(model)} here")
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Copy the weights of a file into `model`, after all of them were found to fit."""
+    require_fits(model, path)
+    copy_into(weights_of(model), read(path))
+
+
+def copy_into(tensors: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    """Overwrite tensors in place, by name."""
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            tensor.copy_(values[name])
+
+
+def weights_metadata(model: nn.Module) -> dict[str, str]:
+    """What a file of weights says beside its numbers."""
+    return {"format": "pt", "tied": json.dumps(ties_of(model), sort_keys=True)}
