@@ -1,0 +1,88 @@
+"""Budget: how long a run goes on, in time, steps, tokens or floating-point operations.
+
+    90s  2m  1h   500steps   3Mtokens  3e6tokens   1e15flops
+
+Time is that of the training loop, evaluations and saves included, by a clock that cannot jump. It is carried over
+resumes, as every other counter is. Tokens are targets that count in the loss.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+UNITS: dict[str, tuple[Literal["seconds", "steps", "tokens", "flops"], float]] = {
+    "s": ("seconds", 1),
+    "m": ("seconds", 60),
+    "h": ("seconds", 3600),
+    "step": ("steps", 1),
+    "steps": ("steps", 1),
+    "token": ("tokens", 1),
+    "tokens": ("tokens", 1),
+    "flop": ("flops", 1),
+    "flops": ("flops", 1),
+}
+PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+EXAMPLES = "90s, 2m, 1h, 500steps, 3Mtokens, 1e15flops"
+TEXT = re.compile(r"\s*([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?)\s*([kMGTP]?)\s*([a-z]+)\s*")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An amount of one kind."""
+
+    kind: Literal["seconds", "steps", "tokens", "flops"]
+    amount: float
+
+    def progress(self, *, step: float, tokens: float, seconds: float, flops_per_token: float) -> float:
+        """How much of the budget is spent, 0 to 1."""
+        spent = {"seconds": seconds, "steps": step, "tokens": tokens, "flops": tokens * flops_per_token}
+        return min(1.0, spent[self.kind] / self.amount)
+
+
+def parse(text: str) -> Budget:
+    """The budget that `text` names.
+
+    >>> parse("2m"), parse("3Mtokens")
+    (Budget(kind='seconds', amount=120.0), Budget(kind='tokens', amount=3000000.0))
+    """
+    match = TEXT.fullmatch(text) if isinstance(text, str) else None
+    # "2m" is two minutes: a lone letter is a unit, never a prefix.
+    number, prefix, unit = match.groups() if match else ("0", "", "")
+    if unit not in UNITS or (prefix and UNITS[unit][0] == "seconds"):
+        raise UsageError(f"train.budget: {text!r} is not a budget; write one such as {EXAMPLES}")
+    kind, factor = UNITS[unit]
+    amount = float(number) * PREFIXES[prefix] * factor
+    if not 0 < amount < math.inf:
+        raise UsageError(f"train.budget: {text!r} must be above zero and finite; write one such as {EXAMPLES}")
+    if kind == "steps" and amount != int(amount):
+        raise UsageError(f"train.budget: {text!r} is not a whole number of steps")
+    return Budget(kind, amount)
+
+
+def flops_per_token(model: nn.Module, length: int) -> float:
+    """Floating-point operations that training on one token takes, estimated: 6 x parameters + 3 x attention.
+
+    Each parameter of a linear map is one multiplication and one addition forwards and twice that backwards. Looking up
+    a table costs nothing, so embedding tables count only when the head shares them. What a mixer computes between
+    positions has no parameters: a mixer that wants it counted has `flops_per_token(length)`, the forward operations
+    for one token of a sequence of `length`.
+    """
+    from torch import nn
+
+    tables = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
+    maps = {id(part.weight) for part in model.modules() if isinstance(part, nn.Linear)}
+    parameters = sum(p.numel() for p in model.parameters() if id(p) not in tables or id(p) in maps)
+    between = 0.0
+    for part in model.modules():
+        if hasattr(part, "flops_per_token"):
+            told: Any = part.flops_per_token
+            between += told(length)
+    return 6.0 * parameters + 3.0 * between

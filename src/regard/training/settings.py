@@ -1,0 +1,188 @@
+"""TrainSettings: how a run trains, whatever the model. Every value is checked when it is made.
+
+Each field says what a resume may do with it:
+
+    identity  part of what the run is: another value is another run, and is refused with both values shown
+    override  may be changed when the caller says so by name
+    free      may be changed at will: it touches no weight, or only warns (threads, device)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from regard.errors import UsageError, nearest
+from regard.training import budget
+
+OnResume = Literal["identity", "override", "free"]
+DEFAULT_LR = {"adamw": 1e-3, "muon": 1e-3}
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a value may be, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _count(low: int, high: int) -> _Rule:
+    return _Rule(f"a whole number from {low} to {high}", lambda v: _is_whole(v) and low <= v <= high)
+
+
+def _number(low: float, high: float, words: str) -> _Rule:
+    return _Rule(words, lambda v: _is_number(v) and low <= v <= high)
+
+
+def _choice(*options: str) -> _Rule:
+    return _Rule(" or ".join(options), lambda v: v in options)
+
+
+def _maybe(rule: _Rule) -> _Rule:
+    return _Rule(f"{rule.words}, or nothing", lambda v: v is None or rule.holds(v))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_betas(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(_is_number(part) and 0 <= part < 1 for part in value)
+
+
+def _is_budget(value: Any) -> bool:
+    return isinstance(value, str) and bool(budget.parse(value))
+
+
+def _setting(default: Any, on_resume: OnResume, rule: _Rule) -> Any:
+    return dataclasses.field(default=default, metadata={"on_resume": on_resume, "rule": rule})
+
+
+YES_NO = _Rule("true or false", lambda v: isinstance(v, bool))
+FRACTION = _number(0, 1, "a number from 0 to 1")
+BELOW_ONE = _Rule("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
+RATE = _Rule("a number above 0 and up to 100", lambda v: _is_number(v) and 0 < v <= 100)
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How a run trains.
+
+    budget          when it ends: 90s, 2m, 1h, 500steps, 3Mtokens, 1e15flops
+    batch_size      rows of one forward pass; with `accumulate` so many passes make one step
+    length          tokens of context in a row
+    samples         "windows" of a stream of text, "documents" one by one; "auto" asks the data
+    carry_state     truncated backpropagation: each row goes on where it ended, the state carried over; None decides:
+                    yes when the state does not grow and the samples are windows
+    lr              None: the model's own, else 1e-3
+    warmup          below 1 a part of the budget, from 1 on a count of steps
+    min_lr          the last rate as a part of `lr`
+    clip            largest norm of the gradient; 0 for none
+    ema             decay of the moving average of the weights, which is then what is evaluated and kept; 0 for none
+    evaluate_every  steps; None: so that evaluation takes about a twentieth of the time
+    save_every      steps; None: every half minute, or less often when saving is slow
+    keep            checkpoints kept beside the best
+    sample_every    evaluations between two samples of text; 0 for none
+    patience        evaluations without improvement after which the run ends; 0 for no limit
+    on_save_error   "stop", or "warn" and go on training
+    threads, device None and "auto": what the machine offers
+    """
+
+    budget: str = _setting("2m", "override", _Rule(f"one of {budget.EXAMPLES}", _is_budget))
+    batch_size: int = _setting(32, "identity", _count(1, 1 << 20))
+    accumulate: int = _setting(1, "identity", _count(1, 1 << 16))
+    length: int = _setting(128, "identity", _count(1, 1 << 24))
+    samples: Literal["auto", "windows", "documents"] = _setting(
+        "auto", "identity", _choice("auto", "windows", "documents")
+    )
+    carry_state: bool | None = _setting(None, "identity", _maybe(YES_NO))
+    optimiser: Literal["adamw", "muon"] = _setting("adamw", "identity", _choice("adamw", "muon"))
+    lr: float | None = _setting(None, "override", _maybe(RATE))
+    weight_decay: float = _setting(0.1, "override", _number(0, 10, "a number from 0 to 10"))
+    betas: tuple[float, float] = _setting((0.9, 0.95), "override", _Rule("two numbers from 0 up to 1", _is_betas))
+    schedule: Literal["cosine", "linear", "constant", "inverse_root"] = _setting(
+        "cosine", "override", _choice("cosine", "linear", "constant", "inverse_root")
+    )
+    warmup: float = _setting(0.05, "override", _number(0, 1e9, "a part of the budget below 1, or a count of steps"))
+    min_lr: float = _setting(0.1, "override", FRACTION)
+    clip: float = _setting(1.0, "override", _number(0, 1e9, "a number from 0 on"))
+    label_smoothing: float = _setting(0.0, "override", BELOW_ONE)
+    ema: float = _setting(0.0, "identity", BELOW_ONE)
+    precision: Literal["float32", "bfloat16"] = _setting("float32", "identity", _choice("float32", "bfloat16"))
+    compile: bool = _setting(False, "override", YES_NO)
+    evaluate_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
+    save_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
+    keep: int = _setting(2, "free", _count(1, 1 << 20))
+    sample_every: int = _setting(1, "free", _count(0, 1 << 40))
+    patience: int = _setting(0, "free", _count(0, 1 << 40))
+    on_save_error: Literal["stop", "warn"] = _setting("stop", "free", _choice("stop", "warn"))
+    tensorboard: bool = _setting(False, "free", YES_NO)
+    seed: int = _setting(0, "identity", _count(0, 2**63 - 1))
+    threads: int | None = _setting(None, "free", _maybe(_count(1, 4096)))
+    device: str = _setting("auto", "free", _Rule("auto, cpu, cuda or cuda:N", lambda v: _is_device(v)))
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, rule = getattr(self, field.name), field.metadata["rule"]
+            if not rule.holds(value):
+                raise UsageError(f"train.{field.name}: found {value!r}, allowed is {rule.words}")
+
+    @property
+    def rate(self) -> float:
+        """The highest learning rate."""
+        return DEFAULT_LR[self.optimiser] if self.lr is None else self.lr
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        plain = dataclasses.asdict(self)
+        return plain | {"betas": list(self.betas)}
+
+
+def from_dict(values: Mapping[str, Any]) -> TrainSettings:
+    """The settings that `to_dict` wrote, or some of them: the others take their defaults."""
+    known = {field.name for field in dataclasses.fields(TrainSettings)}
+    for key in values:
+        if key not in known:
+            raise UsageError(f"train.{key}: there is no such setting{nearest(key, known)}")
+    betas = values.get("betas")
+    return TrainSettings(**{**values, **({"betas": tuple(betas)} if isinstance(betas, list) else {})})
+
+
+def on_resume(name: str) -> OnResume:
+    """The class of a field."""
+    fields = {field.name: field for field in dataclasses.fields(TrainSettings)}
+    return fields[name].metadata["on_resume"]
+
+
+def require_resumable(saved: TrainSettings, asked: TrainSettings, override: Collection[str] = ()) -> None:
+    """Refuse to continue a run with settings that make it another run, or that nobody asked to change."""
+    for name in override:
+        if name not in {field.name for field in dataclasses.fields(TrainSettings)}:
+            known = [field.name for field in dataclasses.fields(TrainSettings)]
+            raise UsageError(f"train.{name}: there is no such setting{nearest(name, known)}")
+        if on_resume(name) == "identity":
+            raise UsageError(f"train.{name}: part of what the run is, a resume cannot change it; start a new run")
+    for field in dataclasses.fields(TrainSettings):
+        old, new = getattr(saved, field.name), getattr(asked, field.name)
+        kind = field.metadata["on_resume"]
+        if old == new or kind == "free" or (kind == "override" and field.name in override):
+            continue
+        where = f"train.{field.name}: the run was started with {old!r} and is continued with {new!r}"
+        if kind == "identity":
+            raise UsageError(f"{where}; give the old value or start a new run with another --out")
+        raise UsageError(f"{where}; give the old value, or say that the change is meant: --override train.{field.name}")
+
+
+def _is_device(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    kind, colon, index = value.partition(":")
+    return value in ("auto", "cpu") or (kind == "cuda" and (not colon or index.isdigit()))
