@@ -1,0 +1,140 @@
+"""Display: what a run tells while it goes on. The loop calls these six methods and knows nothing of screens.
+
+`Silent` says nothing, `Lines` prints plain lines for logs and pipes. A live screen belongs to the command line.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TextIO
+
+
+@dataclass(frozen=True)
+class Start:
+    """A run as it begins or goes on. `step` is above 0 after a resume."""
+
+    folder: Path
+    budget: str
+    parameters: int
+    device: str
+    step: int
+    progress: float
+
+
+@dataclass(frozen=True)
+class Update:
+    """Where a run stands, told at most a few times a second. Means are over the steps since the last update.
+
+    progress        part of the budget spent, 0 to 1
+    seconds         time spent in training, over all resumes
+    remaining       seconds left at the present pace
+    """
+
+    step: int
+    progress: float
+    seconds: float
+    remaining: float
+    tokens: int
+    tokens_per_second: float
+    loss: float
+    gradient_norm: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The loss on held-out data, nats a token, and what the model writes at this point."""
+
+    step: int
+    loss: float
+    best_loss: float
+    is_best: bool
+    tokens: int
+    seconds: float
+    sample: str | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to. Losses are nats a token; `valid_loss` is None without held-out data.
+
+    reason: "budget" when it was spent, "patience" when held-out loss no longer improved.
+    """
+
+    folder: Path
+    step: int
+    tokens: int
+    seconds: float
+    train_loss: float | None
+    valid_loss: float | None
+    best_loss: float | None
+    best_step: int | None
+    reason: str
+
+
+class Display(Protocol):
+    """What a screen must offer. `note` is for warnings and other single lines; `saved` follows a verified save."""
+
+    def start(self, start: Start) -> None: ...
+    def update(self, update: Update) -> None: ...
+    def evaluated(self, evaluation: Evaluation) -> None: ...
+    def saved(self, step: int, path: Path) -> None: ...
+    def note(self, text: str) -> None: ...
+    def finish(self, result: Result | None) -> None:
+        """Called once at the end, also after a failure, when there is no result: leave the terminal as it was."""
+        ...
+
+
+class Silent:
+    """Says nothing."""
+
+    def start(self, start: Start) -> None: ...
+    def update(self, update: Update) -> None: ...
+    def evaluated(self, evaluation: Evaluation) -> None: ...
+    def saved(self, step: int, path: Path) -> None: ...
+    def note(self, text: str) -> None: ...
+    def finish(self, result: Result | None) -> None: ...
+
+
+class Lines:
+    """Plain lines: one every few seconds, one an evaluation, one a save."""
+
+    def __init__(self, stream: TextIO | None = None, every: float = 5.0) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.every = every
+        self.next_update = time.monotonic()
+
+    def start(self, start: Start) -> None:
+        verb = f"continues at step {start.step}" if start.step else "starts"
+        self._print(f"{start.folder} {verb}: {start.parameters:,} parameters, budget {start.budget}, {start.device}")
+
+    def update(self, update: Update) -> None:
+        if time.monotonic() >= self.next_update:
+            self.next_update = time.monotonic() + self.every
+            self._print(
+                f"step {update.step}  {update.progress:4.0%}  loss {update.loss:.4f}  rate {update.rate:.2e}  "
+                f"{update.tokens_per_second:,.0f} tokens/s  {update.remaining:.0f} s left"
+            )
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        best = "best so far" if evaluation.is_best else f"best {evaluation.best_loss:.4f}"
+        self._print(f"step {evaluation.step}  held-out loss {evaluation.loss:.4f}, {best}")
+        if evaluation.sample:
+            self._print(f"  {evaluation.sample!r}")
+
+    def saved(self, step: int, path: Path) -> None:
+        self._print(f"step {step}  saved {path}")
+
+    def note(self, text: str) -> None:
+        self._print(text)
+
+    def finish(self, result: Result | None) -> None:
+        if result is not None:
+            held_out = "" if result.best_loss is None else f", held-out loss {result.best_loss:.4f}"
+            self._print(f"{result.folder}: {result.step} steps, {result.seconds:.1f} s{held_out}")
+
+    def _print(self, text: str) -> None:
+        print(text, file=self.stream, flush=True)

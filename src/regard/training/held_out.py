@@ -1,0 +1,131 @@
+"""Evaluation while training: the loss on held-out batches, the best weights so far, and a sample of text.
+
+Without `evaluate_every` a plan is made when a twentieth of the budget is spent: so many evaluations of so many tokens
+that all of them take about a twentieth of the time. A forward pass is a third of a training step, and at least 20,000
+tokens an evaluation are wanted for a loss worth comparing. The plan is saved, so that a resume keeps to it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from regard.errors import NumericError
+from regard.training import disk, folder, tensors
+from regard.training.display import Evaluation
+from regard.training.interrupt import Interrupt
+from regard.training.report import read_pending
+from regard.training.session import Session
+from regard.training.task import count_targets, to_device
+
+SHARE = 0.05
+FORWARD_SHARE = 1 / 3
+WORTH_COMPARING = 20_000
+FEWEST, MOST = 4, 20
+
+
+def evaluation_is_due(session: Session) -> bool:
+    """Whether this step is one to evaluate at. Called once before every step."""
+    count, every = session.counters, session.settings.evaluate_every
+    if session.task.held_out is None or count.evaluated_step == count.step:
+        return False
+    if every is not None:
+        return count.step > 0 and count.step % every == 0
+    progress = session.progress()
+    if count.plan_count is None and progress >= SHARE and count.tokens > 0:
+        count.plan_count, count.plan_tokens = plan(count.tokens / progress, session.task.held_out_tokens)
+    if count.plan_count is None:
+        return False
+    return progress < 1 and int(progress * count.plan_count) > count.marks
+
+
+def plan(budget_tokens: float, held_out_tokens: int) -> tuple[int, int]:
+    """How many evaluations, and of how many tokens each.
+
+    >>> plan(1_300_000, 111_000)
+    (9, 21666)
+    """
+    affordable = SHARE / FORWARD_SHARE * budget_tokens
+    count = max(FEWEST, min(MOST, int(affordable / max(1, min(held_out_tokens, WORTH_COMPARING)))))
+    return count, max(1, min(held_out_tokens, int(affordable / count)))
+
+
+def evaluate(session: Session, interrupt: Interrupt) -> None:
+    """Measure the held-out loss, remember the weights when it is the lowest, and let the model write something.
+
+    A signal cuts it short: nothing is recorded and the step is evaluated again when the run goes on.
+    """
+    read_pending(session)
+    count, start = session.counters, time.monotonic()
+    with session.average.in_place(), evaluating(session.model):
+        found = held_out_loss(session, interrupt)
+        if found is None:
+            return
+        loss, tokens = found
+        if not math.isfinite(loss):
+            raise NumericError(
+                f"step {count.step}: the held-out loss is {loss}; lower train.lr and continue with --resume"
+            )
+        is_best = count.best_loss is None or loss < count.best_loss
+        if is_best:
+            weights = tensors.weights_of(session.model)
+            session.best_weights = {name: tensor.to("cpu", copy=True) for name, tensor in weights.items()}
+        text = _sample(session)
+    count.marks = int(session.progress() * (count.plan_count or 0))
+    count.since_best = 0 if is_best else count.since_best + 1
+    count.best_loss, count.best_step = (loss, count.step) if is_best else (count.best_loss, count.best_step)
+    count.evaluated_step, count.evaluated_loss, count.evaluations = count.step, loss, count.evaluations + 1
+    session.metrics.write({"step": count.step, "seconds": round(session.seconds, 3), "valid_loss": loss})
+    best = loss if count.best_loss is None else count.best_loss
+    seconds = time.monotonic() - start
+    session.display.evaluated(Evaluation(count.step, loss, best, is_best, tokens, seconds, text))
+    session.read_at = time.monotonic()
+
+
+@torch.no_grad()
+def held_out_loss(session: Session, interrupt: Interrupt) -> tuple[float, int] | None:
+    """Nats a token and how many tokens; None when a signal came."""
+    assert session.task.held_out is not None
+    enough = session.counters.plan_tokens or session.task.held_out_tokens
+    total = torch.zeros((), dtype=torch.float64, device=session.device)
+    tokens, state = 0, None
+    for batch in session.task.held_out():
+        if interrupt.received:
+            return None
+        if session.task.carries and (batch.fresh or state is None):
+            state = session.fresh_state(batch.tokens.shape[0])
+        with session.precision():
+            loss, _, state = session.task.objective(session.model, to_device(batch, session.device), state)
+        total += loss
+        tokens += count_targets(batch)
+        if tokens >= enough:
+            break
+    return float(total) / max(1, tokens), tokens
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """The model without dropout while the block runs."""
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()
+
+
+def _sample(session: Session) -> str | None:
+    every = session.settings.sample_every
+    if session.sample is None or every == 0 or session.counters.evaluations % every:
+        return None
+    text = session.sample(session.model)
+    try:
+        entry = f"--- step {session.counters.step}\n{text}\n".encode(errors="replace")
+        disk.append(session.run.path / folder.SAMPLES, entry)
+    except OSError as error:
+        session.display.note(f"{session.run.path / folder.SAMPLES}: cannot be written: {error.strerror}")
+    return text

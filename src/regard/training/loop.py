@@ -1,0 +1,243 @@
+"""The training loop, one for all models and tasks. It reads from top to bottom.
+
+    evaluate when it is time, save when it is time, stop when asked or when the budget is spent, else make a step
+
+A step reads its batches by number, seeds chance by number and takes its rate from the budget's progress, so that a
+resume at step k does what the undisturbed run did at step k, bit for bit (same machine, versions and threads; a budget
+in time is as repeatable as the clock).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from regard.errors import ResourceError, Stopped, UsageError
+from regard.training.average import Average
+from regard.training.chance import seed_step
+from regard.training.display import Display, Result, Silent, Start
+from regard.training.folder import METRICS, RunFolder, claim
+from regard.training.held_out import evaluate, evaluation_is_due
+from regard.training.interrupt import Interrupt
+from regard.training.metrics import Metrics
+from regard.training.optimiser import Optimiser
+from regard.training.report import read_is_due, read_pending, require_finite
+from regard.training.resume import Resume, start_or_resume
+from regard.training.saving import save, save_is_due
+from regard.training.schedule import factor
+from regard.training.session import Pending, Session
+from regard.training.settings import TrainSettings
+from regard.training.task import Task, count_targets, to_device
+
+if TYPE_CHECKING:
+    from regard.data.batch import Batch
+
+
+def train(
+    model: nn.Module,
+    task: Task,
+    settings: TrainSettings,
+    path: Path,
+    *,
+    about: Mapping[str, Any] | None = None,
+    display: Display | None = None,
+    sample: Callable[[nn.Module], str] | None = None,
+    resume: Resume | None = None,
+) -> Result:
+    """Train `model` until the budget is spent and leave a run folder at `path`.
+
+    about   what config.json should say beside what is known here, such as {"model": {"name": "gpt", "size": "small"}}.
+    sample  what the model writes at an evaluation: called with the model, without dropout, best with a seed of its own.
+    The model ends with the last weights; the folder's model.safetensors are the best. Torch's global generators are
+    seeded at every step.
+    """
+    display = Silent() if display is None else display
+    result = None
+    with claim(path) as run, Interrupt() as interrupt, memory_reported(settings):
+        try:
+            session = _session(model, task, settings, run, display)
+            session.sample = sample
+            start_or_resume(session, about or {}, resume or Resume())
+            result = _run(session, interrupt)
+            return result
+        finally:
+            display.finish(result)
+
+
+def _run(session: Session, interrupt: Interrupt) -> Result:
+    """Evaluate, save, stop or step, until there is a reason to end."""
+    session.start_clock()
+    session.model.train()
+    _tell_start(session)
+    reason = None
+    while reason is None:
+        if evaluation_is_due(session):
+            evaluate(session, interrupt)
+        if save_is_due(session):
+            save(session)
+        if interrupt.received:
+            _stop(session, interrupt.received)
+        reason = _reason_to_end(session)
+        if reason is None:
+            _step(session)
+    if session.task.held_out is not None and session.counters.evaluated_step != session.counters.step:
+        evaluate(session, interrupt)
+    save(session)
+    if interrupt.received:
+        _stop(session, interrupt.received)
+    return _end(session, reason)
+
+
+def _reason_to_end(session: Session) -> str | None:
+    patience = session.settings.patience
+    if patience and session.counters.since_best >= patience:
+        return "patience"
+    return "budget" if session.progress() >= 1 else None
+
+
+def _step(session: Session) -> None:
+    """One update of the weights from `accumulate` batches, each weighted by its tokens."""
+    settings, count = session.settings, session.counters
+    seed_step(settings.seed, count.step)
+    first = count.step * settings.accumulate
+    batches = [session.task.sampler.batch(first + i, settings.batch_size) for i in range(settings.accumulate)]
+    tokens = sum(map(count_targets, batches))
+    loss = torch.stack([_backward(session, batch, tokens) for batch in batches]).sum()
+    norm = get_total_norm([p.grad for p in session.optimiser.parameters if p.grad is not None])
+    pending = Pending(count.step + 1, loss, norm, tokens, [i for batch in batches for i in batch.indices])
+    skip = _refuse_or_skip(session, pending)
+    if settings.clip:
+        clip_grads_with_norm_(session.optimiser.parameters, settings.clip, norm)
+    session.rate = _rate(session, tokens)
+    session.optimiser.step(session.rate, skip)
+    session.optimiser.clear()
+    session.average.update(count.step)
+    count.step += 1
+    count.tokens += tokens
+    session.pending.append(pending)
+    if read_is_due(session):
+        read_pending(session)
+
+
+def _backward(session: Session, batch: Batch, tokens: int) -> Tensor:
+    """Add the gradient of one batch's part of the mean loss; the part itself is returned."""
+    state = None
+    if session.task.carries:
+        is_new = batch.fresh or session.carried is None
+        state = session.fresh_state(batch.tokens.shape[0]) if is_new else session.carried
+    with session.precision():
+        total, _, state = session.objective(session.model, to_device(batch, session.device), state)
+        loss = total / max(1, tokens)
+    loss.backward()
+    session.carried = None if state is None else state.detach()
+    return loss.detach()
+
+
+def _refuse_or_skip(session: Session, pending: Pending) -> Tensor | None:
+    """Stop now when a number is not finite or, where looking would wait for the device, mark the step as not to apply.
+
+    The mark stays: when it is read, the weights are still those before the first bad step.
+    """
+    if session.device.type == "cpu":
+        require_finite(pending, float(pending.loss), float(pending.norm), session.model)
+        return None
+    bad = ~torch.isfinite(pending.loss + pending.norm)
+    session.is_bad = bad if session.is_bad is None else session.is_bad | bad
+    return session.is_bad
+
+
+def _rate(session: Session, tokens: int) -> float:
+    """The learning rate of the coming step, taken at its middle."""
+    settings = session.settings
+    progress = session.progress(ahead_steps=0.5, ahead_tokens=tokens / 2)
+    scale = factor(
+        settings.schedule,
+        step=session.counters.step,
+        progress=progress,
+        warmup=settings.warmup,
+        floor=settings.min_lr,
+    )
+    return settings.rate * scale
+
+
+def _stop(session: Session, signal: str) -> None:
+    save(session)
+    raise Stopped(
+        f"{session.run.path}: stopped by {signal} at step {session.counters.step}, with a checkpoint; "
+        f"continue with --resume"
+    )
+
+
+def _end(session: Session, reason: str) -> Result:
+    count = session.counters
+    session.metrics.close()
+    count.seconds = session.seconds
+    facts = {"step": count.step, "best_step": count.best_step, "best_loss": count.best_loss, "reason": reason}
+    session.run.close_logs(facts)
+    return Result(
+        folder=session.run.path,
+        step=count.step,
+        tokens=count.tokens,
+        seconds=count.seconds,
+        train_loss=session.train_loss,
+        valid_loss=count.evaluated_loss,
+        best_loss=count.best_loss,
+        best_step=count.best_step,
+        reason=reason,
+    )
+
+
+def _session(model: nn.Module, task: Task, settings: TrainSettings, run: RunFolder, display: Display) -> Session:
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
+    device = device_of(settings)
+    model.to(device)
+    metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
+    optimiser, average = Optimiser(model, settings), Average(model, settings.ema)
+    return Session(model, task, settings, run, display, metrics, optimiser, average, device)
+
+
+def device_of(settings: TrainSettings) -> torch.device:
+    """The device that the settings name, refused when this machine has none such."""
+    if settings.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(settings.device)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"train.device: {settings.device}: this machine has {torch.cuda.device_count()} CUDA devices")
+    return device
+
+
+@contextmanager
+def memory_reported(settings: TrainSettings) -> Iterator[None]:
+    """Turn the several ways in which torch runs out of memory into one line."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        text = str(error)
+        is_memory = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in text
+        if not is_memory:
+            raise
+        raise ResourceError(
+            f"out of memory with train.batch_size={settings.batch_size} and train.length={settings.length}; lower one "
+            f"of them (train.accumulate keeps the size of a step) or choose a smaller --size"
+        ) from error
+
+
+def _tell_start(session: Session) -> None:
+    parameters = sum(parameter.numel() for parameter in session.model.parameters())
+    session.display.start(
+        Start(
+            session.run.path,
+            session.settings.budget,
+            parameters,
+            str(session.device),
+            session.counters.step,
+            session.progress(),
+        )
+    )

@@ -1,0 +1,114 @@
+"""Starting a run in its folder, or going on with the one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import nn
+
+from regard.errors import CheckpointError, UsageError
+from regard.training import checkpoint, disk, folder, manifest, metrics, settings, tensors
+from regard.training.folder import CONFIG
+from regard.training.session import Session, environment
+
+# Parts of config.json that make a run what it is, beside the identity fields of its settings.
+IDENTITY = (("model", "config"), ("data", "hash"), ("data", "tokenizer"))
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Whether and how a run that is in the folder goes on.
+
+    mode      "no": a run in the folder is an error. "last": from its newest checkpoint, which must be undamaged.
+              "auto": from the newest undamaged one, with a warning for each that is not; without a run, start one.
+    override  settings that may differ from those the run was started with, such as ("lr", "budget").
+    """
+
+    mode: Literal["no", "last", "auto"] = "no"
+    override: Collection[str] = ()
+
+
+def description(model: nn.Module, session: Session, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json says of a run."""
+    config: Any = getattr(model, "config", None)
+    tree = {"config": config.to_dict()} if config is not None else {}
+    return {
+        **about,
+        "format_version": manifest.FORMAT_VERSION,
+        "model": {**about.get("model", {}), **tree},
+        "data": {**about.get("data", {}), **session.task.identity},
+        "train": session.settings.to_dict(),
+        "environment": environment(session.device),
+    }
+
+
+def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) -> None:
+    """Bring the session and its folder to where the run begins or goes on."""
+    run = session.run
+    asked = description(session.model, session, about)
+    # Weights for use, weights to go on with and two moments of each: found now, not at the first save.
+    disk.require_space(run.path, 4 * tensors.size_of(tensors.weights_of(session.model)))
+    if run.is_new:
+        _start(session, asked, resume)
+        return
+    if resume.mode == "no":
+        raise UsageError(f"{run.path}: already holds a run; continue it with --resume or choose another --out")
+    saved = run.config()
+    _require_same_run(saved, asked)
+    settings.require_resumable(settings.from_dict(saved["train"]), session.settings, resume.override)
+    path, problems = checkpoint.newest(run.checkpoints, fall_back=resume.mode == "auto")
+    for problem in problems:
+        session.display.note(f"WARNING: {problem}; set aside, continuing from an older checkpoint")
+    if path is not None:
+        session.restore(path)
+    checkpoint.set_aside_after(run.checkpoints, session.counters.step)
+    if saved["train"] != asked["train"]:
+        run.publish({CONFIG: folder.json_file(saved | {"train": asked["train"]})})
+    run.open_logs()
+    run.rewrite(folder.METRICS, metrics.up_to(run.path / folder.METRICS, session.counters.step))
+
+
+def _start(session: Session, asked: dict[str, Any], resume: Resume) -> None:
+    run = session.run
+    if resume.mode == "last":
+        raise CheckpointError(f"{run.path}: holds no run to continue")
+    known = {folder.LOCK, folder.CHECKPOINTS, folder.METRICS, folder.SAMPLES, "tensorboard", manifest.NAME}
+    foreign = set(disk.names(run.path)) - known - set(session.task.files)
+    if foreign:
+        raise UsageError(f"{run.path}: not empty and not a run folder (it has {min(foreign)}); choose another --out")
+    run.publish({**{name: [data] for name, data in session.task.files.items()}, CONFIG: folder.json_file(asked)})
+
+
+def _require_same_run(saved: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    if not isinstance(saved.get("train"), dict):
+        raise CheckpointError("config.json: has no training settings; the run cannot be continued")
+    differences = []
+    for section, key in IDENTITY:
+        old, new = saved.get(section, {}).get(key), asked.get(section, {}).get(key)
+        differences += _differences(old, new, f"{section}.{key}")
+    if differences:
+        more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+        listed = "; ".join(differences[:SHOWN])
+        raise CheckpointError(
+            f"another run is in the folder: {listed}{more}; choose another --out or give the old values"
+        )
+
+
+def _differences(old: Any, new: Any, where: str) -> list[str]:
+    """Where two JSON values differ, leaf by leaf."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [*old, *(key for key in new if key not in old)]
+        return [line for key in keys for line in _differences(old.get(key), new.get(key), f"{where}.{key}")]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [
+            line for i, pair in enumerate(zip(old, new, strict=True)) for line in _differences(*pair, f"{where}.{i}")
+        ]
+    return [] if old == new else [f"{where} is {_brief(old)} there and {_brief(new)} here"]
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

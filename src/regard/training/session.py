@@ -1,0 +1,202 @@
+"""Session: a run while it is in memory, and how it goes to and comes back from a checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.core.state import State
+from regard.errors import CheckpointError
+from regard.training import budget, checkpoint, tensors
+from regard.training.average import Average
+from regard.training.chance import generator_states, restore_generators
+from regard.training.checkpoint import Contents
+from regard.training.display import Display
+from regard.training.folder import RunFolder
+from regard.training.metrics import Metrics
+from regard.training.optimiser import Optimiser
+from regard.training.settings import TrainSettings
+from regard.training.task import Task
+
+T = TypeVar("T")
+
+
+@dataclass
+class Counters:
+    """Where a run stands: plain numbers, all of them in state.json.
+
+    seconds          time spent in the loop, over all resumes
+    best_*           the lowest held-out loss and the step it was found at
+    since_best       evaluations since then
+    evaluated_step   step of the last evaluation, and its loss
+    marks            how many of the plan's evaluations are behind
+    plan_*           how many evaluations a run has and how many held-out tokens each reads; None until it is made
+    """
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best_loss: float | None = None
+    best_step: int | None = None
+    since_best: int = 0
+    evaluations: int = 0
+    evaluated_step: int | None = None
+    evaluated_loss: float | None = None
+    marks: int = 0
+    plan_count: int | None = None
+    plan_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The numbers of a step that nobody has looked at yet; on a GPU looking means waiting."""
+
+    step: int
+    loss: Tensor
+    norm: Tensor
+    tokens: int
+    samples: list[int]
+
+
+@dataclass
+class Session:
+    """Everything that the loop reads and writes."""
+
+    model: nn.Module
+    task: Task
+    settings: TrainSettings
+    run: RunFolder
+    display: Display
+    metrics: Metrics
+    optimiser: Optimiser
+    average: Average
+    device: torch.device
+    sample: Callable[[nn.Module], str] | None = None
+    counters: Counters = field(default_factory=Counters)
+    carried: State | None = None
+    # On a GPU: whether some step's numbers were not finite. From then on no update is applied.
+    is_bad: Tensor | None = None
+    pending: list[Pending] = field(default_factory=list)
+    best_weights: dict[str, Tensor] | None = None
+    train_loss: float | None = None
+    rate: float = 0.0
+    saved_step: int | None = None
+    save_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.budget = budget.parse(self.settings.budget)
+        self.flops_per_token = budget.flops_per_token(self.model, self.settings.length)
+        self.objective = torch.compile(self.task.objective) if self.settings.compile else self.task.objective
+        self.start_clock()
+
+    def start_clock(self) -> None:
+        """Count time from now."""
+        self.clock_start = self.read_at = self.saved_at = time.monotonic()
+        self.seconds_before = self.counters.seconds
+
+    @property
+    def seconds(self) -> float:
+        return self.seconds_before + time.monotonic() - self.clock_start
+
+    def progress(self, *, ahead_steps: float = 0.0, ahead_tokens: float = 0.0) -> float:
+        """How much of the budget is spent, or will be a little ahead."""
+        count = self.counters
+        return self.budget.progress(
+            step=count.step + ahead_steps,
+            tokens=count.tokens + ahead_tokens,
+            seconds=self.seconds,
+            flops_per_token=self.flops_per_token,
+        )
+
+    def precision(self) -> torch.autocast:
+        """Where products are rounded to bfloat16 when the settings say so; weights stay in float32."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16")
+
+    def contents(self) -> Contents:
+        """What a checkpoint of this moment holds."""
+        self.counters.seconds = self.seconds
+        carried = [] if self.carried is None else list(self.carried.tensors())
+        training = {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
+        training |= {f"average/{name}": tensor for name, tensor in self.average.tensors().items()}
+        training |= {f"carried/{i}": tensor for i, tensor in enumerate(carried)}
+        training |= {f"generator/{name}": tensor for name, tensor in generator_states().items()}
+        state = {"counters": dataclasses.asdict(self.counters), "environment": environment(self.device)}
+        return Contents(tensors.weights_of(self.model), tensors.weights_metadata(self.model), training, state)
+
+    def restore(self, path: Path) -> None:
+        """Take up where the checkpoint at `path` ends. It must be verified; nothing is touched before all fits."""
+        state = checkpoint.read_state(path)
+        counters = _counters(state, path)
+        tensors.require_fits(self.model, path / checkpoint.MODEL)
+        forms = tensors.forms_in(path / checkpoint.OPTIMISER)[0]
+        self.optimiser.require_fits(_below(forms, "optimiser/"), path)
+        mean = {name: tensors.form_of(tensor) for name, tensor in self.average.tensors().items()}
+        tensors.require_same(mean, _below(forms, "average/"), path)
+        self._require_state_fits(_below(forms, "carried/"), path)
+        tensors.load_weights(self.model, path / checkpoint.MODEL)
+        values = tensors.read(path / checkpoint.OPTIMISER)
+        self.optimiser.load(_below(values, "optimiser/"))
+        tensors.copy_into(self.average.tensors(), _below(values, "average/"))
+        self._restore_state(_below(values, "carried/"))
+        restore_generators(_below(values, "generator/"))
+        self.counters = counters
+        self.saved_step = counters.step
+        for change in environment_changes(state.get("environment", {}), environment(self.device)):
+            self.display.note(f"continued with {change}: results may differ from an undisturbed run in the last bits")
+
+    def _require_state_fits(self, forms: Mapping[str, tensors.Form], where: Path) -> None:
+        if not forms:
+            return
+        fresh = self.fresh_state(self.settings.batch_size)
+        shapes = {str(i): tuple(tensor.shape) for i, tensor in enumerate(fresh.tensors())}
+        if shapes != {name: form.shape for name, form in forms.items()}:
+            raise CheckpointError(f"{where}: the carried state is of another architecture")
+
+    def _restore_state(self, values: Mapping[str, Tensor]) -> None:
+        if values:
+            index = iter(range(len(values)))
+            fresh = self.fresh_state(self.settings.batch_size)
+            self.carried = fresh.map(lambda _: values[str(next(index))].to(self.device))
+
+    def fresh_state(self, batch_size: int) -> State:
+        """The state before any token."""
+        model: Any = self.model
+        return model.init_state(batch_size)
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What bit-identity depends on beside the settings."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": torch.get_num_threads(),
+        "device": device.type,
+        "machine": name,
+    }
+
+
+def environment_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs, in words."""
+    return [f"{key} {now[key]} instead of {before.get(key)}" for key in now if now[key] != before.get(key)]
+
+
+def _counters(state: Mapping[str, Any], path: Path) -> Counters:
+    try:
+        return Counters(**state["counters"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path / checkpoint.STATE}: not the counters of a run: {error}") from None
+
+
+def _below(named: Mapping[str, T], prefix: str) -> dict[str, T]:
+    return {name.removeprefix(prefix): value for name, value in named.items() if name.startswith(prefix)}

@@ -1,0 +1,123 @@
+"""Task: what a run reads and what it minimises. The loop knows batches and a loss, and nothing of text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.state import State
+from regard.errors import UsageError
+from regard.training import folder
+from regard.training.objective import IGNORED, next_token_loss
+from regard.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from regard.data.batch import Batch
+    from regard.data.corpus import Corpus
+
+Objective = Callable[[nn.Module, "Batch", State | None], tuple[Tensor, Tensor, State | None]]
+
+
+class Sampler(Protocol):
+    """Batches by number: a pure function, so that the position in the data is one integer."""
+
+    def batch(self, step: int, batch_size: int) -> Batch: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a run reads and minimises.
+
+    sampler          training batches by number, for ever.
+    held_out         the batches of an evaluation, always the same; None without held-out data.
+    held_out_tokens  targets in all of them.
+    objective        (model, batch, state) to (summed loss, count, state).
+    carries          whether the state of a batch goes on into the next one.
+    identity         what a resume compares: hashes of the data and of the tokenizer.
+    files            further files of the run folder, by name.
+    """
+
+    sampler: Sampler
+    held_out: Callable[[], Iterator[Batch]] | None = None
+    held_out_tokens: int = 0
+    objective: Objective = next_token_loss
+    carries: bool = False
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def count_targets(batch: Batch) -> int:
+    """Targets of a batch that count in the loss. The batch is on the host, so nothing waits."""
+    return int((batch.targets != IGNORED).sum())
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch with its tokens and targets on `device`; its lengths stay on the host, where they are looked at."""
+    if device.type == "cpu":
+        return batch
+    # From pinned memory the copy does not wait for the work that is queued on the device.
+    moved = (part.pin_memory().to(device, non_blocking=True) for part in (batch.tokens, batch.targets))
+    tokens, targets = moved
+    return dataclasses.replace(batch, tokens=tokens, targets=targets)
+
+
+def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:
+    """Next-token prediction on a corpus: windows of a stream of text, or documents one by one."""
+    from regard.data.batch import Documents, Lanes, Windows, evaluation_batches
+
+    _require_length(model, settings)
+    kind = samples_of(corpus, settings)
+    carries = carries_state(model, settings, kind)
+    length, seed = settings.length, settings.seed
+    sampler: Sampler
+    if kind == "documents":
+        sampler = Documents(corpus.train, seed, length)
+    elif carries:
+        sampler = Lanes(corpus.train, length, settings.batch_size, seed)
+    else:
+        sampler = Windows(corpus.train, length, seed)
+    stream = "documents" if kind == "documents" else "stream"
+    batches = partial(evaluation_batches, corpus.valid, length=length, batch_size=settings.batch_size, kind=stream)
+    return Task(
+        sampler,
+        batches if corpus.valid.tokens else None,
+        corpus.valid.tokens,
+        partial(next_token_loss, label_smoothing=settings.label_smoothing)
+        if settings.label_smoothing
+        else next_token_loss,
+        carries,
+        {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash},
+        {folder.TOKENIZER: json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False).encode()},
+    )
+
+
+def samples_of(corpus: Corpus, settings: TrainSettings) -> str:
+    """ "windows" or "documents": a world's documents stand alone, a text is one stream."""
+    if settings.samples != "auto":
+        return settings.samples
+    return "windows" if corpus.world is None else "documents"
+
+
+def carries_state(model: nn.Module, settings: TrainSettings, kind: str) -> bool:
+    """Whether rows go on where they ended: truncated backpropagation."""
+    grows = getattr(getattr(model, "stack", None), "state_grows", True)
+    if settings.carry_state is None:
+        return kind == "windows" and not grows
+    if settings.carry_state and grows:
+        raise UsageError("train.carry_state: the state of this model grows with every token; set it to false")
+    if settings.carry_state and kind == "documents":
+        raise UsageError("train.carry_state: documents stand alone; set it to false, or train.samples to windows")
+    return settings.carry_state
+
+
+def _require_length(model: nn.Module, settings: TrainSettings) -> None:
+    longest = getattr(model, "max_length", None)
+    if longest is not None and settings.length > longest:
+        raise UsageError(f"train.length: {settings.length} is above the {longest} positions of the model; lower it")
