@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from regard.errors import UsageError
+from regard.training import budget
+from regard.training.budget import Budget
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "amount"),
+    [
+        ("90s", "seconds", 90), ("2m", "seconds", 120), ("1.5h", "seconds", 5400), ("500steps", "steps", 500),
+        ("500 steps", "steps", 500), ("1step", "steps", 1), ("2ksteps", "steps", 2000), ("3Mtokens", "tokens", 3e6),
+        ("3e6tokens", "tokens", 3e6), ("1e15flops", "flops", 1e15), ("2Pflops", "flops", 2e15), (" 10 s ", "seconds", 10),
+    ],
+)  # fmt: skip
+def test_a_budget_is_read(text, kind, amount):
+    assert budget.parse(text) == Budget(kind, amount)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "5",
+        "m",
+        "-2m",
+        "0s",
+        "nan s",
+        "1e999s",
+        "2M",
+        "3ks",
+        "1.5steps",
+        "5 parsecs",
+        "2m30s",
+        "١s",
+        "9" * 400 + "s",
+    ],
+)
+def test_what_is_no_budget_is_refused_with_examples(text):
+    with pytest.raises(UsageError, match=r"train\.budget: "):
+        budget.parse(text)
+
+
+@pytest.mark.parametrize(("kind", "spent"), [("seconds", 3.0), ("steps", 10), ("tokens", 40), ("flops", 400)])
+def test_progress_is_the_part_spent_and_never_above_one(kind, spent):
+    numbers = {"step": 10, "tokens": 40, "seconds": 3.0, "flops_per_token": 10}
+    assert Budget(kind, 2 * spent).progress(**numbers) == 0.5
+    assert Budget(kind, spent / 2).progress(**numbers) == 1
+
+
+def test_flops_count_maps_and_a_shared_table_but_no_lookup():
+    model = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 6, bias=False), nn.Linear(4, 10, bias=False))
+    assert budget.flops_per_token(model, 8) == 6 * (24 + 40)
+    model[2].weight = model[0].weight
+    assert budget.flops_per_token(model, 8) == 6 * (24 + 40)
+
+
+def test_a_mixer_may_tell_what_it_computes_between_positions():
+    class Between(nn.Module):
+        def flops_per_token(self, length: int) -> int:
+            return 4 * length
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    assert budget.flops_per_token(nn.Sequential(Between()), 8) == 3 * 32

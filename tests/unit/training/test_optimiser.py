@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_run import SETTINGS, model_of
+from torch import nn
+
+from regard.errors import CheckpointError
+from regard.training.muon import Muon, orthogonalise
+from regard.training.optimiser import Optimiser, inner_matrix_names, matrix_names
+from regard.training.tensors import form_of
+
+MUON = replace(SETTINGS, optimiser="muon")
+
+
+def give_gradients(model: nn.Module, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator)
+
+
+def test_adamw_is_the_equation_of_the_paper():
+    """Loshchilov and Hutter 2019, algorithm 2, written out for one matrix and one bias."""
+    model = nn.Linear(3, 2)
+    settings = replace(SETTINGS, weight_decay=0.3, betas=(0.8, 0.9))
+    optimiser = Optimiser(model, settings)
+    expected = {name: p.detach().double().clone() for name, p in model.named_parameters()}
+    first = {name: torch.zeros_like(p) for name, p in expected.items()}
+    second = {name: torch.zeros_like(p) for name, p in expected.items()}
+    for step, rate in enumerate([0.1, 0.05, 0.2], start=1):
+        give_gradients(model, step)
+        for name, parameter in model.named_parameters():
+            gradient = parameter.grad.double()
+            decay = 0.3 if name == "weight" else 0.0
+            first[name] = 0.8 * first[name] + 0.2 * gradient
+            second[name] = 0.9 * second[name] + 0.1 * gradient**2
+            mean, square = first[name] / (1 - 0.8**step), second[name] / (1 - 0.9**step)
+            expected[name] -= rate * (mean / (square.sqrt() + 1e-8) + decay * expected[name])
+        optimiser.step(rate)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.double(), expected[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gpt", "lstm", "s4d", "mamba"])
+def test_decay_pulls_on_matrices_only(name):
+    decayed = matrix_names(model_of(name))
+    assert all(part.endswith(("weight", "weight_ih_l0", "weight_hh_l0")) for part in decayed)
+    assert not any("norm" in part or "decay" in part or "skip" in part or "frequency" in part for part in decayed)
+    assert "embedding.token_to_vector.weight" in decayed
+
+
+def test_muon_takes_the_matrices_inside_and_leaves_the_table_and_the_head():
+    model = model_of("gpt")
+    inner = inner_matrix_names(model)
+    assert inner
+    assert all(name.startswith("stack.") for name in inner)
+    assert set(Optimiser(model, MUON).muon.matrices) == inner
+    assert Optimiser(model, SETTINGS).muon.matrices == {}
+
+
+def test_newton_schulz_brings_singular_values_near_one_and_keeps_the_vectors():
+    for shape in ((2, 6, 6), (1, 4, 9), (3, 9, 4)):
+        update = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+        result = orthogonalise(update)
+        assert result.shape == update.shape
+        for one, before in zip(result.double(), update.double(), strict=True):
+            values = torch.linalg.svdvals(one)
+            assert values.min() > 0.5
+            assert values.max() < 1.3
+            u, _, v = torch.linalg.svd(before, full_matrices=False)
+            rotated = u.T @ one @ v.T
+            torch.testing.assert_close(rotated, torch.diag(rotated.diagonal()), rtol=0, atol=2e-3)
+
+
+def test_muon_follows_momentum_with_look_ahead_and_decay():
+    weight = nn.Parameter(torch.randn(4, 6, generator=torch.Generator().manual_seed(0)))
+    muon = Muon({"w": weight}, weight_decay=0.2)
+    expected, momentum = weight.detach().clone(), torch.zeros(4, 6)
+    for step in range(3):
+        weight.grad = torch.randn(4, 6, generator=torch.Generator().manual_seed(10 + step))
+        momentum = 0.95 * momentum + weight.grad
+        direction = orthogonalise((weight.grad + 0.95 * momentum)[None])[0]
+        expected = expected - 0.1 * (0.2 * 6**0.5 * direction + 0.2 * expected)
+        muon.step(0.1)
+    torch.testing.assert_close(weight.detach(), expected)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, MUON])
+def test_state_by_name_continues_bit_for_bit(settings):
+    def train(model: nn.Module, optimiser: Optimiser, steps: range) -> None:
+        for step in steps:
+            give_gradients(model, step)
+            optimiser.step(0.01)
+
+    whole = model_of("lstm")
+    train(whole, Optimiser(whole, settings), range(6))
+
+    half = model_of("lstm")
+    before = Optimiser(half, settings)
+    train(half, before, range(3))
+    saved = {name: tensor.clone() for name, tensor in before.tensors().items()}
+    after = Optimiser(half, settings)
+    after.require_fits({name: form_of(tensor) for name, tensor in saved.items()}, Path("here"))
+    after.load(saved)
+    train(half, after, range(3, 6))
+    for one, other in zip(whole.parameters(), half.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_state_of_another_shape_or_rule_is_refused():
+    model = model_of("gpt")
+    optimiser = Optimiser(model, SETTINGS)
+    give_gradients(model, 0)
+    optimiser.step(0.01)
+    forms = {name: form_of(tensor) for name, tensor in optimiser.tensors().items()}
+    optimiser.require_fits(forms, Path("here"))
+    wide = Optimiser(model_of("gpt", d_model=32), SETTINGS)
+    with pytest.raises(
+        CheckpointError, match=r"here: of another architecture: .*F32\[11, 16\] there and F32\[11, 32\]"
+    ):
+        wide.require_fits(forms, Path("here"))
+    with pytest.raises(CheckpointError, match="momentum is missing there"):
+        Optimiser(model, MUON).require_fits(forms, Path("here"))
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, MUON])
+def test_a_skipped_step_changes_no_weight(settings):
+    model = model_of("gpt")
+    optimiser = Optimiser(model, settings)
+    give_gradients(model, 0)
+    optimiser.step(0.01, torch.tensor(False))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, float("nan"))
+    optimiser.step(0.01, torch.tensor(True))
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
