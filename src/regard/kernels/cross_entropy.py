@@ -46,9 +46,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     """Loss and gradients chunk by chunk, all in the forward pass."""
 
     @staticmethod
-    def forward(
-        ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int
-    ) -> Tensor:
+    def forward(ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int) -> Tensor:
         wide = torch.promote_types(hidden.dtype, torch.float32)
         needs_hidden, needs_weight, needs_bias = ctx.needs_input_grad[:3]
         # Rows that do not count cost nothing.
@@ -98,10 +96,8 @@ def _loss_and_gradient(logits: Tensor, target: Tensor, wide: torch.dtype) -> tup
     log sum exp(l) = max l - log(max p): the largest probability never underflows, the target's may.
     """
     aim, highest = logits.gather(1, target).to(wide), logits.amax(-1, keepdim=True).to(wide)
-    if logits.dtype == wide:
-        p = torch.softmax(logits, -1, out=logits)
-    else:
-        p = torch.softmax(logits, -1, dtype=wide)
+    in_place = logits.dtype == wide
+    p = torch.softmax(logits, -1, out=logits) if in_place else torch.softmax(logits, -1, dtype=wide)
     loss = (highest - p.amax(-1, keepdim=True).log() - aim).sum()
     p.scatter_add_(1, target, torch.full_like(target, -1, dtype=wide))
     return loss, p.to(logits.dtype)

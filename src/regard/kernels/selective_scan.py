@@ -11,6 +11,9 @@ d_*   gradient of the loss with respect to *
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
+
 import torch
 from torch import Tensor
 
@@ -35,8 +38,20 @@ def selective_scan_readable(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tens
 def selective_scan(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs (B, T, E) and the last state, in float32 at least: a rounded state drifts."""
     wide = torch.promote_types(h.dtype, torch.float32)
-    y, h = _Scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
+    scan = _Scan if wide != torch.float32 else _fastest(u.device.type, a.shape[1])
+    y, h = scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
     return y.to(u.dtype), h
+
+
+@cache
+def _fastest(device_type: str, n_states: int) -> type[torch.autograd.Function]:
+    """The Triton kernels where there are a CUDA device, Triton, and a number of states they can hold."""
+    power_of_two = n_states & (n_states - 1) == 0
+    if device_type != "cuda" or not power_of_two or find_spec("triton") is None:
+        return _Scan
+    from regard.kernels.selective_scan_triton import TritonScan
+
+    return TritonScan
 
 
 class _Scan(torch.autograd.Function):

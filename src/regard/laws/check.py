@@ -116,8 +116,6 @@ def _made(factory: Callable[..., Any], target: str) -> nn.Module:
     made = factory(8) if wanted else factory()
     if not isinstance(made, Mixer):
         raise UsageError(f"{target} gives a {type(made).__name__}, not a regard.Mixer")
-    if not hasattr(made, "d_model"):
-        made.d_model = 8  # the width the laws will feed it
     return made
 
 

@@ -81,7 +81,8 @@ def from_mixer(name: str, make: Callable[[], nn.Module], config: Config | None =
 
 def from_model(name: str, config: Config) -> Subject:
     module = prepared(config.build)
-    return Subject(name, module, getattr(module, "stack", module), None, config)
+    facts: Any = getattr(module, "stack", module)
+    return Subject(name, module, facts, None, config)
 
 
 def prepared(make: Callable[[], nn.Module]) -> nn.Module:

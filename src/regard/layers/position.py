@@ -29,14 +29,15 @@ def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -
 def rotate(
     x: Float[Tensor, "B T H K"], positions: Int[Tensor, "B T"], base: float = 10000.0
 ) -> Float[Tensor, "B T H K"]:
-    """RoPE with interleaved pairs: (x_2k, x_2k+1) turned by p / base^(2k/K).
+    """RoPE with interleaved pairs: (x_2k, x_2k+1), read as a complex number, times e^(i theta).
 
     The product of a rotated query and a rotated key depends on the difference of their positions only.
     """
     angles = _angles(positions, x.shape[-1], base, x.dtype)[:, :, None]  # (B, T, 1, K/2)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+    wide = torch.promote_types(x.dtype, torch.float32)
+    pairs = torch.view_as_complex(x.to(wide).unflatten(-1, (-1, 2)))
+    turn = torch.polar(torch.ones_like(angles), angles).to(pairs.dtype)
+    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, "H"]:

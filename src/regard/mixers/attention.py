@@ -176,7 +176,7 @@ class SelfAttention(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, KeyValueState)
-        q, k, v = self._project(x, state.count if state.ragged else state.count[:1], state.filled == 0)
+        q, k, v = self._project(x, state.count if state.ragged else state.count[:1])
         if not self.causal:
             after = dataclasses.replace(state, count=advance(state.count, x.shape[1], context.lengths))
             return self._attend(q, k, v, None, context.lengths), after
@@ -190,17 +190,17 @@ class SelfAttention(Mixer):
     def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
         start = torch.zeros(1, dtype=torch.long, device=x.device)
         lengths = None if self.causal else context.lengths
-        return self._attend(*self._project(x, start, True), None, lengths)
+        return self._attend(*self._project(x, start), None, lengths)
 
-    def _project(self, x: Tensor, start: Tensor, fresh: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, x: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, K), keys and values (B, T, G, K), positions already in them when they are rotary."""
         c = self.config
         heads = self.input_to_heads(x).unflatten(-1, (c.n_heads + 2 * c.groups, c.width))
         q, k, v = heads.split([c.n_heads, c.groups, c.groups], 2)
         q, k = self.query_norm(q), self.key_norm(k)
         if c.position == "rotary":
-            positions = torch.arange(x.shape[1], device=x.device) + (0 if fresh else start[:, None])
-            q, k = rotate(q, positions.expand(len(start), -1)), rotate(k, positions.expand(len(start), -1))
+            positions = start[:, None] + torch.arange(x.shape[1], device=x.device)
+            q, k = rotate(q, positions), rotate(k, positions)
         return self.queries(q), self.keys(k), self.values(v)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:

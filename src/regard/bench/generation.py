@@ -1,0 +1,72 @@
+"""Generation: tokens a second with a preallocated state, beside transformers' cached generate."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from regard.bench.race import Row, Work, installed, speed_row
+from regard.bench.step import GPT2
+from regard.core import registry
+from regard.decoding.generate import generate as decode
+from regard.decoding.warp import Sampling
+
+
+def generate(repeats: int) -> list[Row]:
+    """GPT-2 small's size with random weights, greedy, from a prompt of 16 tokens."""
+    torch.manual_seed(0)
+    settings = {"d_model": 768, "n_layers": 12, "n_heads": 12, "max_length": 1024}
+    model = registry.build("gpt", vocab_size=50257, **settings, **GPT2).eval()
+    rows = []
+    for batch, aim in ((1, 1.15), (16, 1.7)):
+        count = 24
+        prompts = torch.randint(50257, (batch, 16), generator=torch.Generator().manual_seed(0))
+        peer = _transformers(prompts, count)
+
+        def ours(prompts: torch.Tensor = prompts, count: int = count) -> None:
+            decode(model, list(prompts), max_tokens=count, settings=Sampling(temperature=0.0), eos_id=None)
+
+        name = f"generate, GPT-2 small's size, batch {batch}, beside transformers"
+        rows.append(speed_row(name, batch * count, ours, peer, max(2, repeats // 2), aim))
+    return rows
+
+
+def constant_cost(repeats: int) -> list[Row]:
+    """Seconds a token of recurrent models after 64 and after 2,048 tokens: the ratio should be 1."""
+    rows = []
+    for name in ("lstm", "s4d", "mamba", "mamba2"):
+        model = registry.build(name, vocab_size=65).eval()
+        early, late = (_seconds_a_step(model, seen, 20 * repeats) for seen in (64, 2048))
+        rows.append(
+            Row(f"{name} step after 64 and after 2,048 tokens", 1 / late, 1 / early, early / late, 0.8, "tokens/s")
+        )
+    return rows
+
+
+@torch.no_grad()
+def _seconds_a_step(model: torch.nn.Module, seen: int, steps: int) -> float:
+    _, state = model(torch.zeros(1, seen, dtype=torch.long), model.init_state(1))  # pyright: ignore
+    token = torch.zeros(1, 1, dtype=torch.long)
+    best = float("inf")
+    for _ in range(steps):
+        start = time.perf_counter()
+        _, state = model(token, state)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _transformers(prompts: torch.Tensor, count: int) -> Work | None:
+    if not installed("transformers"):
+        return None
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config(attn_implementation="sdpa")).eval()
+    mask = torch.ones_like(prompts)
+
+    def work() -> None:
+        model.generate(
+            prompts, attention_mask=mask, max_new_tokens=count, min_new_tokens=count, do_sample=False, pad_token_id=0
+        )
+
+    return work

@@ -1,0 +1,180 @@
+"""Training steps: forward, backward, clipping and the optimiser, beside peers at the same sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.bench.race import Row, Work, installed, speed_row
+from regard.core import registry
+from regard.kernels.cross_entropy import linear_cross_entropy
+
+GPT2 = {"norm": "layer", "position": "learned", "activation": "gelu_tanh", "qk_norm": False, "bias": True, "tied": True}
+
+
+def gpt(repeats: int) -> list[Row]:
+    """GPT-2's architecture at two sizes, beside transformers (sdpa) and x-transformers; the modern variant as well."""
+    rows = []
+    for layers, width, heads, length, batch, aim in ((4, 128, 4, 64, 12, 1.45), (6, 384, 6, 256, 8, 1.12)):
+        size = {"d_model": width, "n_layers": layers, "n_heads": heads, "max_length": length}
+        tokens = torch.randint(65, (batch, length + 1), generator=torch.Generator().manual_seed(0))
+        name = f"gpt step, {layers} layers of {width}, {length} tokens, batch {batch}"
+        ours = our_step("gpt", tokens, 65, **size, **GPT2)
+        count = repeats * (8 if width < 200 else 1)
+        rows += [
+            speed_row(f"{name}, beside {label}", batch * length, ours, make(tokens, size), count, goal)
+            for label, make, goal in (("transformers", _transformers, aim), ("x-transformers", _x_transformers, None))
+        ]
+        label = f"{name}, modern, beside transformers"
+        modern, peer = our_step("gpt", tokens, 65, **size), _transformers(tokens, size)
+        rows.append(speed_row(label, batch * length, modern, peer, count, None))
+    return rows
+
+
+def lstm(repeats: int) -> list[Row]:
+    """Two layers of 256, beside torch.nn.LSTM with the same embedding and head."""
+    tokens = torch.randint(65, (12, 129), generator=torch.Generator().manual_seed(0))
+    ours = our_step("lstm", tokens, 65, d_model=256, n_layers=2)
+    peer = training_step(_TorchLstm(65, 256, 2), tokens)
+    name = "lstm step, 2 layers of 256, 128 tokens, batch 12, beside torch.nn.LSTM"
+    return [speed_row(name, 12 * 128, ours, peer, 4 * repeats, 0.95)]
+
+
+def vocabulary(repeats: int) -> list[Row]:
+    """An LSTM language model with 33,278 words, beside the same with a plain linear + cross-entropy."""
+    rows = []
+    for width in (128, 200, 256):
+        tokens = torch.randint(33278, (20, 36), generator=torch.Generator().manual_seed(0))
+        ours = our_step("lstm", tokens, 33278, d_model=width, n_layers=1)
+        peer = training_step(_TorchLstm(33278, width, 1), tokens)
+        name = f"lstm step, 33,278 words, width {width}, beside linear + cross-entropy"
+        rows.append(speed_row(name, 20 * 35, ours, peer, repeats, 1.5))
+    return rows
+
+
+def scan(repeats: int) -> list[Row]:
+    """Mamba and Mamba-2 layers, beside mambapy's parallel scan."""
+    rows = []
+    for length in (256, 1024):
+        tokens = torch.randint(65, (4, length + 1), generator=torch.Generator().manual_seed(0))
+        peer = _mambapy(tokens)
+        for name, settings in (("mamba", {}), ("mamba2", {"d_state": 64, "d_head": 64})):
+            ours = our_step(name, tokens, 65, d_model=256, n_layers=4, **settings)
+            label = f"{name} step, 4 layers of 256, {length} tokens, batch 4, beside mambapy"
+            rows.append(speed_row(label, 4 * length, ours, peer, max(2, repeats // 2), 5.0))
+    return rows
+
+
+def our_step(name: str, tokens: Tensor, vocab_size: int, **settings: Any) -> Work:
+    """A training step of one of our models, as the training loop makes it."""
+    torch.manual_seed(0)
+    model = registry.build(name, vocab_size=vocab_size, **settings)
+
+    def loss() -> Tensor:
+        hidden, _ = model.hidden(tokens[:, :-1], None)
+        targets = tokens[:, 1:]
+        return linear_cross_entropy(hidden, model.to_logits.weight, model.to_logits.bias, targets) / targets.numel()
+
+    return optimised(model, loss)
+
+
+def training_step(model: nn.Module, tokens: Tensor) -> Work:
+    """A training step of a peer that maps tokens to logits."""
+
+    def loss() -> Tensor:
+        logits = model(tokens[:, :-1])
+        return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+    return optimised(model, loss)
+
+
+def optimised(model: nn.Module, loss: Callable[[], Tensor]) -> Work:
+    """The same optimiser and clipping for every side of a race."""
+    model.train()
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        loss().backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimiser.step()
+
+    return step
+
+
+class _TorchLstm(nn.Module):
+    """The usual few lines: embedding, nn.LSTM, linear."""
+
+    def __init__(self, vocab_size: int, width: int, layers: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, width)
+        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+        self.head = nn.Linear(width, vocab_size)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.lstm(self.embedding(tokens))[0])
+
+
+def _transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
+    if not installed("transformers"):
+        return None
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(
+        vocab_size=65,
+        n_positions=size["max_length"],
+        n_embd=size["d_model"],
+        n_layer=size["n_layers"],
+        n_head=size["n_heads"],
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=0,
+        eos_token_id=0,
+        attn_implementation="sdpa",
+        use_cache=False,
+    )
+    model = GPT2LMHeadModel(config)
+
+    class Logits(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            return self.model(tokens).logits
+
+    return training_step(Logits(), tokens)
+
+
+def _x_transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
+    if not installed("x_transformers"):
+        return None
+    from x_transformers import Decoder, TransformerWrapper
+
+    layers = Decoder(dim=size["d_model"], depth=size["n_layers"], heads=size["n_heads"], attn_flash=True)
+    model = TransformerWrapper(num_tokens=65, max_seq_len=size["max_length"], attn_layers=layers)
+    return training_step(model, tokens)
+
+
+def _mambapy(tokens: Tensor) -> Work | None:
+    if not installed("mambapy"):
+        return None
+    from mambapy.mamba import Mamba, MambaConfig
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(65, 256)
+            self.mamba = Mamba(MambaConfig(d_model=256, n_layers=4))
+            self.head = nn.Linear(256, 65, bias=False)
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            return self.head(self.mamba(self.embedding(tokens)))
+
+    return training_step(Model(), tokens)
