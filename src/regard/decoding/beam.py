@@ -79,10 +79,9 @@ class BeamResult:
     steps: tuple[tuple[Hypothesis, ...], ...] = ()
 
 
-@torch.no_grad()
 def beam_search(
     model: TokenModel,
-    prompts: Sequence[Int[Tensor, "T"]],
+    prompts: Sequence[Int[Tensor, "_"]],
     *,
     width: int,
     max_tokens: int,
@@ -100,7 +99,7 @@ def beam_search(
     if not 1 <= n_best <= width:
         raise UsageError(f"n_best must lie between 1 and the beam width {width}, found {n_best}")
     rows = checked_prompts(model, prompts, fit=True)
-    window = float("inf") if model.max_length is None else model.max_length
+    window = float("inf") if model.max_length is None else float(model.max_length)
     limits = [int(min(max_tokens, window - len(row) + 1)) for row in rows]
     beams = [
         _Beam(width, n_best, penalty, eos_id, limit, "length" if limit == max_tokens else "context", record)

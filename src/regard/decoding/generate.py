@@ -90,7 +90,7 @@ class Generation:
 
 def generate(
     model: TokenModel,
-    prompts: Sequence[Int[Tensor, "T"]],
+    prompts: Sequence[Int[Tensor, "_"]],
     *,
     limits: Limits,
     settings: Sampling = DEFAULT,
@@ -107,7 +107,7 @@ def generate(
 
 def stream(
     model: TokenModel,
-    prompts: Sequence[Int[Tensor, "T"]],
+    prompts: Sequence[Int[Tensor, "_"]],
     *,
     limits: Limits,
     settings: Sampling = DEFAULT,
@@ -191,10 +191,9 @@ def _rows(
     return rows
 
 
-@torch.no_grad()
 def _run(model: TokenModel, rows: list[_Row], limits: Limits, settings: Sampling) -> Iterator[Piece]:
     """Steps of all rows until each has ended."""
-    window = float("inf") if model.max_length is None else model.max_length
+    window = float("inf") if model.max_length is None else float(model.max_length)
     with at_rest(model):
         cohorts = [_prefill(model, rows, limits, window)] if rows else []
         while cohorts:

@@ -59,6 +59,7 @@ def device_of(model: TokenModel) -> torch.device:
     return model.init_state(1).position.device
 
 
+@torch.no_grad()
 def next_logits(
     model: TokenModel, tokens: Int[Tensor, "B T"], state: State, lengths: Int[Tensor, "B"] | None = None
 ) -> tuple[Float[Tensor, "B V"], State]:
@@ -68,25 +69,21 @@ def next_logits(
     return _head(model, values[torch.arange(len(values), device=values.device), last]), after
 
 
+@torch.no_grad()
 def read(
     model: TokenModel,
     tokens: Int[Tensor, "B T"],
     targets: Int[Tensor, "B T"],
     state: State,
-    lengths: Int[Tensor, "B"] | None = None,
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B T"], State]:
-    """log p of each target after its token, whether it was the most probable one, and the state.
-
-    What stands at padding is meaningless. A row may have no real token, but not all of them.
-    """
+    """log p of each target after its token, whether it was the most probable one, and the state."""
     rows, length = tokens.shape
     width = TOKENS_AT_ONCE if isinstance(model, Headed) else LOGITS_AT_ONCE // model.vocab_size
     chunk = max(1, width // rows)
     log_probs, best = [], []
     for start in range(0, length, chunk):
         part = slice(start, start + chunk)
-        inside = None if lengths is None else (lengths - start).clamp(0, chunk)
-        values, state = _hidden_or_logits(model, tokens[:, part], state, Context(lengths=inside))
+        values, state = _hidden_or_logits(model, tokens[:, part], state, EMPTY)
         chosen, first = _of_targets(model, values, targets[:, part])
         log_probs.append(chosen)
         best.append(first)

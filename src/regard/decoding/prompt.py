@@ -12,7 +12,7 @@ from regard.core.model import TokenModel
 from regard.errors import UsageError
 
 
-def checked_prompts(model: TokenModel, prompts: Sequence[Int[Tensor, "T"]], *, fit: bool) -> list[list[int]]:
+def checked_prompts(model: TokenModel, prompts: Sequence[Int[Tensor, "_"]], *, fit: bool) -> list[list[int]]:
     """The prompts' tokens. Refuses an empty one, an unknown token and, with `fit`, one beyond the model's window."""
     rows = [prompt.tolist() for prompt in prompts]
     for number, tokens in enumerate(rows):

@@ -89,7 +89,7 @@ class Score:
 
 def score(
     model: TokenModel,
-    texts: Sequence[Int[Tensor, "T"]],
+    texts: Sequence[Int[Tensor, "_"]],
     *,
     start_id: int,
     sizes: Sequence[TextSize] | None = None,

@@ -65,7 +65,6 @@ def windows(begin: int, end: int, length: int, stride: int | None = None) -> lis
     return spans
 
 
-@torch.no_grad()
 def read_spans(
     model: TokenModel, ids: np.ndarray, spans: Sequence[Span], *, start_id: int, batch_size: int = 16
 ) -> Iterator[Reading]:
@@ -90,9 +89,8 @@ def _read_together(model: TokenModel, ids: np.ndarray, spans: list[Span], start_
         inputs = np.array([span.begin + offset for span in spans])[:, None] + steps  # (B, T)
         ends = np.array([span.end for span in spans])[:, None]
         tokens, targets = (_take(ids, np.minimum(index, ends), start_id, device) for index in (inputs, inputs + 1))
-        equal = bool((lengths == lengths[0]).all())
-        real = None if equal else torch.from_numpy(lengths).to(device)
-        log_probs, best, state = read(model, tokens, targets, state, real)
+        # A row ends in its last chunk and is dropped after it, so that nothing ever reads what its padding does.
+        log_probs, best, state = read(model, tokens, targets, state)
         counted = (steps < lengths[:, None]) & (inputs + 1 >= np.array([span.counted for span in spans])[:, None])
         yield Reading(inputs[counted] + 1, log_probs.double().cpu().numpy()[counted], best.cpu().numpy()[counted])
 

@@ -7,11 +7,12 @@ back; the stop string that is completed first ends the text, and neither it nor 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from regard.errors import UsageError
 
 
+@runtime_checkable
 class Streamer(Protocol):
     """Turns ids into text one by one and never gives half a character; `regard.data.tokenizer.streamer` makes one."""
 

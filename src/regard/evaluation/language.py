@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,7 @@ DEFAULT_LENGTH = 512
 STRETCHES = 16
 
 
+@runtime_checkable
 class Shard(Protocol):
     """What evaluation asks of prepared text: ids (documents each followed by eos), where documents start, its size."""
 
@@ -41,6 +42,7 @@ class Shard(Protocol):
     def n_chars(self) -> int: ...
 
 
+@runtime_checkable
 class TextCodec(Protocol):
     """What evaluation asks of a tokenizer: the start symbol, and text from ids."""
 
@@ -51,6 +53,7 @@ class TextCodec(Protocol):
     def decode(self, ids: list[int], /) -> str: ...
 
 
+@runtime_checkable
 class KnownWorld(Protocol):
     """What evaluation asks of a world: the best possible loss, and where a fact has to be recalled from how far."""
 

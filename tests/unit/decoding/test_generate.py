@@ -144,6 +144,14 @@ def test_text_held_back_comes_out_when_the_tokens_are_spent() -> None:
     assert (result.text, result.finish) == ("bab", "length")
 
 
+def test_a_stop_string_completed_by_the_last_token_is_a_stop() -> None:
+    chain = bigram_table([[0.0, 1.0], [1.0, 0.0]])
+    [result] = generate(
+        chain, [prompt(0)], limits=Limits(max_tokens=3, stop=("ab",)), streamer=lambda: Letters(["a", "b"])
+    )
+    assert (result.text, result.finish, len(result.tokens)) == ("b", "stop", 3)
+
+
 def test_the_last_words_of_a_streamer_are_part_of_the_text() -> None:
     class Late(Letters):
         def finish(self) -> str:
