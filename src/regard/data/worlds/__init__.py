@@ -1,0 +1,55 @@
+"""Worlds: built-in data from small generated languages whose best possible score is known exactly."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from regard.data.worlds.contract import World
+
+PREFIX = "world:"
+
+# Name to file and class. The one line of a world.
+WORLDS = {
+    "ab": ("regard.data.worlds.ab", "LetterStrings"),
+    "stories": ("regard.data.worlds.stories", "Stories"),
+}
+
+
+def names() -> list[str]:
+    """Every world."""
+    return list(WORLDS)
+
+
+def world(name: str, /, **settings: Any) -> World:
+    """The world of that name; an unknown name or setting names the nearest one."""
+    if name not in WORLDS:
+        raise UsageError(f"unknown world {name!r}{nearest(name, WORLDS)}")
+    module, cls = WORLDS[name]
+    kind: type[World] = getattr(importlib.import_module(module), cls)
+    known = [field.name for field in fields(kind)]
+    for key, value in settings.items():
+        if key not in known:
+            raise UsageError(f"{PREFIX}{name} has no setting {key!r}{nearest(key, known)}")
+        if type(value) is not int:
+            raise UsageError(f"{PREFIX}{name}: {key} must be a whole number, found {value!r}")
+    return kind(**settings)
+
+
+def from_spec(spec: str, seed: int = 0) -> World:
+    """The world of an address such as `world:stories?train=5000&seed=3`. `seed` holds where the address has none."""
+    name, _, query = spec.removeprefix(PREFIX).partition("?")
+    settings: dict[str, Any] = {}
+    for pair in query.split("&") if query else []:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"{spec}: expected key=value, found {pair!r}")
+        try:
+            settings[key] = int(value)
+        except ValueError:
+            raise UsageError(f"{spec}: {key} must be a whole number, found {value!r}") from None
+    return world(name, **({"seed": seed} | settings))

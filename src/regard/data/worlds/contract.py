@@ -1,0 +1,81 @@
+"""World: a small generated language whose best possible score is known exactly."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+from regard.data.order import mixed
+from regard.errors import UsageError
+
+SPLITS = ("train", "valid")
+
+
+@dataclass(frozen=True)
+class World(ABC):
+    """Base of all worlds. Its fields are the settings of `world:NAME?train=5000&seed=3`, all whole numbers.
+
+    name    under which it is found.
+    tokens  the tokenizer it is made for, "words" or "chars".
+    """
+
+    train: int = 20_000
+    valid: int = 1_000
+    seed: int = 0
+
+    name: ClassVar[str]
+    tokens: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for split in SPLITS:
+            if getattr(self, split) < 1:
+                raise UsageError(f"world:{self.name} needs {split} of at least 1, found {getattr(self, split)}")
+
+    @abstractmethod
+    def document(self, seed: int) -> str:
+        """The document that a 64-bit seed stands for."""
+
+    @abstractmethod
+    def next_distribution(self, prefix_tokens: list[str]) -> dict[str, float]:
+        """The exact chances of the next token after the first tokens of a document, `<eos>` included."""
+
+    @abstractmethod
+    def token_probabilities(self, document: str) -> list[float]:
+        """The exact chance of every token of a document given those before it, its `<eos>` last."""
+
+    @abstractmethod
+    def recall_points(self, document: str) -> list[tuple[int, int]]:
+        """(index, distance) of each token that is determined by a fact told `distance` tokens before."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> list[str]:
+        """Every token that can occur, `<eos>` aside."""
+
+    @property
+    def spec(self) -> str:
+        """The full address of this world with all its settings."""
+        return f"world:{self.name}?" + "&".join(f"{key}={value}" for key, value in sorted(asdict(self).items()))
+
+    def split(self, document: str) -> list[str]:
+        """The tokens of a document."""
+        return document.split(" ") if self.tokens == "words" else list(document)
+
+    def documents(self, split: str, count: int | None = None, seed: int | None = None) -> list[str]:
+        """Documents 0 .. count-1 of a split: each a pure function of (seed, split, index)."""
+        n = getattr(self, split) if count is None else count
+        seed = self.seed if seed is None else seed
+        return [self.document(mixed(seed, SPLITS.index(split), index)) for index in range(n)]
+
+    def optimal_loss(self, documents: Iterable[str]) -> float:
+        """Nats per token, `<eos>` included, of a model that knows the world: no model is better in expectation."""
+        total = 0.0
+        n_tokens = 0
+        for document in documents:
+            probabilities = self.token_probabilities(document)
+            total -= math.fsum(map(math.log, probabilities))
+            n_tokens += len(probabilities)
+        return total / n_tokens
