@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.kernels.pointwise import relu_squared
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
 
@@ -20,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,
     "tanh": torch.tanh,
-    "relu_squared": lambda x: F.relu(x).square(),
+    "relu_squared": relu_squared,
 }
 
 

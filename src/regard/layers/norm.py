@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from regard.core.config import Config
+from regard.kernels.pointwise import rms_norm
 
 
 @dataclass(frozen=True)
@@ -20,5 +22,17 @@ class NormConfig(Config, kind="norm"):
 
     def build(self) -> nn.Module:
         if self.form == "rms":
-            return nn.RMSNorm(self.d_model, eps=self.epsilon)
+            return RmsNorm(self.d_model, self.epsilon)
         return nn.LayerNorm(self.d_model, eps=self.epsilon)
+
+
+class RmsNorm(nn.Module):
+    """x / sqrt(mean(x^2) + epsilon) * weight."""
+
+    def __init__(self, width: int, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        return rms_norm(x, self.weight, self.epsilon)

@@ -29,6 +29,7 @@ from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
+from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, ScoreName, build_score, softmax
 
@@ -164,8 +165,8 @@ class SelfAttention(Mixer):
         heads, groups, width = config.n_heads, config.groups, config.width
         self.input_to_heads = nn.Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
         self.heads_to_output = nn.Linear(heads * width, config.d_model, bias=config.bias)
-        self.query_norm = nn.RMSNorm(width) if config.qk_norm else nn.Identity()
-        self.key_norm = nn.RMSNorm(width) if config.qk_norm else nn.Identity()
+        self.query_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
+        self.key_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.score = build_score(config.score, heads, width)
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()
         self.scores, self.weights, self.summary = Tap(), Tap(), Tap()

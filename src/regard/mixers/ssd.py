@@ -25,6 +25,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.layers.convolution import CausalConvolution
+from regard.layers.norm import RmsNorm
 from regard.mixers.mamba import SelectiveState, initialise_steps
 
 
@@ -70,7 +71,7 @@ class Ssd(Mixer):
         self.step_bias = nn.Parameter(torch.empty(self.n_heads))
         self.log_decay = nn.Parameter(torch.log(torch.arange(1.0, self.n_heads + 1)))
         self.skip = nn.Parameter(torch.ones(self.n_heads))
-        self.norm = nn.RMSNorm(self.inner, eps=1e-5)
+        self.norm = RmsNorm(self.inner)
         self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
         self.steps, self.inputs, self.readers = Tap(), Tap(), Tap()
         initialise_steps(None, self.step_bias, 1)
