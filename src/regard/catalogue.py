@@ -1,0 +1,70 @@
+"""What there is: models, mixers and worlds, with one line each and sizes counted without allocating."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+COUNTING_VOCABULARY = 257  # bytes and the end of a document
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """One architecture: where it comes from and how large its sizes are."""
+
+    name: str
+    summary: str
+    paper: str
+    parameters: dict[str, int]
+
+
+@dataclass(frozen=True)
+class PartCard:
+    """A mixer or a world in one line."""
+
+    name: str
+    summary: str
+
+
+def models() -> list[ModelCard]:
+    """Every registered architecture."""
+    from regard.core.registry import entry, names
+
+    return [ModelCard(name, entry(name).summary, entry(name).paper, parameters_by_size(name)) for name in names()]
+
+
+def parameters_by_size(name: str) -> dict[str, int]:
+    """Parameters of each size with a vocabulary of bytes; of `paper` with the vocabulary it was published with."""
+    from regard.core.registry import entry
+    from regard.estimate import count_parameters, on_meta
+
+    known = entry(name)
+    published = known.parameters[1] if known.parameters else COUNTING_VOCABULARY
+    return {
+        size: count_parameters(on_meta(known.config(published if size == "paper" else COUNTING_VOCABULARY, size)))
+        for size in known.sizes
+    }
+
+
+def mixers() -> list[PartCard]:
+    """Every kind of mixer that has examples for the laws."""
+    from regard.core.config import KINDS
+    from regard.core.registry import load_kinds
+    from regard.core.stack import MixerConfig
+
+    load_kinds()
+    kinds = [cls for cls in KINDS.values() if issubclass(cls, MixerConfig) and cls.examples()]
+    return [PartCard(cls.kind, first_line(sys.modules[cls.__module__])) for cls in kinds]
+
+
+def worlds() -> list[PartCard]:
+    """Every built-in world."""
+    from regard.data.worlds import names, world
+
+    return [PartCard(name, first_line(sys.modules[type(world(name)).__module__])) for name in names()]
+
+
+def first_line(thing: Any) -> str:
+    """The fact that opens a docstring."""
+    return (thing.__doc__ or "").strip().partition("\n")[0]

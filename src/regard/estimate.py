@@ -1,0 +1,111 @@
+"""What a run will need, told before anything is allocated.
+
+Parameters are counted on torch's meta device, which makes shapes and no numbers. Weights, gradients and the
+optimiser's two moments are exact; activations are what the linear maps keep for the backward pass, which is most.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import ResourceError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.core.config import Config
+
+FLOAT = 4
+RESERVED = 0.9  # the part of the memory that a run may fill
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes by purpose, and the count of parameters."""
+
+    parameters: int
+    weights: int
+    gradients: int
+    optimiser: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimiser + self.activations
+
+    def to_dict(self) -> dict[str, int]:
+        return {**vars(self), "total": self.total}
+
+
+def on_meta(config: Config) -> nn.Module:
+    """The model of `config` without its numbers."""
+    import torch
+
+    with torch.device("meta"):
+        return config.build()
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Parameters, a shared one once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False) -> Estimate:
+    """The need of training `config` on batches of `batch_size` rows of `length` tokens."""
+    import torch
+
+    model = on_meta(config)
+    parameters = count_parameters(model)
+    maps = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
+    head: Any = getattr(model, "to_logits", None)
+    # The head's output is made a slice at a time by the chunked cross-entropy, so it is left out.
+    per_token = sum(m.in_features + (0 if m is head else m.out_features) for m in maps)
+    return Estimate(
+        parameters=parameters,
+        weights=FLOAT * parameters * (2 if ema else 1),
+        gradients=FLOAT * parameters,
+        optimiser=2 * FLOAT * parameters,
+        activations=FLOAT * per_token * batch_size * length,
+    )
+
+
+def memory_limit(device: str = "cpu") -> int:
+    """Bytes that this process may use on `device`."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.mem_get_info(device)[0]
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if soft != resource.RLIM_INFINITY:
+        limits.append(soft)
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        text = Path(name).read_text().strip() if Path(name).is_file() else "max"
+        if text.isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def refuse_too_large(need: Estimate, limit: int, *, batch_size: int, length: int) -> None:
+    """Refuse a run that cannot fit, naming the setting that weighs most."""
+    if need.total <= RESERVED * limit:
+        return
+    if need.activations > need.total - need.activations:
+        advice = f"lower train.batch_size={batch_size} or train.length={length}"
+    else:
+        advice = "choose a smaller --size or lower the model's width, layers or vocabulary"
+    purposes = ("weights", "gradients", "optimiser", "activations")
+    parts = [f"{name} {gigabytes(getattr(need, name))}" for name in purposes]
+    raise ResourceError(
+        f"training needs about {gigabytes(need.total)} ({need.parameters:,} parameters: {', '.join(parts)}) and this "
+        f"machine has {gigabytes(limit)}; {advice}, or say --yes-really"
+    )
+
+
+def gigabytes(count: int) -> str:
+    """Bytes in gigabytes or, when few, megabytes."""
+    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

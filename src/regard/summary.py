@@ -1,0 +1,76 @@
+"""What a run folder and an architecture say of themselves, without loading weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import CheckpointError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from regard.core.config import Config
+
+
+def run_summary(path: Path) -> dict[str, Any]:
+    """The run in a folder: its settings, what it reached, what it holds."""
+    from regard.training import checkpoint, folder, manifest, metrics
+
+    config = folder.read_config(path)
+    records = metrics.read(path / folder.METRICS)
+    losses = [record for record in records if "loss" in record]
+    held_out = [record for record in records if "valid_loss" in record]
+    return {
+        "run": str(path),
+        "config": config,
+        "ended": manifest.read(path).facts.get("reason"),
+        "last": losses[-1] if losses else None,
+        "best": min(held_out, key=lambda record: record["valid_loss"]) if held_out else None,
+        "checkpoints": checkpoint.steps(path / folder.CHECKPOINTS),
+        **_sizes(config, path),
+    }
+
+
+def _sizes(config: dict[str, Any], path: Path) -> dict[str, Any]:
+    from regard.core.config import from_dict
+    from regard.core.registry import load_kinds
+    from regard.estimate import count_parameters, on_meta
+
+    load_kinds()
+    tree = config.get("model", {}).get("config")
+    if tree is None:
+        raise CheckpointError(f"{path}: config.json has no model")
+    model_config = from_dict(tree, f"{path}: model.config")
+    length = config["train"]["length"]
+    return {"parameters": count_parameters(on_meta(model_config)), "state": state_size(model_config, length)}
+
+
+def state_size(config: Config, length: int) -> dict[str, Any]:
+    """Bytes that the model carries from token to token, for one text after `length` tokens."""
+    import torch
+
+    from regard.estimate import on_meta
+
+    model: Any = on_meta(config)
+    with torch.device("meta"):
+        state = model.init_state(1)
+        grows = bool(getattr(model.stack, "state_grows", False))
+        return {"bytes": state.reserve(length).nbytes if grows else state.nbytes, "grows": grows, "length": length}
+
+
+def model_summary(name: str) -> dict[str, Any]:
+    """An architecture: its settings with their defaults, and what each size changes."""
+    from regard.catalogue import parameters_by_size
+    from regard.core.registry import entry, names
+
+    if ":" not in name and name not in names():
+        raise UsageError(f"{name}: no such run folder and no such model{nearest(name, names())}")
+    known = entry(name)
+    return {
+        "model": known.name,
+        "summary": known.summary,
+        "paper": known.paper,
+        "settings": known.parameters_of_preset(),
+        "training": known.training,
+        "sizes": known.sizes,
+        "parameters": parameters_by_size(known.name),
+    }
