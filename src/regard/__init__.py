@@ -1,0 +1,85 @@
+"""regard: every sequence model from counting to attention and state spaces behind one contract.
+
+    import regard
+    run = regard.train("lstm", "my.txt", budget="5m")
+    print(run.generate("Today is a", top_p=0.9))
+    run.score("Today is a great day").show()
+
+Names are imported when they are first used, so that `import regard` costs nothing and torch comes with the first verb.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regard.core.config import Config
+    from regard.core.context import Context
+    from regard.core.mixer import Mixer
+    from regard.core.registry import build, register
+    from regard.core.registry import names as models
+    from regard.core.stack import MixerConfig
+    from regard.core.state import State
+    from regard.core.tap import Tap, record
+    from regard.data.corpus import prepare
+    from regard.data.worlds import world
+    from regard.errors import RegardError
+    from regard.laws import check
+    from regard.run import Run, load, train
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Config",
+    "Context",
+    "Mixer",
+    "MixerConfig",
+    "RegardError",
+    "Run",
+    "State",
+    "Tap",
+    "__version__",
+    "build",
+    "check",
+    "load",
+    "models",
+    "prepare",
+    "record",
+    "register",
+    "train",
+    "world",
+]
+
+_HOMES = {
+    "Config": "regard.core.config:Config",
+    "Context": "regard.core.context:Context",
+    "Mixer": "regard.core.mixer:Mixer",
+    "MixerConfig": "regard.core.stack:MixerConfig",
+    "RegardError": "regard.errors:RegardError",
+    "Run": "regard.run:Run",
+    "State": "regard.core.state:State",
+    "Tap": "regard.core.tap:Tap",
+    "build": "regard.core.registry:build",
+    "check": "regard.laws:check",
+    "load": "regard.run:load",
+    "models": "regard.core.registry:names",
+    "prepare": "regard.data.corpus:prepare",
+    "record": "regard.core.tap:record",
+    "register": "regard.core.registry:register",
+    "train": "regard.run:train",
+    "world": "regard.data.worlds:world",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

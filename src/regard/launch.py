@@ -1,0 +1,196 @@
+"""From settings to a trained run: prepare the data, count what it takes, build, train.
+
+Whatever can be refused is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import CheckpointError, UsageError
+from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.data.corpus import Corpus
+    from regard.run import Run
+    from regard.training.display import Display, Result
+    from regard.training.resume import Resume
+
+RUNS = Path("runs")
+CONFIG = "config.json"
+NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+SAMPLE = {"max_tokens": 60, "temperature": 0.8}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be made.
+
+    resume    "no", "last" (from the newest checkpoint) or "auto" (from the newest undamaged one).
+    changed   training settings that the caller named on a resume, which may therefore differ.
+    is_large  train it although the estimate says that it does not fit.
+    """
+
+    settings: Settings
+    out: Path
+    resume: str = "no"
+    changed: Collection[str] = ()
+    is_large: bool = False
+
+    @property
+    def title(self) -> str:
+        """What is trained on what, for the display."""
+        model = f"{self.settings['model.name']} {self.settings['model.size']}"
+        return f"{model} on {self.settings['data.path']} -> {self.out}"
+
+
+def plan(
+    *, recipe: str | Path | None, changes: Layer, out: str | Path | None, resume: str = "no", is_large: bool = False
+) -> Job:
+    """The job that a recipe and changes to it describe, on top of the defaults or of the run that goes on."""
+    layers = [read_recipe(recipe)] if recipe is not None else []
+    layers.append(changes)
+    given: Layer = {}
+    for layer in layers:
+        given |= layer
+    name = str(given["model.name"].value if "model.name" in given else DEFAULT_MODEL).rpartition(":")[2]
+    default = free_path if resume == "no" else latest_path
+    path = default(name) if out is None else Path(out).expanduser()
+    if resume == "last" or (resume == "auto" and (path / CONFIG).exists()):
+        layers.insert(0, saved_settings(path))
+    changed = [key.removeprefix("train.") for key in given if key.startswith("train.")]
+    return Job(resolve(*layers), path, resume, changed, is_large)
+
+
+def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
+    """Train, and give back the run with its best weights."""
+    import torch
+
+    from regard.core.registry import entry
+    from regard.data.corpus import prepare
+    from regard.run import load
+    from regard.training import settings as train_settings
+    from regard.training.loop import device_of, train
+    from regard.training.task import language_task
+
+    settings = job.settings
+    require_name(job.out)
+    _require_free(job)
+    if not job.is_large:
+        refuse_absurd(settings)
+    training = train_settings.from_dict(settings.section("train"))
+    device = device_of(training)
+    data = settings.section("data")
+    corpus = prepare(data.pop("path"), seed=training.seed, **data)
+    config = entry(settings["model.name"]).config(
+        corpus.tokenizer.vocab_size, settings["model.size"], **settings.model_changes
+    )
+    if not job.is_large:
+        _require_memory(config, training, str(device))
+    torch.manual_seed(training.seed)
+    model = config.build()
+    task = language_task(corpus, model, training)
+    result = train(
+        model,
+        task,
+        training,
+        job.out,
+        about=description(settings),
+        display=display,
+        sample=lambda trained: sample_text(trained, corpus),
+        resume=_resume(job),
+    )
+    run = load(job.out, device=training.device)
+    run.corpus = corpus
+    return run, result
+
+
+def description(settings: Settings) -> dict[str, Any]:
+    """What config.json says of the settings beside what the training loop knows."""
+    from regard import __version__
+
+    model = settings.section("model")
+    return {
+        "regard": __version__,
+        "model": {"name": model.pop("name"), "size": model.pop("size"), "settings": model},
+        "data": settings.section("data"),
+        "origins": settings.origins,
+    }
+
+
+def saved_settings(path: Path) -> Layer:
+    """The settings of the run in a folder, as the lowest layer of those that continue it."""
+    from regard.training import folder
+
+    config = folder.read_config(path)
+    try:
+        origins = config["origins"]
+        model = {"name": config["model"]["name"], "size": config["model"]["size"], **config["model"]["settings"]}
+        values = {f"model.{key}": value for key, value in model.items()}
+        for section in ("data", "train"):
+            values |= {f"{section}.{key}": value for key, value in config[section].items()}
+        return {key: Origin(values[key], origin) for key, origin in origins.items() if key in values}
+    except (KeyError, TypeError, AttributeError):
+        raise CheckpointError(
+            f"{path / folder.CONFIG}: does not say how the run was started; start a new one"
+        ) from None
+
+
+def free_path(name: str) -> Path:
+    """runs/NAME, or runs/NAME-2 and so on when it is taken."""
+    candidates = (RUNS / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
+    return next(path for path in candidates if not path.exists())
+
+
+def latest_path(name: str) -> Path:
+    """The last of runs/NAME, runs/NAME-2 and so on."""
+    taken = [RUNS / name]
+    for number in itertools.count(2):
+        path = RUNS / f"{name}-{number}"
+        if not path.exists():
+            return taken[-1]
+        taken.append(path)
+    raise AssertionError("unreachable")
+
+
+def require_name(path: Path) -> None:
+    """Refuse names that a shell or another system would trip over."""
+    if not NAME.fullmatch(path.name) or path.name in (".", ".."):
+        raise UsageError(
+            f"--out {path}: a run's name is 1 to 64 letters, digits, '.', '_' and '-', found {path.name!r}"
+        )
+
+
+def sample_text(model: nn.Module, corpus: Corpus) -> str:
+    """What the model writes from nothing, always with the same draws."""
+    from regard.texts import TextOptions, Writer
+
+    return Writer(model, corpus.tokenizer).write([""], TextOptions(**SAMPLE))[0].text  # pyright: ignore[reportArgumentType]
+
+
+def _resume(job: Job) -> Resume:
+    from regard.training import settings
+    from regard.training.resume import Resume
+
+    allowed = [name for name in job.changed if settings.on_resume(name) == "override"]
+    return Resume(job.resume, allowed)  # pyright: ignore[reportArgumentType]  # checked by the command
+
+
+def _require_free(job: Job) -> None:
+    """Find a taken folder before the data is prepared, which may take a while."""
+    if job.resume == "no" and (job.out / CONFIG).exists():
+        raise UsageError(f"{job.out}: already holds a run; continue it with --resume or choose another --out")
+
+
+def _require_memory(config: Any, training: Any, device: str) -> None:
+    from regard.estimate import estimate, memory_limit, refuse_too_large
+
+    sizes = {"batch_size": training.batch_size, "length": training.length}
+    refuse_too_large(estimate(config, ema=training.ema > 0, **sizes), memory_limit(device), **sizes)

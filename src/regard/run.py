@@ -1,0 +1,178 @@
+"""A run: a trained model with its tokenizer, in memory and in its folder.
+
+run = regard.train("lstm", "my.txt", budget="5m")
+run = regard.load("runs/lstm")
+print(run.generate("Today is a", top_p=0.9))
+run.score("Today is a great day").show()
+run.evaluate()
+run.encode("the bank of the river")      (T, D)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.core.config import from_dict
+from regard.core.registry import load_kinds
+from regard.data import tokenizer as tokenizers
+from regard.data.corpus import Corpus, prepare
+from regard.data.shard import TokenShard, make_shard
+from regard.data.source import read_documents
+from regard.data.worlds import PREFIX, from_spec
+from regard.errors import CheckpointError, DataError, UsageError
+from regard.evaluation.language import LanguageReport
+from regard.evaluation.language import evaluate as evaluate_language
+from regard.recipe import DEFAULT_MODEL, Origin, section_of
+from regard.texts import ScoredText, Text, Writer, options_from
+from regard.training import folder, tensors
+from regard.training.loop import device_of
+from regard.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from regard.data.tokenizer import Tokenizer
+    from regard.data.worlds.contract import World
+    from regard.models.language import LanguageModel
+
+
+class Run:
+    """A trained model ready for use.
+
+    path       its folder.
+    config     what config.json says: model, data, training settings and where each came from.
+    model      in evaluation mode.
+    tokenizer  the one it was trained with.
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any], model: LanguageModel, tokenizer: Tokenizer) -> None:
+        self.path = path
+        self.config = config
+        self.model = model
+        self.tokenizer = tokenizer
+        self.corpus: Corpus | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, model={self.config.get('model', {}).get('name')!r})"
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(self.model, self.tokenizer)
+
+    def generate(self, prompt: str = "", **options: Any) -> str:
+        """The prompt and what the model writes after it. Options are those of `regard.texts.TextOptions`."""
+        return self.write([prompt], **options)[0].text
+
+    def write(self, prompts: Sequence[str], *, copies: int = 1, **options: Any) -> list[Text]:
+        """Each prompt continued `copies` times, with the numbers of each text."""
+        return self.writer.write(prompts, options_from(options), copies=copies)
+
+    def stream(self, prompt: str = "", **options: Any) -> Iterator[str]:
+        """What comes after the prompt, piece by piece; no piece cuts a character."""
+        return self.writer.stream(prompt, options_from(options))
+
+    def score(self, text: str) -> ScoredText:
+        """log p of every token of a text, and their chain-rule product."""
+        return self.writer.score(text)
+
+    def evaluate(self, data: str | None = None, *, limit: int | None = None) -> LanguageReport:
+        """Loss, perplexity and bits on `data`, or on the part held out from the run's own data."""
+        shard, world = self._held_out() if data is None else self._other(data)
+        return evaluate_language(
+            self.model,
+            shard,
+            tokenizer=self.tokenizer,
+            length=self.config["train"]["length"],
+            world=world,  # pyright: ignore[reportArgumentType]  # its class variables are properties there
+            limit=limit,
+        )
+
+    def encode(self, text: str) -> Float[Tensor, "T D"]:
+        """The context-sensitive vectors h_1 .. h_n of the tokens of `text`."""
+        ids = self.writer.prompt_ids(text)
+        longest = self.model.max_length
+        if longest is not None and len(ids) > longest:
+            raise UsageError(
+                f"the text has {len(ids) - 1} tokens, the model's window {longest - 1}: encode it in parts"
+            )
+        with torch.no_grad():
+            # The start symbol is read, as in training, and its own vector left out.
+            return self.model.encode(ids[None].to(self.device))[0, 1:]
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def _held_out(self) -> tuple[TokenShard, World | None]:
+        """The held-out part of the run's own data, made again and checked to be what it was."""
+        about = self.config["data"]
+        if self.corpus is None:
+            if about["path"] == "-":
+                raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
+            settings = {key: about[key] for key in ("valid", "documents", "cache") if key in about}
+            seed = self.config["train"]["seed"]
+            corpus = prepare(about["path"], tokenizer=self.tokenizer, seed=seed, **settings)
+            if corpus.hash != about["hash"]:
+                raise DataError(f"{about['path']} is not what {self.path} was trained on: name data to evaluate on")
+            self.corpus = corpus
+        return self.corpus.valid, self.corpus.world
+
+    def _other(self, data: str) -> tuple[TokenShard, World | None]:
+        """All of another text, or the held-out part of a world, in the run's tokens."""
+        if data.startswith(PREFIX):
+            world = from_spec(data, self.config["train"]["seed"])
+            return make_shard(world.documents("valid"), self.tokenizer), world
+        documents = self.config["data"].get("documents", "auto")
+        return make_shard(read_documents(data, documents=documents), self.tokenizer), None
+
+
+def load(path: str | Path, *, device: str = "auto") -> Run:
+    """The run in a folder, every file checked against its hash before it is used."""
+    where = Path(path).expanduser()
+    config = folder.read_config(where)
+    tokenizer = tokenizers.load(folder.verified_tokenizer(where))
+    weights = folder.verified_weights(where)
+    load_kinds()
+    tree = config.get("model", {}).get("config")
+    if tree is None:
+        raise CheckpointError(f"{where / folder.CONFIG}: has no model; the folder is not one of regard")
+    model = from_dict(tree, f"{where / folder.CONFIG}: model.config").build()
+    if model.vocab_size != tokenizer.vocab_size:
+        raise CheckpointError(
+            f"{where}: the model has a vocabulary of {model.vocab_size} and the tokenizer one of {tokenizer.vocab_size}"
+        )
+    tensors.load_weights(model, weights)
+    model.to(device_of(TrainSettings(device=device)))
+    return Run(where, config, model.eval(), tokenizer)
+
+
+def train(
+    model: str | None = None,
+    data: str | None = None,
+    *,
+    budget: str | None = None,
+    size: str | None = None,
+    out: str | Path | None = None,
+    recipe: str | Path | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train a registered model on a file, a folder or a world, and give back the run.
+
+    Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
+    `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
+    """
+    from regard.cli.live import display_for
+    from regard.cli.screen import Screen
+    from regard.launch import launch, plan
+
+    named = {"model.name": model, "data.path": data, "train.budget": budget, "model.size": size}
+    named |= {section_of(key, model or DEFAULT_MODEL): value for key, value in settings.items()}
+    changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
+    job = plan(recipe=recipe, changes=changes, out=out, resume="last" if resume else "no")
+    return launch(job, display_for(Screen(quiet=quiet), job.title))[0]
