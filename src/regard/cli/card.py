@@ -1,0 +1,101 @@
+"""The end of a run: what was learnt, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from regard.cli.screen import Screen
+from regard.table import human, span
+
+if TYPE_CHECKING:
+    from regard.run import Run
+    from regard.training.display import Result
+
+JUDGED_TOKENS = 20_000  # held-out tokens read for the card, at most
+PROMPT_WORDS = 3
+
+
+def show_card(screen: Screen, run: Run, result: Result) -> None:
+    """Print the card, or the numbers alone for a program."""
+    facts = measured(run, result)
+    screen.object(facts | {"next": next_commands(run)})
+    if screen.quiet:
+        screen.line(str(run.path))
+        return
+    for line in card_lines(run, result, facts):
+        screen.line(line)
+
+
+def measured(run: Run, result: Result) -> dict[str, Any]:
+    """What the run came to, in plain keys."""
+    facts: dict[str, Any] = {
+        "run": str(run.path),
+        "model": run.config["model"]["name"],
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "step": result.step,
+        "tokens": result.tokens,
+        "seconds": round(result.seconds, 3),
+        "reason": result.reason,
+        "train_loss": result.train_loss,
+        "valid_loss": result.best_loss,
+        "valid_perplexity": None if result.best_loss is None else math.exp(min(700.0, result.best_loss)),
+        "best_step": result.best_step,
+    }
+    corpus = run.corpus
+    if corpus is not None and corpus.world is not None and corpus.valid.tokens:
+        report = run.evaluate(limit=JUDGED_TOKENS)
+        facts |= {"optimal_loss": report.optimal_loss, "excess": report.excess, "recall": report.recall}
+    return facts
+
+
+def card_lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
+    """The card for people."""
+    learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps, {human(result.tokens)} tokens"
+    lines = [f"{run.path}: {facts['model']}, {learnt}, {span(result.seconds)}"]
+    if result.reason == "patience":
+        lines.append("  ended early: the held-out loss no longer improved")
+    if result.best_loss is not None:
+        perplexity = facts["valid_perplexity"]
+        lines.append(
+            f"  held-out loss {result.best_loss:.4f} (perplexity {perplexity:.2f}) at step {result.best_step:,}"
+        )
+    if facts.get("optimal_loss") is not None:
+        lines.append(f"  the best possible is {facts['optimal_loss']:.4f}; this run is {facts['excess']:.4f} above it")
+    if facts.get("recall"):
+        parts = [f"{share:.0%} at {distance}" for distance, share in facts["recall"].items()]
+        lines.append(f"  facts recalled by distance in words: {', '.join(parts)}")
+    return [*lines, "Next:", *(f"  {command}" for command in next_commands(run))]
+
+
+def next_commands(run: Run) -> list[str]:
+    """Commands to copy."""
+    where, prompt = shlex.quote(str(run.path)), shlex.quote(opening(run))
+    return [
+        f"regard generate {where} {prompt}",
+        f"regard score {where} {prompt}",
+        f"regard evaluate {where}",
+        f"regard show {where}",
+        f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'])}",
+    ]
+
+
+def opening(run: Run) -> str:
+    """The first words of the held-out text."""
+    corpus = run.corpus
+    shard = None if corpus is None else corpus.valid if corpus.valid.tokens else corpus.train
+    if shard is None:
+        return "Once upon"
+    words = run.tokenizer.decode([int(token) for token in shard.ids[:200]]).split()
+    return " ".join(words[:PROMPT_WORDS]) or "Once upon"
+
+
+def longer(budget: str) -> str:
+    """Twice a budget, in its own unit.
+
+    >>> longer("2m"), longer("1.5Mtokens")
+    ('4m', '3Mtokens')
+    """
+    number = budget.strip().rstrip("abcdefghijklmnopqrstuvwxyzMGTP ")
+    return f"{2 * float(number):g}{budget.strip()[len(number) :].strip()}"

@@ -1,0 +1,83 @@
+"""`regard generate`: texts from a run."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Common, command
+from regard.cli.prompt import given_text
+from regard.errors import UsageError
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "generate")(generate)
+
+
+@dataclass(frozen=True)
+class TextFlags:
+    """The options of `regard.texts.TextOptions`."""
+
+    max_tokens: Annotated[int, typer.Option(help="Tokens at most.", metavar="N")] = 200
+    temperature: Annotated[float, typer.Option(help="0 takes the most probable token.", metavar="X")] = 1.0
+    top_k: Annotated[int | None, typer.Option(help="Draw among the K most probable tokens.", metavar="K")] = None
+    top_p: Annotated[float, typer.Option(help="Draw among the fewest tokens of this mass.", metavar="P")] = 1.0
+    min_p: Annotated[float, typer.Option(help="Least probability beside the best token's.", metavar="P")] = 0.0
+    stop: Annotated[list[str], typer.Option(help="A string that ends the text. Repeatable.")] = field(
+        default_factory=list
+    )
+    beam: Annotated[int | None, typer.Option(help="Search with a beam of this width.", metavar="W")] = None
+    length_penalty: Annotated[str, typer.Option(help="Of the beam: none, power or gnmt.", metavar="NAME")] = "none"
+    alpha: Annotated[float, typer.Option(help="Strength of the length penalty.", metavar="A")] = 0.6
+
+
+def generate(
+    run: Annotated[str, typer.Argument(help="A run folder.", metavar="RUN", show_default=False)],
+    common: Common,
+    flags: TextFlags,
+    prompt: Annotated[
+        str | None, typer.Argument(help="Where the text begins; stdin without it.", metavar="PROMPT")
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Each line of the prompt is a prompt of its own.")] = False,
+    n: Annotated[int, typer.Option("--n", help="Texts for each prompt.", metavar="N", min=1)] = 1,
+) -> None:
+    """Continue a prompt, token by token."""
+    text = given_text(prompt)
+    prompts = _prompts(text or "", lines)
+    options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
+    from regard.run import load
+
+    loaded = load(run, device=common.device or "auto")
+    screen = common.screen
+    if len(prompts) * n == 1 and flags.beam is None and not screen.json:
+        _stream(prompts[0], loaded.stream(prompts[0], **options))
+        return
+    texts = loaded.write(prompts, copies=n, **options)
+    screen.object({"texts": [text.to_dict() for text in texts]})
+    for number, text in enumerate(texts):
+        screen.line(("\n" if number and not lines else "") + text.text)
+
+
+def _stream(prompt: str, pieces: Iterator[str]) -> None:
+    """Print each piece as it comes; a Ctrl-C leaves a whole line behind."""
+    try:
+        for piece in itertools.chain([prompt], pieces):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+    finally:
+        print(flush=True)
+
+
+def _prompts(text: str, lines: bool) -> list[str]:
+    """One prompt, without the newline that ends a pipe, or one a line."""
+    text = text.removesuffix("\n")
+    if not lines:
+        return [text]
+    if not text:
+        raise UsageError("--lines: there is no line to continue")
+    return [line.removesuffix("\r") for line in text.split("\n")]

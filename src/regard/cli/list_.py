@@ -1,0 +1,44 @@
+"""`regard list`: what there is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from regard.cli.options import Common, command
+from regard.table import human
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "list")(list_everything)
+
+
+def list_everything(common: Common) -> None:
+    """List models, mixers and worlds."""
+    from regard import catalogue
+
+    screen = common.screen
+    models, mixers, worlds = catalogue.models(), catalogue.mixers(), catalogue.worlds()
+    screen.object({
+        "models": [asdict(card) for card in models],
+        "mixers": [asdict(card) for card in mixers],
+        "worlds": [asdict(card) for card in worlds],
+    })  # fmt: skip
+    sizes = list(dict.fromkeys(size for card in models for size in card.parameters))
+    rows = [
+        (
+            card.name,
+            *(human(card.parameters[s]) if s in card.parameters else "" for s in sizes),
+            card.summary,
+            card.paper,
+        )
+        for card in models
+    ]
+    columns = ("model", *(f"{size}#" for size in sizes), "what it is", "paper")
+    screen.table(columns, rows, title="Models (parameters by size, over bytes; paper: as published)")
+    screen.line()
+    screen.table(("mixer", "what it is"), [(card.name, card.summary) for card in mixers], title="Mixers")
+    screen.line()
+    screen.table(("world", "what it is"), [(card.name, card.summary) for card in worlds], title="Worlds")
+    screen.note("regard show NAME tells the settings of a model; regard train world:NAME trains on a world.")

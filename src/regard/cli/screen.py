@@ -1,0 +1,59 @@
+"""Where a command speaks: tables and lines for people, one JSON object for programs.
+
+With `--json` only the object goes to stdout, and what people may want to see meanwhile goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from regard.table import show_table
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The two streams and what may go to them."""
+
+    json: bool = False
+    quiet: bool = False
+
+    @property
+    def people(self) -> TextIO:
+        """The stream for progress: stdout, or stderr when stdout belongs to a program."""
+        return sys.stderr if self.json else sys.stdout
+
+    def line(self, text: str = "") -> None:
+        """A line of the result."""
+        if not self.json:
+            print(text)
+
+    def note(self, text: str) -> None:
+        """A remark beside the result, on stderr."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def object(self, value: dict[str, Any]) -> None:
+        """The result for a program."""
+        if self.json:
+            print(json.dumps(finite(value), ensure_ascii=False))
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+        """A table of the result."""
+        if not self.json:
+            show_table(columns, rows, title=title)
+
+
+def finite(value: Any) -> Any:
+    """`value` with what JSON cannot hold (infinities, not-a-number) as null."""
+    if isinstance(value, dict):
+        return {str(key): finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,116 @@
+"""`regard show`: a run folder, or the settings of an architecture."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.options import Common, command
+from regard.cli.screen import Screen
+from regard.errors import UsageError
+from regard.table import human, span
+
+ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement"}
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "show")(show)
+
+
+def show(
+    target: Annotated[
+        str, typer.Argument(help="A run folder or the name of a model.", metavar="RUN|NAME", show_default=False)
+    ],
+    common: Common,
+    origin: Annotated[bool, typer.Option("--origin", help="Every setting, its value and where it comes from.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check every file against its hash.")] = False,
+) -> None:
+    """Show a run or a model.
+
+    Of a run: settings, results, checkpoints and what to do next. Of a model: its settings and sizes.
+    """
+    from regard import summary
+
+    path = Path(target).expanduser()
+    if not path.is_dir() and "/" not in target:
+        if origin or verify:
+            raise UsageError(f"{target}: no such run folder, and --origin and --verify are about runs")
+        _show_model(common.screen, summary.model_summary(target))
+        return
+    facts = summary.run_summary(path)
+    if verify:
+        from regard.training.folder import verify_run
+
+        facts["files"] = verify_run(path)
+    common.screen.object(facts)
+    if origin:
+        _show_origins(common.screen, facts["config"])
+    else:
+        _show_run(common.screen, facts)
+    damaged = [f"{name}: {outcome}" for name, outcome in facts.get("files", {}).items() if outcome != "ok"]
+    if verify:
+        common.screen.line(f"{len(facts['files']) - len(damaged)} of {len(facts['files'])} files verified")
+    if damaged:
+        from regard.errors import CheckpointError
+
+        raise CheckpointError(f"{len(damaged)} damaged: {'; '.join(damaged)}")
+
+
+def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
+    config = facts["config"]
+    model, data, where = config["model"], config["data"], shlex.quote(facts["run"])
+    state = facts["state"]
+    growth = f"after {state['length']} tokens, growing" if state["grows"] else "constant"
+    rows = [
+        ("model", f"{model.get('name')} {model.get('size')}, {facts['parameters']:,} parameters"),
+        ("state", f"{human(state['bytes'], 'B')} for one text, {growth}"),
+        ("data", f"{data.get('path')} ({data.get('tokens')} tokens, {data.get('hash', '')[:12]})"),
+        ("budget", f"{config['train']['budget']}, {ENDINGS[facts['ended']]}"),
+        ("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"),
+    ]
+    if facts["last"]:
+        last = facts["last"]
+        rows.append(("trained", f"{last['step']:,} steps, {human(last['tokens'])} tokens, {span(last['seconds'])}"))
+        rows.append(("loss", f"{last['loss']:.4f}"))
+    if facts["best"]:
+        rows.append(("held-out loss", f"{facts['best']['valid_loss']:.4f} at step {facts['best']['step']:,}"))
+    screen.table(("run", facts["run"]), rows)
+    screen.line()
+    screen.line(f'regard generate {where} ""')
+    screen.line(f"regard evaluate {where}")
+    screen.line(f"regard show {where} --origin")
+    if not facts["ended"]:
+        screen.line(f"regard train --resume --out {where}")
+
+
+def _show_origins(screen: Screen, config: dict[str, Any]) -> None:
+    sections = {"data": config["data"], "train": config["train"], "model": config["model"].get("settings", {})}
+    sections["model"] |= {key: config["model"].get(key) for key in ("name", "size")}
+    rows = []
+    for key, origin in config.get("origins", {}).items():
+        section, _, name = key.partition(".")
+        rows.append((key, _value(sections[section].get(name)), origin))
+    screen.table(("setting", "value", "origin"), rows)
+
+
+def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
+    screen.object(facts)
+    screen.line(f"{facts['model']}: {facts['summary']}")
+    screen.line(facts["paper"])
+    screen.line()
+    sizes = facts["sizes"]
+    rows = [
+        (f"model.{key}", _value(default), *(_value(sizes[size][key]) if key in sizes[size] else "" for size in sizes))
+        for key, default in facts["settings"].items()
+    ]
+    rows += [(f"train.{key}", _value(value), *("" for _ in sizes)) for key, value in facts["training"].items()]
+    rows.append(("parameters", "", *(human(facts["parameters"][size]) for size in sizes)))
+    screen.table(("setting", "default", *sizes), rows)
+    screen.note(f"regard train my.txt --model {facts['model']} --size small --set model.KEY=VALUE")
+
+
+def _value(value: Any) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

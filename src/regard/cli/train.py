@@ -1,0 +1,89 @@
+"""`regard train`: a model on text or a world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Common, command
+from regard.errors import Stopped, UsageError, nearest
+
+RESUME = ("last", "auto")
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "train")(train)
+
+
+@dataclass(frozen=True)
+class TrainFlags:
+    """The settings that have a flag of their own, and the ways to give the others."""
+
+    model: Annotated[str | None, typer.Option(help="Of regard list. [default: gpt]", metavar="NAME")] = None
+    size: Annotated[str | None, typer.Option(help="tiny, small, base or paper. [default: small]", metavar="NAME")] = (
+        None
+    )
+    budget: Annotated[
+        str | None, typer.Option(help="90s, 2m, 1h, 500steps, 3Mtokens or 1e15flops. [default: 2m]", metavar="AMOUNT")
+    ] = None
+    out: Annotated[str | None, typer.Option(help="The run folder. [default: runs/MODEL]", metavar="RUN")] = None
+    sets: Annotated[
+        list[str],
+        typer.Option(
+            "--set", help="A setting, such as model.n_layers=2 or train.lr=3e-4. Repeatable.", metavar="KEY=VALUE"
+        ),
+    ] = field(default_factory=list)
+    recipe: Annotated[str | None, typer.Option(help="Settings from a TOML file (regard new).", metavar="FILE")] = None
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            help="Go on with the run; `--resume auto` from an older checkpoint if the newest is damaged.",
+            metavar="[auto]",
+        ),
+    ] = None
+    yes_really: Annotated[bool, typer.Option("--yes-really", help="Train although the estimate says no.")] = False
+
+    def __post_init__(self) -> None:
+        if self.resume is not None and self.resume not in RESUME:
+            raise UsageError(f"--resume: {self.resume!r} is not a choice{nearest(self.resume, RESUME)}")
+
+
+def train(
+    common: Common,
+    flags: TrainFlags,
+    data: Annotated[
+        str | None, typer.Argument(help="A file, a folder, - or world:NAME. [default: world:stories]", metavar="DATA")
+    ] = None,
+) -> None:
+    """Train a model.
+
+    `regard train my.txt` needs nothing else said.
+    """
+    from regard.cli.card import show_card
+    from regard.cli.live import display_for
+    from regard.launch import launch, plan
+    from regard.recipe import Origin, read_assignments
+
+    named = {
+        "data.path": (data, "argument DATA"),
+        "model.name": (flags.model, "flag --model"),
+        "model.size": (flags.size, "flag --size"),
+        "train.budget": (flags.budget, "flag --budget"),
+        "train.seed": (common.seed, "flag --seed"),
+        "train.device": (common.device, "flag --device"),
+    }
+    given = {key: Origin(value, place) for key, (value, place) in named.items() if value is not None}
+    job = plan(
+        recipe=flags.recipe,
+        changes=read_assignments(flags.sets) | given,
+        out=flags.out,
+        resume=flags.resume or "no",
+        is_large=flags.yes_really,
+    )
+    try:
+        run, result = launch(job, display_for(common.screen, job.title))
+    except Stopped as stop:
+        raise Stopped(f"{stop}: regard train --resume --out {job.out}") from None
+    show_card(common.screen, run, result)

@@ -1,0 +1,75 @@
+"""The two ways to call the command: in this process, which saves the second that importing torch takes, or as one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.cli.main import main
+
+SOURCE = Path(__file__).parents[2] / "src"
+ANIMALS, PLACES, SONGS = ("cat", "dog", "bird", "fox", "hen"), ("mat", "log", "hill", "roof"), ("old", "new", "sad")
+TEXT = "".join(
+    f"the {animal} sat on the {place} and sang an {song} song to the {other} .\n"
+    for animal in ANIMALS
+    for place in PLACES
+    for song in SONGS
+    for other in ANIMALS[:2]
+)
+TINY = ("--size", "tiny", "--device", "cpu", "--set", "train.length=16", "--set", "train.batch_size=4")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call of the command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Input(io.TextIOWrapper):
+    """Standard input with some text in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(io.BytesIO(text.encode()), encoding="utf-8")
+
+
+Call = Callable[..., Outcome]
+
+
+def call_here(*argv: str, stdin: str = "") -> Outcome:
+    """The command in this process, which saves the second that importing torch takes."""
+    out, err = io.StringIO(), io.StringIO()
+    before, sys.stdin = sys.stdin, Input(stdin)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(argv)
+    finally:
+        sys.stdin = before
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The environment of a process that finds this checkout."""
+    return os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"} | changes
+
+
+def call_process(*argv: str, stdin: str = "", cwd: Path | None = None, **changes: str) -> Outcome:
+    """The command as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "regard", *argv],
+        input=stdin.encode(),
+        capture_output=True,
+        cwd=cwd,
+        env=environment(**changes),
+        timeout=120,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())

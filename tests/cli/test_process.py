@@ -1,0 +1,174 @@
+"""The command as a process: pipes that close, signals, terminals, locales and limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from calling import SOURCE, TEXT, TINY, call_process, environment
+
+REGARD = (sys.executable, "-m", "regard")
+LIMIT = 120
+
+
+def in_terminal(*argv: str, cwd: Path, press_ctrl_c_at: str = "") -> tuple[int, str]:
+    """The exit code and all that a terminal shows. With `press_ctrl_c_at`, Ctrl-C once that text has appeared."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen(
+        [*REGARD, *argv],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        cwd=cwd,
+        env=environment(TERM="xterm-256color", COLUMNS="100", LINES="30"),
+        start_new_session=True,
+    )
+    os.close(slave)
+    shown = b""
+    while select.select([master], [], [], LIMIT)[0]:
+        try:
+            part = os.read(master, 1 << 16)
+        except OSError:  # the terminal's other end is gone
+            break
+        shown += part
+        if not part:
+            break
+        if press_ctrl_c_at and press_ctrl_c_at.encode() in shown:
+            os.killpg(child.pid, signal.SIGINT)
+            press_ctrl_c_at = ""
+    os.close(master)
+    return child.wait(LIMIT), shown.decode()
+
+
+def test_help_and_version_import_nothing_heavy():
+    program = (
+        "import sys, regard, regard.cli.main as cli\n"
+        "code = cli.main(['train', '--help'])\n"
+        "heavy = {'torch', 'numpy', 'rich', 'tokenizers'} & set(sys.modules)\n"
+        "sys.exit(code or (f'imported {heavy}' if heavy else 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_run_in_a_terminal_is_live_and_ends_with_a_card(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    code, shown = in_terminal("train", "my.txt", "--budget", "25steps", *TINY, cwd=tmp_path)
+    assert code == 0, shown
+    for part in (
+        "gpt tiny on my.txt",
+        "100%",
+        "25steps",
+        "tokens/s",
+        "held-out loss",
+        "Next:",
+        "regard generate runs/gpt",
+    ):
+        assert part in shown
+    assert "\x1b[" in shown, "it is drawn in place"
+
+
+def test_ctrl_c_while_training_saves_and_says_how_to_go_on(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    code, shown = in_terminal("train", "my.txt", "--budget", "1h", *TINY, cwd=tmp_path, press_ctrl_c_at="tokens/s")
+    assert code == 75, shown
+    assert "regard train --resume --out runs/gpt" in shown
+    assert "Traceback" not in shown
+    checkpoints = sorted((tmp_path / "runs" / "gpt" / "checkpoints").iterdir())
+    step = int(checkpoints[-1].name)
+    resumed = call_process("train", "--resume", "--budget", f"{step + 2}steps", "--json", cwd=tmp_path)
+    assert resumed.code == 0, resumed.err
+    assert json.loads(resumed.out)["step"] == step + 2
+    assert f"continues at step {step}" in resumed.err
+
+
+def test_ctrl_c_while_generating_is_quiet(trained: Path):
+    code, shown = in_terminal(
+        "generate", str(trained), "the cat", "--max-tokens", "1000000", cwd=trained, press_ctrl_c_at="the cat"
+    )
+    assert code == 130
+    assert "Traceback" not in shown
+    assert "error" not in shown
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly(trained: Path):
+    child = subprocess.Popen(
+        [*REGARD, "generate", str(trained), "the cat", "--max-tokens", "1000000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    assert child.stdout.read(10)
+    child.stdout.close()
+    assert child.wait(LIMIT) == 0
+    assert child.stderr.read() == b""
+    child.stderr.close()
+
+
+def test_a_reader_that_leaves_does_not_end_the_training(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    command = f"{sys.executable} -m regard train my.txt --budget 40steps {' '.join(TINY)} | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=LIMIT)
+    assert done.stderr == b""
+    assert done.stdout.count(b"\n") == 1
+    assert (tmp_path / "runs" / "gpt" / "model.safetensors").exists()
+
+
+def test_text_is_utf8_in_any_locale(trained: Path):
+    outcome = call_process(
+        "score", str(trained), "é", "--json", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING=""
+    )
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["text"] == "é"
+
+
+def test_a_closed_stdout_is_no_failure(trained: Path):
+    command = f"{sys.executable} -m regard show {trained} >&-"
+    done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, timeout=LIMIT)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_memory_that_is_not_there_is_a_resource_failure(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    gigabytes = 3 << 30
+    wide = ("--set", "model.d_model=8192", "--set", "model.n_layers=8", "--set", "model.n_heads=8")
+    for more, words in (((), "--yes-really"), (("--yes-really",), "out of memory")):
+        done = subprocess.run(
+            [*REGARD, "train", "my.txt", "--budget", "1steps", *TINY, *wide, *more],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            timeout=LIMIT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (gigabytes, gigabytes)),
+        )
+        assert done.returncode == 6, done.stderr.decode()
+        assert words in done.stderr.decode()
+        assert done.stderr.count(b"\n") == 1
+        assert not (tmp_path / "runs").exists()
+
+
+def test_the_python_verbs_do_what_the_command_does(trained: Path):
+    program = (
+        "import sys, regard\n"
+        "assert 'torch' not in sys.modules\n"
+        f"run = regard.load({str(trained)!r})\n"
+        "assert run.generate('the cat', max_tokens=5).startswith('the cat')\n"
+        "streamed = ''.join(run.stream('the cat', max_tokens=5))\n"
+        "assert 'the cat' + streamed == run.generate('the cat', max_tokens=5)\n"
+        "assert run.encode('the cat').shape == (7, 16)\n"
+        "run.score('the cat').show()\n"
+        "assert len(regard.__all__) <= 20 and all(getattr(regard, name) for name in regard.__all__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"log p" in done.stdout
+    assert SOURCE.is_dir()

@@ -1,0 +1,57 @@
+"""Failures as a terminal shows them."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from regard.cli.failure import report
+from regard.errors import CheckpointError, DataError, LockedError, NumericError, ResourceError, Stopped, UsageError
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("x"), 2),
+        (DataError("x"), 3),
+        (CheckpointError("x"), 4),
+        (NumericError("x"), 5),
+        (ResourceError("x"), 6),
+        (LockedError("x"), 7),
+        (Stopped("x"), 75),
+        (MemoryError(), 6),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"), 6),
+        (RuntimeError("CUDA out of memory. Tried to allocate"), 6),
+        (OSError(errno.ENOSPC, "No space left on device", "/x"), 6),
+        (OSError(errno.EROFS, "Read-only file system", "/x"), 6),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "/x"), 2),
+        (ValueError("a\nb"), 1),
+    ],
+)
+def test_a_failure_is_one_line_with_its_code(error: BaseException, code: int, capsys: pytest.CaptureFixture[str]):
+    assert report(error, debug=False) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("regard: ")
+    assert err.count("\n") == 1
+
+
+def test_a_bug_names_its_type_and_asks_for_debug(capsys: pytest.CaptureFixture[str]):
+    report(ZeroDivisionError("division by zero"), debug=False)
+    err = capsys.readouterr().err
+    assert "ZeroDivisionError" in err
+    assert "--debug" in err
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]):
+    try:
+        raise DataError("bad text")
+    except DataError as error:
+        report(error, debug=True)
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_nothing(capsys: pytest.CaptureFixture[str]):
+    assert report(KeyboardInterrupt(), debug=False) == 130
+    assert capsys.readouterr() == ("", "")
