@@ -1,0 +1,50 @@
+"""What all tests share: one thread, fixed seeds, shape annotations checked, real data and a GPU where there are any."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+# `rotate` says that positions have a row for every row of x, and is also called with one row for all of them.
+UNCHECKED = ("regard.layers.position",)
+
+
+def modules_with_shapes(*packages: str) -> list[str]:
+    """The modules of regard whose signatures carry shapes. To check the others too would double the suite's time."""
+    spec = importlib.util.find_spec("regard")
+    assert spec is not None
+    assert spec.origin is not None
+    root = Path(spec.origin).parent
+    files = [path for package in packages for path in sorted((root / package).rglob("*.py"))]
+    names = [".".join(("regard", *path.relative_to(root).with_suffix("").parts)) for path in files]
+    shaped = [name for name, path in zip(names, files, strict=True) if "from jaxtyping import" in path.read_text()]
+    return [name for name in shaped if name not in UNCHECKED]
+
+
+# The hook acts on what is imported after it, so that it stands before any test is read.
+install_import_hook(modules_with_shapes("core", "mixers", "layers", "models"), "beartype.beartype")
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_every_time() -> None:
+    """One thread and one seed for every test, whatever ran before it."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data sets that lies beside the repository."""
+    if not REAL_DATA.is_dir():
+        pytest.skip("no real data: ../shared/data does not lie beside the repository")
+    return REAL_DATA
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
