@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Self
 
@@ -36,8 +36,8 @@ class CharacterTokenizer(Tokenizer):
         if vocab_size is not None and vocab_size < 258:
             raise UsageError(f"vocab_size {vocab_size} is too small: 256 bytes, <eos> and a character need 258")
         counts = Counter[str]()
-        for text in texts:
-            points, times = np.unique(code_points(text), return_counts=True)
+        for batch in _joined(texts):
+            points, times = np.unique(code_points(batch), return_counts=True)
             counts.update(dict(zip(map(chr, points.tolist()), times.tolist(), strict=True)))
         frequent = sorted(counts, key=lambda character: (-counts[character], character))
         return cls("".join(sorted(frequent if vocab_size is None else frequent[: vocab_size - 257])))
@@ -78,3 +78,17 @@ class CharacterTokenizer(Tokenizer):
         spelled = utf8(points[unknown].tobytes().decode("utf-32-le"))
         result[is_byte] = np.frombuffer(spelled, dtype=np.uint8).astype(np.int64) + len(self.characters)
         return result
+
+
+def _joined(texts: Iterable[str]) -> Iterator[str]:
+    """The same characters in fewer, longer strings: counting has a cost for each string."""
+    waiting: list[str] = []
+    size = 0
+    for text in texts:
+        utf8(text)
+        waiting.append(text)
+        size += len(text)
+        if size > 1 << 20:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    yield "".join(waiting)

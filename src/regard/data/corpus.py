@@ -1,0 +1,196 @@
+"""From a file, a folder or a world to token shards for training and validation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from regard.data import source, store
+from regard.data.shard import TokenShard, make_shard
+from regard.data.split import overlap, rule, split
+from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
+from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds.contract import World
+from regard.errors import DataError, UsageError, nearest
+
+BY_HASH = "hash:0.1"
+# Characters are the better unit while their table is no larger than that of bytes.
+MOST_CHARACTERS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Data ready for training.
+
+    name     what it was made of, for display.
+    samples  how it is meant to be read: "windows" of a long text, or "documents" one by one.
+    overlap  validation documents that also occur in the training part; a split by hash has none.
+    world    the world it was made by, which knows the best possible loss.
+    """
+
+    name: str
+    tokenizer: Tokenizer
+    train: TokenShard
+    valid: TokenShard
+    samples: str
+    overlap: int
+    world: World | None = None
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the tokenizer and both shards: what a run must find again to go on."""
+        return hashlib.sha256(f"{self.tokenizer.hash} {self.train.hash} {self.valid.hash}".encode()).hexdigest()
+
+
+def prepare(
+    data: str,
+    *,
+    tokens: str = "auto",
+    vocab_size: int | None = None,
+    valid: str = BY_HASH,
+    documents: str = "auto",
+    tokenizer: Tokenizer | None = None,
+    cache: Path | None = None,
+    seed: int = 0,
+) -> Corpus:
+    """The corpus of a path or of an address such as `world:stories?train=5000`.
+
+    tokens     a kind of tokenizer. auto: the world's own; else chars if the training text has at most 256 different
+               ones, else bytes. The tokenizer sees the training part only, unless one is given.
+    valid      `hash:FRACTION`, `tail:FRACTION` or a path (see `split`). A world makes its own.
+    documents  what is a document (see `source`).
+    cache      a folder that keeps prepared shards for the next time. None: in memory.
+    seed       of a world whose address has none. The split of a text does not depend on it.
+    """
+    _check_choices(data, tokens, vocab_size, tokenizer)
+    _check_splitting(data, valid, documents)
+    world = from_spec(data, seed) if data.startswith(PREFIX) else None
+    choices = _Choices(data, world, tokens, vocab_size, valid, documents, tokenizer)
+    if cache is None:
+        return _made(choices)
+    folder = Path(cache) / _key(choices)
+    if not folder.exists():
+        store.publish(folder, _stored(_made(choices)))
+    return _opened(folder, choices)
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """The arguments of `prepare` that the content depends on."""
+
+    data: str
+    world: World | None
+    tokens: str
+    vocab_size: int | None
+    valid: str
+    documents: str
+    tokenizer: Tokenizer | None
+
+    @property
+    def name(self) -> str:
+        if self.world is not None:
+            return f"{PREFIX}{self.world.name}"
+        return "standard input" if self.data == source.STDIN else Path(self.data).name
+
+    @property
+    def samples(self) -> str:
+        return "documents" if self.world is not None or self.documents == "line" else "windows"
+
+
+def _made(choices: _Choices) -> Corpus:
+    if choices.world is not None:
+        train, valid = choices.world.documents("train"), choices.world.documents("valid")
+    else:
+        train, valid = _texts(choices.data, choices.valid, choices.documents)
+    tokenizer = choices.tokenizer or _trained(train, choices.world, choices.tokens, choices.vocab_size)
+    shards = make_shard(train, tokenizer), make_shard(valid, tokenizer)
+    for part, shard in zip(("training", "validation"), shards, strict=True):
+        if shard.tokens == shard.n_documents:
+            raise DataError(f"the {part} part of {choices.data} holds no tokens; the smallest amount is one")
+    return Corpus(choices.name, tokenizer, *shards, choices.samples, overlap(train, valid), choices.world)
+
+
+def _texts(data: str, valid: str, documents: str) -> tuple[list[str], list[str]]:
+    texts = list(source.read_documents(data, documents=documents))
+    held_out = rule(valid)
+    if held_out is None:
+        return texts, list(source.read_documents(valid, documents=documents))
+    try:
+        return split(texts, *held_out)
+    except DataError as error:
+        raise DataError(f"{data}: {error}") from None
+
+
+def _trained(train: list[str], world: World | None, tokens: str, vocab_size: int | None) -> Tokenizer:
+    texts: Iterable[str] = train
+    if world is not None:
+        # A small sample may miss words of the world; its own list has them all.
+        between = " " if world.tokens == "words" else ""
+        texts = chain([between.join(world.vocabulary)], train)
+    if tokens == "auto":
+        few = len(set[str]().union(*train)) <= MOST_CHARACTERS
+        tokens = world.tokens if world is not None else "chars" if few else "bytes"
+    return train_tokenizer(tokens, texts, vocab_size=vocab_size)
+
+
+def _check_choices(data: str, tokens: str, vocab_size: int | None, tokenizer: Tokenizer | None) -> None:
+    """Refuse a tokenizer that cannot be before anything is read."""
+    if tokens != "auto" and tokens not in KINDS:
+        raise UsageError(f"unknown tokens {tokens!r}{nearest(tokens, ['auto', *KINDS])}")
+    if tokenizer is not None and tokens not in ("auto", tokenizer.kind):
+        raise UsageError(f"tokens = {tokens} does not fit the given tokenizer, which is of kind {tokenizer.kind}")
+    if vocab_size is not None and (tokenizer is not None or tokens == "auto"):
+        raise UsageError(f"vocab_size = {vocab_size} for {data} needs tokens = words, chars, bpe, unigram or integers")
+
+
+def _check_splitting(data: str, valid: str, documents: str) -> None:
+    """Refuse a split that cannot be before anything is read."""
+    if documents not in source.DOCUMENTS:
+        raise UsageError(f"documents = {documents!r} is not a choice{nearest(documents, source.DOCUMENTS)}")
+    rule(valid)
+    if data.startswith(PREFIX) and (valid != BY_HASH or documents != "auto"):
+        raise UsageError(f"{data} makes its own validation part and documents: leave valid and documents out")
+
+
+def _key(choices: _Choices) -> str:
+    """The name of a prepared folder: a hash of everything that its content depends on."""
+    if choices.data == source.STDIN:
+        raise UsageError("standard input can be read once only: save it to a file to keep prepared shards of it")
+    world, valid = choices.world, choices.valid
+    inputs = {
+        "format": 1,
+        "source": world.spec if world is not None else source.fingerprint(choices.data),
+        "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
+        "documents": choices.documents,
+        "tokens": choices.tokens,
+        "vocab_size": choices.vocab_size,
+        "tokenizer": choices.tokenizer.hash if choices.tokenizer else None,
+    }
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _stored(corpus: Corpus) -> store.Store:
+    arrays = {}
+    facts: dict[str, Any] = {"overlap": corpus.overlap, "tokenizer_hash": corpus.tokenizer.hash}
+    for part in ("train", "valid"):
+        shard: TokenShard = getattr(corpus, part)
+        arrays |= {f"{part}.ids": shard.ids, f"{part}.starts": shard.starts}
+        facts[part] = {"n_bytes": shard.n_bytes, "n_chars": shard.n_chars}
+    return store.Store(facts, arrays, {"tokenizer.json": json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False)})
+
+
+def _opened(folder: Path, choices: _Choices) -> Corpus:
+    stored = store.open_store(folder)
+    facts = stored.facts
+    tokenizer = from_dict(json.loads(stored.texts["tokenizer.json"]), str(folder / "tokenizer.json"))
+    train, valid = (
+        TokenShard(stored.arrays[f"{part}.ids"], stored.arrays[f"{part}.starts"], **facts[part])
+        for part in ("train", "valid")
+    )
+    return Corpus(choices.name, tokenizer, train, valid, choices.samples, facts["overlap"], choices.world)

@@ -1,0 +1,174 @@
+"""A store: a folder of arrays and texts that is either whole or not there.
+
+Everything is written to a temporary folder, synced, described in a manifest with size and SHA-256 of each file, and
+moved to its place by one rename. On opening, every file is checked against the manifest, and arrays are mapped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.errors import DataError, ResourceError
+
+MANIFEST = "manifest.json"
+TEMPORARY = ".preparing-"
+DTYPES = ("<u2", "<u4", "<i8")
+
+
+@dataclass(frozen=True)
+class Store:
+    """What a folder holds. `facts` are plain JSON values."""
+
+    facts: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    texts: dict[str, str]
+
+
+def publish(folder: Path, store: Store) -> None:
+    """Write a store to `folder`, which must not exist. If another process was first, its store stays."""
+    content: dict[str, bytes | memoryview] = {name: text.encode() for name, text in store.texts.items()}
+    content |= {name: np.ascontiguousarray(array).data for name, array in store.arrays.items()}
+    files = {
+        name: {
+            "size": memoryview(data).nbytes,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "dtype": store.arrays[name].dtype.str if name in store.arrays else None,
+        }
+        for name, data in content.items()
+    }
+    manifest = {"format": "regard-store", "version": 1, "facts": store.facts, "files": files}
+    content[MANIFEST] = json.dumps(manifest | {"sha256": _seal(manifest)}, indent=1).encode()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(folder.parent)
+        with _temporary(folder.parent) as temporary:
+            for name, data in content.items():
+                _write(temporary / name, data)
+            _sync(temporary)
+            if not folder.exists():
+                os.rename(temporary, folder)
+                _sync(folder.parent)
+    except OSError as error:
+        if not folder.exists():
+            raise ResourceError(
+                f"cannot write {folder}: {error.strerror or error}; free space or choose another cache"
+            ) from None
+
+
+def open_store(folder: Path) -> Store:
+    """The store in `folder`, every file of it checked."""
+    manifest = _manifest(folder)
+    files: dict[str, dict[str, Any]] = manifest["files"]
+    present = {entry.name for entry in folder.iterdir()}
+    extra = sorted(present - files.keys() - {MANIFEST})
+    if extra:
+        raise DataError(f"{folder / extra[0]} does not belong there{_advice(folder)}")
+    arrays, texts = {}, {}
+    for name, facts in files.items():
+        data = _verified(folder, name, facts)
+        if facts["dtype"] is None:
+            texts[name] = data.tobytes().decode()
+        else:
+            arrays[name] = data.view(facts["dtype"])
+    return Store(manifest["facts"], arrays, texts)
+
+
+def _verified(folder: Path, name: str, facts: Mapping[str, Any]) -> np.ndarray:
+    """The bytes of a file, mapped, after comparing them with what the manifest says."""
+    path = folder / name
+    if path.is_symlink() or not path.is_file():
+        raise DataError(f"{path} is missing{_advice(folder)}")
+    size = path.stat().st_size
+    if size != facts["size"]:
+        raise DataError(f"{path} has {size} bytes and should have {facts['size']}{_advice(folder)}")
+    data = np.memmap(path, mode="r") if size else np.empty(0, np.uint8)
+    found = hashlib.sha256(data.data).hexdigest()
+    if found != facts["sha256"]:
+        wanted = facts["sha256"]
+        raise DataError(f"{path} is damaged: SHA-256 {found[:12]} and should be {wanted[:12]}{_advice(folder)}")
+    return data
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+        seal = manifest.pop("sha256")
+        sound = seal == _seal(manifest) and manifest["format"] == "regard-store"
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}{_advice(folder)}") from None
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        sound, manifest = False, {}
+    if not sound:
+        raise DataError(f"{path} is damaged{_advice(folder)}")
+    if manifest["version"] != 1:
+        raise DataError(
+            f"{path} has format version {manifest['version']}, this regard reads version 1{_advice(folder)}"
+        )
+    for name, facts in manifest["files"].items():
+        if Path(name).name != name or facts["dtype"] not in (None, *DTYPES):
+            raise DataError(f"{path} names an impossible file {name!r}{_advice(folder)}")
+    return manifest
+
+
+def _seal(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _advice(folder: Path) -> str:
+    return f"; delete the folder {folder} and it will be prepared again"
+
+
+def _write(path: Path, data: bytes | memoryview) -> None:
+    with open(path, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync(folder: Path) -> None:
+    with _descriptor(folder) as descriptor:
+        os.fsync(descriptor)
+
+
+@contextmanager
+def _descriptor(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _temporary(parent: Path) -> Iterator[Path]:
+    """A new folder, locked while this process lives and removed unless it was renamed."""
+    folder = parent / f"{TEMPORARY}{os.getpid()}-{os.urandom(4).hex()}"
+    folder.mkdir()
+    try:
+        with _descriptor(folder) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # Another process may have taken it for abandoned in the moment before it was locked.
+            folder.mkdir(exist_ok=True)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove temporary folders of processes that were killed: their lock died with them."""
+    for folder in parent.glob(f"{TEMPORARY}*"):
+        with suppress(FileNotFoundError, BlockingIOError), _descriptor(folder) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
