@@ -133,9 +133,9 @@ def _trained(train: list[str], world: World | None, tokens: str, vocab_size: int
         # A small sample may miss words of the world; its own list has them all.
         between = " " if world.tokens == "words" else ""
         texts = chain([between.join(world.vocabulary)], train)
+        tokens = world.tokens if tokens == "auto" else tokens
     if tokens == "auto":
-        few = len(set[str]().union(*train)) <= MOST_CHARACTERS
-        tokens = world.tokens if world is not None else "chars" if few else "bytes"
+        tokens = "chars" if len(set[str]().union(*train)) <= MOST_CHARACTERS else "bytes"
     return train_tokenizer(tokens, texts, vocab_size=vocab_size)
 
 

@@ -1,0 +1,247 @@
+"""Batches: what a training step or an evaluation step reads.
+
+A sample is a stretch of target tokens of a shard; the token before each of them is its input. A shard is read as a
+ring, so that the input of its first token is its last, an `<eos>`: documents and the whole text start alike.
+
+The samplers are pure functions of (seed, step): `batch(k)` is the same whenever and in whatever order it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.order import drawn, mixed
+from regard.data.shard import TokenShard
+from regard.errors import DataError, UsageError
+
+NOT_COUNTED = -100
+# Documents are sorted by length within this many batches: enough to save most of the padding, too few to bias a step.
+POOL = 32
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of tokens and what is to be predicted at each.
+
+    tokens   (B, T) int64, padded on the right.
+    targets  (B, T) int64, the next token of each; -100 where it does not count.
+    lengths  (B,) int64, the real tokens of each row.
+    indices  global numbers of the samples, to find them again.
+    fresh    rows begin anew. False: they go on where those of the batch before ended, for carried state.
+    """
+
+    tokens: Tensor
+    targets: Tensor
+    lengths: Tensor
+    indices: list[int]
+    fresh: bool = True
+
+    @property
+    def n_counted(self) -> int:
+        """How many targets count."""
+        return int((self.targets != NOT_COUNTED).sum())
+
+    @property
+    def ragged(self) -> bool:
+        """Whether some row is padded."""
+        return int(self.lengths.min()) < self.tokens.shape[1]
+
+    def to(self, device: torch.device | str) -> Batch:
+        return replace(
+            self,
+            tokens=self.tokens.to(device, non_blocking=True),
+            targets=self.targets.to(device, non_blocking=True),
+            lengths=self.lengths.to(device, non_blocking=True),
+        )
+
+
+class Sampler(Protocol):
+    """An endless supply of batches, numbered from 0."""
+
+    @property
+    def samples_per_epoch(self) -> int: ...
+
+    def batch(self, step: int, batch_size: int) -> Batch: ...
+
+
+class Windows:
+    """Windows of `length` tokens. An epoch cuts the ring into windows from a random point on and shuffles them."""
+
+    def __init__(self, shard: TokenShard, length: int, seed: int) -> None:
+        _check_length(length, shard.tokens, length + 1, "a window")
+        self.shard, self.length, self.seed = shard, length, seed
+
+    @property
+    def samples_per_epoch(self) -> int:
+        return self.shard.tokens // self.length
+
+    def batch(self, step: int, batch_size: int) -> Batch:
+        numbers = _numbers(step, batch_size)
+        windows = drawn(numbers, self.samples_per_epoch, self.seed)
+        starts = _phases(numbers // self.samples_per_epoch, self.seed, self.shard.tokens) + windows * self.length
+        return _gathered(self.shard, starts, np.full(batch_size, self.length), numbers)
+
+
+class Documents:
+    """One document a row, `<eos>` first: tokens = <eos> d_1 .. d_n, targets = d_1 .. d_n <eos>.
+
+    A document of more than `max_length` targets becomes several samples, each of full length; the last one reaches
+    back and counts only what the others have not. Batches join documents of similar length to save padding.
+    """
+
+    def __init__(self, shard: TokenShard, seed: int, max_length: int | None = None) -> None:
+        self.shard, self.seed = shard, seed
+        self.starts, self.lengths, self.uncounted = stretches(shard.starts, shard.sizes, max_length, None)
+
+    @property
+    def samples_per_epoch(self) -> int:
+        return len(self.starts)
+
+    def batch(self, step: int, batch_size: int) -> Batch:
+        pool, place = divmod(step, POOL)
+        numbers = _numbers(pool, POOL * batch_size)
+        samples = drawn(numbers, self.samples_per_epoch, self.seed)
+        # Sorted in the pool, and the batches of the pool then taken in random order.
+        by_length = np.argsort(self.lengths[samples], kind="stable")
+        turn = int(drawn(np.array([place]), POOL, mixed(self.seed, pool))[0])
+        rows = by_length[turn * batch_size : (turn + 1) * batch_size]
+        chosen = samples[rows]
+        return _gathered(self.shard, self.starts[chosen], self.lengths[chosen], numbers[rows], self.uncounted[chosen])
+
+
+class Lanes:
+    """Rows that go on from batch to batch, for truncated backpropagation with carried state.
+
+    An epoch cuts the ring, from a random point on, into `batch_size` lanes of equal length, read `length` at a time.
+    """
+
+    def __init__(self, shard: TokenShard, length: int, batch_size: int, seed: int) -> None:
+        _check_length(length, shard.tokens, length * batch_size, f"a batch of {batch_size} lanes")
+        self.shard, self.length, self.batch_size, self.seed = shard, length, batch_size, seed
+        self.lane_length = shard.tokens // batch_size
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self.lane_length // self.length
+
+    @property
+    def samples_per_epoch(self) -> int:
+        return self.batches_per_epoch * self.batch_size
+
+    def batch(self, step: int, batch_size: int) -> Batch:
+        if batch_size != self.batch_size:
+            raise UsageError(f"lanes were laid out for batches of {self.batch_size} rows, not {batch_size}")
+        epoch, place = divmod(step, self.batches_per_epoch)
+        begin = _phases(np.array([epoch]), self.seed, self.shard.tokens) + place * self.length
+        starts = begin + np.arange(batch_size) * self.lane_length
+        lengths = np.full(batch_size, self.length)
+        return _gathered(self.shard, starts, lengths, _numbers(step, batch_size), fresh=place == 0)
+
+
+def evaluation_batches(
+    shard: TokenShard, *, length: int | None, batch_size: int, stride: int | None = None, kind: str = "stream"
+) -> Iterator[Batch]:
+    """Batches in which every token of the shard, `<eos>` included, counts exactly once.
+
+    stream     the shard as one text. Without a stride, in lanes that go on from batch to batch (`fresh` is False).
+               With one, in windows of `length` tokens, each `stride` after the one before; only new tokens count.
+    documents  one document a row, longest first; documents of more than `length` tokens in windows as above, a whole
+               window apart unless a stride is given. `length` None takes every document whole.
+    """
+    if kind not in ("stream", "documents"):
+        raise UsageError(f"evaluation of kind {kind!r} is not a choice; known: documents, stream")
+    if batch_size < 1 or (length is not None and length < 1):
+        raise UsageError(f"length {length} and batch_size {batch_size} must be at least 1")
+    if stride is not None and (length is None or not 1 <= stride <= length):
+        raise UsageError(f"stride {stride} must lie in 1 .. {length}, the length of a window")
+    if kind == "stream" and stride is None:
+        yield from _lanes_once(shard, length or shard.tokens, batch_size)
+        return
+    origins, sizes = (shard.starts, shard.sizes) if kind == "documents" else ([0], [shard.tokens])
+    starts, lengths, uncounted = stretches(np.asarray(origins), np.asarray(sizes), length, stride)
+    order = np.argsort(-lengths, kind="stable")
+    for first in range(0, len(order), batch_size):
+        rows = order[first : first + batch_size]
+        yield _gathered(shard, starts[rows], lengths[rows], rows, uncounted[rows])
+
+
+def stretches(
+    origins: np.ndarray, sizes: np.ndarray, length: int | None, stride: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Windows over texts that begin at `origins` and have `sizes` targets: starts, lengths, and how many do not count.
+
+    Window j of a text of more than `length` targets ends at length + j x stride, or at the end of the text.
+    """
+    if length is None:
+        return origins, sizes, np.zeros_like(sizes)
+    step = stride or length
+    per_text = 1 + -(-np.maximum(sizes - length, 0) // step)
+    text = np.repeat(np.arange(len(sizes)), per_text)
+    j = np.arange(len(text)) - np.repeat(np.cumsum(per_text) - per_text, per_text)
+    ends = np.minimum(length + j * step, sizes[text])
+    begins = np.maximum(ends - length, 0)
+    uncounted = np.where(j > 0, length + (j - 1) * step - begins, 0)
+    return origins[text] + begins, ends - begins, uncounted
+
+
+def _lanes_once(shard: TokenShard, length: int, batch_size: int) -> Iterator[Batch]:
+    """The whole text in lanes of equal length, then what the division left over, as a lane of its own."""
+    n_lanes = min(batch_size, shard.tokens)
+    lane_length = shard.tokens // n_lanes
+    left = shard.tokens - n_lanes * lane_length
+    number = 0
+    for origins, size in ((np.arange(n_lanes) * lane_length, lane_length), (np.array([shard.tokens - left]), left)):
+        for begin in range(0, size, length):
+            lengths = np.full(len(origins), min(length, size - begin))
+            numbers = np.arange(number, number + len(origins))
+            yield _gathered(shard, origins + begin, lengths, numbers, fresh=begin == 0)
+            number += len(origins)
+
+
+def _gathered(
+    shard: TokenShard,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    numbers: np.ndarray,
+    uncounted: np.ndarray | None = None,
+    fresh: bool = True,
+) -> Batch:
+    """The batch whose row b predicts `lengths[b]` tokens from `starts[b]` on; the first `uncounted[b]` do not count."""
+    places = np.arange(int(lengths.max()))
+    read = shard.ids[(starts[:, None] + np.arange(-1, len(places))) % shard.tokens]
+    # Inputs and targets in one array, so that one tensor is made, and each of them contiguous.
+    both = np.empty((2, len(starts), len(places)), dtype=np.int64)
+    both[0], both[1] = read[:, :-1], read[:, 1:]
+    padding = places >= lengths[:, None]
+    both[0][padding] = shard.ids[-1]
+    both[1][padding] = NOT_COUNTED
+    if uncounted is not None:
+        both[1][places < uncounted[:, None]] = NOT_COUNTED
+    tensor = torch.from_numpy(both)
+    return Batch(tensor[0], tensor[1], torch.from_numpy(lengths.astype(np.int64)), numbers.tolist(), fresh)
+
+
+def _numbers(step: int, batch_size: int) -> np.ndarray:
+    return np.arange(step * batch_size, (step + 1) * batch_size)
+
+
+def _phases(epochs: np.ndarray, seed: int, n_tokens: int) -> np.ndarray:
+    """Where on the ring each epoch begins."""
+    found = {int(epoch): mixed(seed, int(epoch), 1) % n_tokens for epoch in np.unique(epochs)}
+    return np.array([found[int(epoch)] for epoch in epochs])
+
+
+def _check_length(length: int, n_tokens: int, needed: int, what: str) -> None:
+    if length < 1:
+        raise UsageError(f"length {length} must be at least 1")
+    if n_tokens < needed:
+        raise DataError(
+            f"the text has {n_tokens} tokens and {what} of length {length} needs at least {needed}: "
+            f"give more text or choose a smaller length"
+        )
