@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from regard.core.config import Config
 
 FLOAT = 4
+RANDOM = {
+    *("normal_", "trunc_normal_", "uniform_", "orthogonal_"),
+    *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_"),
+}
 RESERVED = 0.9  # the part of the memory that a run may fill
 
 
@@ -44,8 +48,18 @@ class Estimate:
 def on_meta(config: Config) -> nn.Module:
     """The model of `config` without its numbers."""
     import torch
+    from torch.overrides import TorchFunctionMode
 
-    with torch.device("meta"):
+    class WithoutChance(TorchFunctionMode):
+        """Leaves random initialisation out: the first such call on the meta device loads two seconds of torch."""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+            if name in RANDOM:
+                return args[0] if args else kwargs["tensor"]
+            return func(*args, **kwargs)
+
+    with torch.device("meta"), WithoutChance():
         return config.build()
 
 

@@ -18,10 +18,12 @@ from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, r
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.core.config import Config
     from regard.data.corpus import Corpus
     from regard.run import Run
     from regard.training.display import Display, Result
     from regard.training.resume import Resume
+    from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
 CONFIG = "config.json"
@@ -73,33 +75,23 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     """Train, and give back the run with its best weights."""
     import torch
 
-    from regard.core.registry import entry
     from regard.data.corpus import prepare
     from regard.run import load
-    from regard.training import settings as train_settings
-    from regard.training.loop import device_of, train
+    from regard.training.display import Silent
+    from regard.training.loop import train
     from regard.training.task import language_task
 
-    settings = job.settings
-    require_name(job.out)
-    _require_free(job)
-    if not job.is_large:
-        refuse_absurd(settings)
-    training = train_settings.from_dict(settings.section("train"))
-    device = device_of(training)
+    settings, display = job.settings, display or Silent()
+    training, device = _checked(job)
     data = settings.section("data")
     corpus = prepare(data.pop("path"), seed=training.seed, **data)
-    config = entry(settings["model.name"]).config(
-        corpus.tokenizer.vocab_size, settings["model.size"], **settings.model_changes
-    )
-    if not job.is_large:
-        _require_memory(config, training, str(device))
+    config = _model_config(settings, corpus.tokenizer.vocab_size)
+    _tell_need(job, config, training, device, display)
     torch.manual_seed(training.seed)
     model = config.build()
-    task = language_task(corpus, model, training)
     result = train(
         model,
-        task,
+        language_task(corpus, model, training),
         training,
         job.out,
         about=description(settings),
@@ -110,6 +102,39 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     run = load(job.out, device=training.device)
     run.corpus = corpus
     return run, result
+
+
+def _checked(job: Job) -> tuple[TrainSettings, str]:
+    """Everything that can be refused before the data is read, which may take a while."""
+    from regard.training import settings
+    from regard.training.loop import device_of
+
+    require_name(job.out)
+    if job.resume == "no" and (job.out / CONFIG).exists():
+        raise UsageError(f"{job.out}: already holds a run; continue it with --resume or choose another --out")
+    if not job.is_large:
+        refuse_absurd(job.settings)
+    training = settings.from_dict(job.settings.section("train"))
+    _model_config(job.settings, vocab_size=2)
+    return training, str(device_of(training))
+
+
+def _model_config(settings: Settings, vocab_size: int) -> Config:
+    from regard.core.registry import entry
+
+    return entry(settings["model.name"]).config(vocab_size, settings["model.size"], **settings.model_changes)
+
+
+def _tell_need(job: Job, config: Config, training: TrainSettings, device: str, display: Display) -> None:
+    """Say what the run will take, and refuse it when the machine has less."""
+    from regard.estimate import estimate, gigabytes, memory_limit, refuse_too_large
+
+    if job.is_large:
+        return
+    sizes = {"batch_size": training.batch_size, "length": training.length}
+    need = estimate(config, ema=training.ema > 0, **sizes)
+    refuse_too_large(need, memory_limit(device), **sizes)
+    display.note(f"{need.parameters:,} parameters; training them takes about {gigabytes(need.total)} of memory")
 
 
 def description(settings: Settings) -> dict[str, Any]:
@@ -181,16 +206,3 @@ def _resume(job: Job) -> Resume:
 
     allowed = [name for name in job.changed if settings.on_resume(name) == "override"]
     return Resume(job.resume, allowed)  # pyright: ignore[reportArgumentType]  # checked by the command
-
-
-def _require_free(job: Job) -> None:
-    """Find a taken folder before the data is prepared, which may take a while."""
-    if job.resume == "no" and (job.out / CONFIG).exists():
-        raise UsageError(f"{job.out}: already holds a run; continue it with --resume or choose another --out")
-
-
-def _require_memory(config: Any, training: Any, device: str) -> None:
-    from regard.estimate import estimate, memory_limit, refuse_too_large
-
-    sizes = {"batch_size": training.batch_size, "length": training.length}
-    refuse_too_large(estimate(config, ema=training.ema > 0, **sizes), memory_limit(device), **sizes)

@@ -56,7 +56,7 @@ def files_below(folder: Path) -> set[str]:
         (["train", "world:storys"], USAGE, "did you mean 'stories'"),
         (["generate", "runs/none"], CHECKPOINT, "runs/none"),
         (["generate", "folder"], CHECKPOINT, "folder"),
-        (["generate", "x" * 5000], CHECKPOINT, ""),
+        (["generate", "x" * 5000], USAGE, "name too long"),
         (["score", "runs/none", "text"], CHECKPOINT, "runs/none"),
         (["evaluate", "runs/none"], CHECKPOINT, "runs/none"),
         (["show", "gtp"], USAGE, "did you mean 'gpt'"),

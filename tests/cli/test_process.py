@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from calling import SOURCE, TEXT, TINY, call_process, environment
+from calling import TEXT, TINY, call_process, environment
 
 REGARD = (sys.executable, "-m", "regard")
 LIMIT = 120
@@ -50,6 +50,7 @@ def in_terminal(*argv: str, cwd: Path, press_ctrl_c_at: str = "") -> tuple[int, 
 def test_help_and_version_import_nothing_heavy():
     program = (
         "import sys, regard, regard.cli.main as cli\n"
+        "assert dir(regard) == sorted(regard.__all__) and len(regard.__all__) <= 20\n"
         "code = cli.main(['train', '--help'])\n"
         "heavy = {'torch', 'numpy', 'rich', 'tokenizers'} & set(sys.modules)\n"
         "sys.exit(code or (f'imported {heavy}' if heavy else 0))"
@@ -131,8 +132,8 @@ def test_text_is_utf8_in_any_locale(trained: Path):
     assert json.loads(outcome.out)["text"] == "é"
 
 
-def test_a_closed_stdout_is_no_failure(trained: Path):
-    command = f"{sys.executable} -m regard show {trained} >&-"
+def test_a_closed_stdout_is_no_failure():
+    command = f"{sys.executable} -m regard --help >&-"
     done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, timeout=LIMIT)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -140,7 +141,7 @@ def test_a_closed_stdout_is_no_failure(trained: Path):
 def test_memory_that_is_not_there_is_a_resource_failure(tmp_path: Path):
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
     gigabytes = 3 << 30
-    wide = ("--set", "model.d_model=8192", "--set", "model.n_layers=8", "--set", "model.n_heads=8")
+    wide = ("--set", "model.d_model=32768", "--set", "model.n_layers=1", "--set", "model.n_heads=8")
     for more, words in (((), "--yes-really"), (("--yes-really",), "out of memory")):
         done = subprocess.run(
             [*REGARD, "train", "my.txt", "--budget", "1steps", *TINY, *wide, *more],
@@ -154,21 +155,3 @@ def test_memory_that_is_not_there_is_a_resource_failure(tmp_path: Path):
         assert words in done.stderr.decode()
         assert done.stderr.count(b"\n") == 1
         assert not (tmp_path / "runs").exists()
-
-
-def test_the_python_verbs_do_what_the_command_does(trained: Path):
-    program = (
-        "import sys, regard\n"
-        "assert 'torch' not in sys.modules\n"
-        f"run = regard.load({str(trained)!r})\n"
-        "assert run.generate('the cat', max_tokens=5).startswith('the cat')\n"
-        "streamed = ''.join(run.stream('the cat', max_tokens=5))\n"
-        "assert 'the cat' + streamed == run.generate('the cat', max_tokens=5)\n"
-        "assert run.encode('the cat').shape == (7, 16)\n"
-        "run.score('the cat').show()\n"
-        "assert len(regard.__all__) <= 20 and all(getattr(regard, name) for name in regard.__all__)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, timeout=LIMIT)
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"log p" in done.stdout
-    assert SOURCE.is_dir()

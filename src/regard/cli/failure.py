@@ -13,6 +13,7 @@ import traceback
 from regard.errors import RegardError, ResourceError, Stopped, UsageError
 
 INTERRUPTED = 130
+LONGEST = 1000  # characters of a message
 OUT_OF_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO}
 
@@ -32,8 +33,11 @@ def report(error: BaseException, *, debug: bool) -> int:
         code, advice = 1, "" if debug else " (a bug of regard; run again with --debug to see where)"
     else:
         message, code, advice = str(known), known.exit_code, ""
+    message = " ".join(message.split())
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]}...{message[-LONGEST // 2 :]}"
     what = "regard" if isinstance(known, Stopped) else "regard: error"
-    print(f"{what}: {' '.join(message.split())}{advice}", file=sys.stderr)
+    print(f"{what}: {message}{advice}", file=sys.stderr)
     return code
 
 

@@ -98,7 +98,7 @@ class Live:
         self._draw()
 
     def note(self, text: str) -> None:
-        self.console.print(text, style="yellow", markup=False)
+        self.console.print(text, style="yellow" if text.startswith("WARNING") else "dim", markup=False)
 
     def finish(self, result: Result | None) -> None:
         self.live.stop()

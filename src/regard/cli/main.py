@@ -24,17 +24,22 @@ for part in (train, generate, score, evaluate, check, list_, show, new, bench):
     part.add_to(app)
 
 
-@app.callback()
-def every_command(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
-    plugins: Plugins = [],  # noqa: B006  # typer copies it
-) -> None:
-    """Every sequence model from counting to attention and state spaces behind one contract."""
-    if version:
+def show_version(wanted: bool) -> None:
+    if wanted:
         from regard import __version__
 
         print(__version__)
         raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[  # noqa: ARG001  # acted on by its callback
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=show_version)
+    ] = False,
+    plugins: Plugins = [],  # noqa: B006  # typer copies it
+) -> None:
+    """Every sequence model from counting to attention and state spaces behind one contract."""
     import_all(plugins)
 
 

@@ -1,0 +1,88 @@
+"""The Python verbs."""
+
+from __future__ import annotations
+
+import pytest
+
+import regard
+from regard.errors import UsageError
+
+TEXT = "".join(
+    f"the {a} sat on the {b} and saw {n} birds .\n" for a in ("cat", "dog") for b in ("mat", "log") for n in range(20)
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
+    folder = tmp_path_factory.mktemp("python")
+    (folder / "my.txt").write_text(TEXT, encoding="utf-8")
+    return regard.train(
+        "gru",
+        str(folder / "my.txt"),
+        budget="20steps",
+        size="tiny",
+        out=folder / "gru",
+        quiet=True,
+        lr=1e-2,
+        length=16,
+        batch_size=4,
+        tokens="words",
+        d_model=12,
+        device="cpu",
+    )
+
+
+def test_every_public_name_is_there():
+    assert len(regard.__all__) <= 20
+    assert all(getattr(regard, name) is not None for name in regard.__all__)
+    with pytest.raises(AttributeError, match="trane"):
+        _ = regard.trane
+
+
+def test_train_takes_settings_by_their_key_alone(run: regard.Run):
+    assert run.config["train"]["lr"] == 1e-2
+    assert run.config["model"]["settings"]["d_model"] == 12
+    assert run.config["origins"]["data.tokens"] == "argument"
+    assert run.tokenizer.kind == "words"
+
+
+def test_a_misspelt_setting_names_the_nearest():
+    with pytest.raises(UsageError, match="did you mean 'batch_size'"):
+        regard.train("gpt", "x.txt", batchsize=3)
+
+
+def test_generate_returns_the_prompt_and_what_follows_in_whole_words(run: regard.Run):
+    text = run.generate("the cat", max_tokens=6, seed=1)
+    assert text.startswith("the cat ")
+    assert "the cat" + "".join(run.stream("the cat", max_tokens=6, seed=1)) == text
+    assert text == regard.load(run.path).generate("the cat", max_tokens=6, seed=1)
+    with pytest.raises(UsageError, match="did you mean 'top_p'"):
+        run.generate("the cat", topp=0.5)
+
+
+def test_texts_do_not_depend_on_those_beside_them(run: regard.Run):
+    prompts = ["the cat", "the dog sat on the", ""]
+    together = run.write(prompts, max_tokens=5)
+    assert [text.prompt for text in together] == prompts
+    assert run.write(prompts[:2], max_tokens=5) == together[:2]
+
+
+def test_score_is_the_chain_rule(run: regard.Run, capsys: pytest.CaptureFixture[str]):
+    scored = run.score("the cat sat")
+    assert scored.log_prob == pytest.approx(sum(scored.score.log_probs))
+    assert scored.token_texts == ("the", "cat", "sat")
+    scored.show()
+    assert "log p so far" in capsys.readouterr().out
+
+
+def test_encode_gives_a_vector_for_every_token(run: regard.Run):
+    h = run.encode("the cat sat")
+    assert h.shape == (3, 12)
+    assert not h.requires_grad
+    assert run.encode("the cat").allclose(h[:2], atol=1e-6), "a causal model has not seen what follows"
+
+
+def test_evaluate_is_the_same_before_and_after_loading(run: regard.Run):
+    report = run.evaluate()
+    assert report.tokens == run.corpus.valid.tokens  # pyright: ignore[reportOptionalMemberAccess]
+    assert regard.load(run.path).evaluate().loss == pytest.approx(report.loss, abs=1e-9)
