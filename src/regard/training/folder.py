@@ -79,11 +79,10 @@ class RunFolder:
                 raise
 
     def open_logs(self) -> None:
-        """Take the logs out of the manifest: from now on they grow."""
+        """Take the logs, and what was said of an ended run, out of the manifest: from now on they change."""
         files = {name: record for name, record in self.manifest.files.items() if name not in LOGS}
-        if files.keys() != self.manifest.files.keys():
-            with disk.reported("write", self.path):
-                self._write_manifest(files)
+        if files.keys() != self.manifest.files.keys() or self.manifest.facts:
+            self._write_manifest(files, {})
 
     def rewrite(self, name: str, chunks: Iterable[Any]) -> None:
         """Replace a file that the manifest does not list: itself, or a log that grows."""
@@ -130,6 +129,7 @@ def claim(path: Path) -> Iterator[RunFolder]:
     with disk.reported("make the run folder", path):
         if path.exists() and not path.is_dir():
             raise UsageError(f"{path}: is a file, not a run folder; choose another --out")
+        _refuse_foreign(path)
         _make_folders(path)
         lock = disk.try_lock(path / LOCK)
     if lock is None:
@@ -223,6 +223,15 @@ def _actual(path: Path, record: FileRecord) -> FileRecord | None:
         return None
     is_old = record.previous is not None and path.exists() and manifest.hash_file(path) == record.previous
     return record.previous if is_old else replace(record, replacing=False, previous=None)
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Leave a folder of other things alone. Before its first manifest a run has nothing but what is named here."""
+    names = disk.names(path)
+    own = (LOCK, CHECKPOINTS, "tensorboard")
+    foreign = [name for name in names if name not in own and not name.startswith(TEMPORARY)]
+    if foreign and manifest.NAME not in names:
+        raise UsageError(f"{path}: not empty and not a run folder (it has {foreign[0]}); choose another --out")
 
 
 def _make_folders(path: Path) -> None:

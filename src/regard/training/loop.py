@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from regard.data.batch import Batch
 from regard.errors import ResourceError, Stopped, UsageError
 from regard.training.average import Average
 from regard.training.chance import seed_step
@@ -33,10 +34,7 @@ from regard.training.saving import save, save_is_due
 from regard.training.schedule import factor
 from regard.training.session import Pending, Session
 from regard.training.settings import TrainSettings
-from regard.training.task import Task, count_targets, to_device
-
-if TYPE_CHECKING:
-    from regard.data.batch import Batch
+from regard.training.task import Task, to_device
 
 
 def train(
@@ -107,7 +105,7 @@ def _step(session: Session) -> None:
     seed_step(settings.seed, count.step)
     first = count.step * settings.accumulate
     batches = [session.task.sampler.batch(first + i, settings.batch_size) for i in range(settings.accumulate)]
-    tokens = sum(map(count_targets, batches))
+    tokens = sum(batch.n_counted for batch in batches)
     loss = torch.stack([_backward(session, batch, tokens) for batch in batches]).sum()
     norm = get_total_norm([p.grad for p in session.optimiser.parameters if p.grad is not None])
     pending = Pending(count.step + 1, loss, norm, tokens, [i for batch in batches for i in batch.indices])

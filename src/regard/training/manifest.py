@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from regard.training import disk
 
 NAME = "manifest.json"
 FORMAT_VERSION = 1
-CHUNK = 1 << 23
+CHUNK, SMALL = 1 << 23, 1 << 20
 LARGEST_JSON = 1 << 24
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -67,15 +67,12 @@ def write_file(path: Path, chunks: Iterable[Any]) -> FileRecord:
     digest, total = hashlib.sha256(), 0
     descriptor = disk.create(path)
     try:
-        # One thread hashes while this one writes: both let go of the interpreter's lock for large chunks.
+        # One thread hashes while this one writes: both let go of the interpreter's lock for large pieces.
         with ThreadPoolExecutor(1) as hasher:
-            for chunk in chunks:
-                view = memoryview(chunk).cast("B")
-                for start in range(0, len(view), CHUNK):
-                    piece = view[start : start + CHUNK]
-                    hasher.submit(digest.update, piece)
-                    disk.write(descriptor, piece)
-                total += len(view)
+            for piece in _pieces(chunks):
+                hasher.submit(digest.update, piece)
+                disk.write(descriptor, piece)
+                total += len(piece)
         disk.sync(descriptor)
     finally:
         disk.close(descriptor)
@@ -148,6 +145,22 @@ def hash_file(path: Path) -> FileRecord:
             digest.update(memoryview(buffer)[:count])
             total += count
     return FileRecord(total, digest.hexdigest())
+
+
+def _pieces(chunks: Iterable[Any]) -> Iterator[memoryview]:
+    """The same bytes in pieces neither tiny, which cost a call each, nor so large that the hash waits for the disk."""
+    small = bytearray()
+    for chunk in chunks:
+        view = memoryview(chunk).cast("B")
+        if len(view) < SMALL:
+            small += view
+        if small and (len(view) >= SMALL or len(small) >= SMALL):
+            yield memoryview(bytes(small))
+            small.clear()
+        if len(view) >= SMALL:
+            yield from (view[start : start + CHUNK] for start in range(0, len(view), CHUNK))
+    if small:
+        yield memoryview(bytes(small))
 
 
 def _verify_file(path: Path, record: FileRecord) -> None:

@@ -7,19 +7,15 @@ Sums and counts are returned apart, so that batches of unequal length can be ave
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
+from regard.data.batch import NOT_COUNTED, Batch
 from regard.kernels.cross_entropy import linear_cross_entropy
-
-if TYPE_CHECKING:
-    from regard.data.batch import Batch
-
-IGNORED = -100
 
 
 def context_of(batch: Batch) -> Context:
@@ -27,9 +23,7 @@ def context_of(batch: Batch) -> Context:
 
     `lengths` stays on the host, where looking at it costs nothing; the tokens may be on a device.
     """
-    if bool((batch.lengths == batch.tokens.shape[1]).all()):
-        return EMPTY
-    return Context(lengths=batch.lengths.to(batch.tokens.device))
+    return Context(lengths=batch.lengths.to(batch.tokens.device)) if batch.ragged else EMPTY
 
 
 def next_token_loss(
@@ -42,14 +36,16 @@ def next_token_loss(
     """
     context = context_of(batch)
     targets = batch.targets.flatten()
-    count = (targets != IGNORED).sum()
+    count = (targets != NOT_COUNTED).sum()
     whole: Any = model
     if not hasattr(model, "hidden") or label_smoothing > 0:
         given = whole.init_state(batch.tokens.shape[0]) if state is None else state
         logits, after = whole(batch.tokens, given, context)
         flat = logits.flatten(0, 1).float()
-        loss = F.cross_entropy(flat, targets, ignore_index=IGNORED, reduction="sum", label_smoothing=label_smoothing)
+        loss = F.cross_entropy(
+            flat, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=label_smoothing
+        )
         return loss, count, None if state is None else after
     vectors, after = whole.hidden(batch.tokens, state, context)
     head = whole.to_logits
-    return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, IGNORED), count, after
+    return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED), count, after

@@ -75,10 +75,6 @@ def _start(session: Session, asked: dict[str, Any], resume: Resume) -> None:
     run = session.run
     if resume.mode == "last":
         raise CheckpointError(f"{run.path}: holds no run to continue")
-    known = {folder.LOCK, folder.CHECKPOINTS, folder.METRICS, folder.SAMPLES, "tensorboard", manifest.NAME}
-    foreign = set(disk.names(run.path)) - known - set(session.task.files)
-    if foreign:
-        raise UsageError(f"{run.path}: not empty and not a run folder (it has {min(foreign)}); choose another --out")
     run.publish({**{name: [data] for name, data in session.task.files.items()}, CONFIG: folder.json_file(asked)})
 
 

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.state import State
+from regard.data.batch import Batch, Documents, Lanes, Windows, evaluation_batches
 from regard.errors import UsageError
 from regard.training import folder
-from regard.training.objective import IGNORED, next_token_loss
+from regard.training.objective import next_token_loss
 from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
-    from regard.data.batch import Batch
     from regard.data.corpus import Corpus
 
-Objective = Callable[[nn.Module, "Batch", State | None], tuple[Tensor, Tensor, State | None]]
+Objective = Callable[[nn.Module, Batch, State | None], tuple[Tensor, Tensor, State | None]]
 
 
 class Sampler(Protocol):
@@ -53,11 +53,6 @@ class Task:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def count_targets(batch: Batch) -> int:
-    """Targets of a batch that count in the loss. The batch is on the host, so nothing waits."""
-    return int((batch.targets != IGNORED).sum())
-
-
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """The batch with its tokens and targets on `device`; its lengths stay on the host, where they are looked at."""
     if device.type == "cpu":
@@ -70,8 +65,6 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 
 def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:
     """Next-token prediction on a corpus: windows of a stream of text, or documents one by one."""
-    from regard.data.batch import Documents, Lanes, Windows, evaluation_batches
-
     _require_length(model, settings)
     kind = samples_of(corpus, settings)
     carries = carries_state(model, settings, kind)

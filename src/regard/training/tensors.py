@@ -50,6 +50,10 @@ def form_of(tensor: Tensor) -> Form:
     return Form(tuple(tensor.shape), DTYPES[tensor.dtype])
 
 
+def forms_of(tensors: Mapping[str, Tensor]) -> dict[str, Form]:
+    return {name: form_of(tensor) for name, tensor in tensors.items()}
+
+
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and persistent buffers by name, a shared one once, under its first name."""
     seen: set[int] = set()
@@ -132,7 +136,7 @@ def require_same(expected: Mapping[str, Form], found: Mapping[str, Form], where:
 def require_fits(model: nn.Module, path: Path) -> None:
     """Refuse a file of weights that `model` cannot take, without touching the model."""
     forms, metadata = forms_in(path)
-    require_same({name: form_of(tensor) for name, tensor in weights_of(model).items()}, forms, path)
+    require_same(forms_of(weights_of(model)), forms, path)
     try:
         stored = json.loads(metadata.get("tied", "{}"))
     except ValueError:
