@@ -12,20 +12,7 @@ import torch
 from torch import nn
 
 from regard.core import registry
-
-try:
-    from regard.data.batch import Batch
-except ImportError:
-
-    @dataclass(frozen=True)
-    class Batch:
-        tokens: Any
-        targets: Any
-        lengths: Any
-        indices: Any
-        fresh: bool
-
-
+from regard.data.batch import Batch
 from regard.training.display import Display, Evaluation, Result, Start, Update
 from regard.training.loop import train
 from regard.training.resume import Resume

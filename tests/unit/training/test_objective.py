@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from tiny_run import LENGTH, ROWS, Steps, model_of
 
 from regard.core.context import EMPTY
 from regard.training.objective import context_of, next_token_loss
+from tiny_run import LENGTH, ROWS, Steps, model_of
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "label_smoothing.json").read_text())
 

@@ -9,9 +9,11 @@ from regard.errors import UsageError
 from regard.training import settings
 from regard.training.settings import TrainSettings, require_resumable
 
-IDENTITY = set("batch_size accumulate length samples carry_state optimiser ema precision seed".split())
-OVERRIDE = set("budget lr weight_decay betas schedule warmup min_lr clip label_smoothing compile".split())
-FREE = set("evaluate_every save_every keep sample_every patience on_save_error tensorboard threads device".split())
+IDENTITY = {"batch_size", "accumulate", "length", "samples", "carry_state", "optimiser", "ema", "precision", "seed"}
+OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile"}
+OVERRIDE |= {"label_smoothing"}
+FREE = {"evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "tensorboard"}
+FREE |= {"threads", "device"}
 
 
 def test_every_field_is_in_exactly_one_class_of_resume():
