@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from regard.data.corpus import prepare
     from regard.data.worlds import world
     from regard.errors import RegardError
+    from regard.launch import train
     from regard.laws import check
-    from regard.run import Run, load, train
+    from regard.run import Run, load
 
 __version__ = "0.1.0"
 
@@ -67,7 +68,7 @@ _HOMES = {
     "prepare": "regard.data.corpus:prepare",
     "record": "regard.core.tap:record",
     "register": "regard.core.registry:register",
-    "train": "regard.run:train",
+    "train": "regard.launch:train",
     "world": "regard.data.worlds:world",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,19 @@ def worlds() -> list[PartCard]:
     from regard.data.worlds import names, world
 
     return [PartCard(name, first_line(sys.modules[type(world(name)).__module__])) for name in names()]
+
+
+def citation(paper: str) -> str:
+    """Who and when, in short.
+
+    >>> citation("Gu, Dao 2023, Mamba"), citation("Cho, Bahdanau, Bengio 2014, Learning phrase representations")
+    ('Gu, Dao 2023', 'Cho et al. 2014')
+    """
+    found = re.match(r"(.+?) (\d{4})\b", paper)
+    if found is None:
+        return paper
+    authors = found[1].split(", ")
+    return f"{found[1] if len(authors) < 3 else authors[0] + ' et al.'} {found[2]}"
 
 
 def first_line(thing: Any) -> str:

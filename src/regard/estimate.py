@@ -1,7 +1,7 @@
 """What a run will need, told before anything is allocated.
 
 Parameters are counted on torch's meta device, which makes shapes and no numbers. Weights, gradients and the
-optimiser's two moments are exact; activations are what the linear maps keep for the backward pass, which is most.
+optimiser's two moments are exact; activations are the inputs and outputs of every matrix, which is most of them.
 """
 
 from __future__ import annotations
@@ -70,14 +70,16 @@ def count_parameters(model: nn.Module) -> int:
 
 def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False) -> Estimate:
     """The need of training `config` on batches of `batch_size` rows of `length` tokens."""
-    import torch
+    from torch import nn
 
     model = on_meta(config)
     parameters = count_parameters(model)
-    maps = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
+    # The head's output is made a slice at a time by the chunked cross-entropy, and a table is only looked up.
     head: Any = getattr(model, "to_logits", None)
-    # The head's output is made a slice at a time by the chunked cross-entropy, so it is left out.
-    per_token = sum(m.in_features + (0 if m is head else m.out_features) for m in maps)
+    tables = [part.weight for part in model.modules() if isinstance(part, nn.Embedding)]
+    tables += [head.weight] if head is not None else []
+    left_out = {id(table) for table in tables}
+    per_token = sum(sum(p.shape) for p in model.parameters() if p.dim() == 2 and id(p) not in left_out)
     return Estimate(
         parameters=parameters,
         weights=FLOAT * parameters * (2 if ema else 1),

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import CheckpointError, UsageError
-from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve
+from regard.live import display_for
+from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -53,6 +55,30 @@ class Job:
         return f"{model} on {self.settings['data.path']} -> {self.out}"
 
 
+def train(
+    model: str | None = None,
+    data: str | None = None,
+    *,
+    budget: str | None = None,
+    size: str | None = None,
+    out: str | Path | None = None,
+    recipe: str | Path | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train a registered model on a file, a folder or a world, and give back the run.
+
+    Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
+    `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
+    """
+    named = {"model.name": model, "data.path": data, "train.budget": budget, "model.size": size}
+    named |= {section_of(key, model or DEFAULT_MODEL): value for key, value in settings.items()}
+    changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
+    job = plan(recipe=recipe, changes=changes, out=out, resume="last" if resume else "no")
+    return launch(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
+
+
 def plan(
     *, recipe: str | Path | None, changes: Layer, out: str | Path | None, resume: str = "no", is_large: bool = False
 ) -> Job:
@@ -77,8 +103,8 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
 
     from regard.data.corpus import prepare
     from regard.run import load
+    from regard.training import loop
     from regard.training.display import Silent
-    from regard.training.loop import train
     from regard.training.task import language_task
 
     settings, display = job.settings, display or Silent()
@@ -89,7 +115,7 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     _tell_need(job, config, training, device, display)
     torch.manual_seed(training.seed)
     model = config.build()
-    result = train(
+    result = loop.train(
         model,
         language_task(corpus, model, training),
         training,

@@ -28,7 +28,6 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
-from regard.recipe import DEFAULT_MODEL, Origin, section_of
 from regard.texts import ScoredText, Text, Writer, options_from
 from regard.training import folder, tensors
 from regard.training.loop import device_of
@@ -148,31 +147,3 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     tensors.load_weights(model, weights)
     model.to(device_of(TrainSettings(device=device)))
     return Run(where, config, model.eval(), tokenizer)
-
-
-def train(
-    model: str | None = None,
-    data: str | None = None,
-    *,
-    budget: str | None = None,
-    size: str | None = None,
-    out: str | Path | None = None,
-    recipe: str | Path | None = None,
-    resume: bool = False,
-    quiet: bool = False,
-    **settings: Any,
-) -> Run:
-    """Train a registered model on a file, a folder or a world, and give back the run.
-
-    Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
-    `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
-    """
-    from regard.cli.live import display_for
-    from regard.cli.screen import Screen
-    from regard.launch import launch, plan
-
-    named = {"model.name": model, "data.path": data, "train.budget": budget, "model.size": size}
-    named |= {section_of(key, model or DEFAULT_MODEL): value for key, value in settings.items()}
-    changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
-    job = plan(recipe=recipe, changes=changes, out=out, resume="last" if resume else "no")
-    return launch(job, display_for(Screen(quiet=quiet), job.title))[0]

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 def run_summary(path: Path) -> dict[str, Any]:
     """The run in a folder: its settings, what it reached, what it holds."""
+    from regard.data.tokenizer import load as load_tokenizer
     from regard.training import checkpoint, folder, manifest, metrics
 
     config = folder.read_config(path)
+    tokenizer = load_tokenizer(folder.verified_tokenizer(path))
     records = metrics.read(path / folder.METRICS)
     losses = [record for record in records if "loss" in record]
     held_out = [record for record in records if "valid_loss" in record]
@@ -25,6 +27,7 @@ def run_summary(path: Path) -> dict[str, Any]:
         "ended": manifest.read(path).facts.get("reason"),
         "last": losses[-1] if losses else None,
         "best": min(held_out, key=lambda record: record["valid_loss"]) if held_out else None,
+        "tokenizer": {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size},
         "checkpoints": checkpoint.steps(path / folder.CHECKPOINTS),
         **_sizes(config, path),
     }

@@ -58,7 +58,7 @@ def power_of_ten(log_value: float) -> str:
     if log_value > -20:
         return f"{math.exp(log_value):.3g}"
     exponent = math.floor(log_value / math.log(10))
-    return f"{math.exp(log_value - exponent * math.log(10)):.2f}e{exponent}"
+    return f"{math.exp(log_value - exponent * math.log(10)):.2f}e-{-exponent:02d}"
 
 
 def span(seconds: float) -> str:

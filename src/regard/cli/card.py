@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 JUDGED_TOKENS = 20_000  # held-out tokens read for the card, at most
 PROMPT_WORDS = 3
+SAMPLE: dict[str, Any] = {"max_tokens": 80, "temperature": 0.8}
+SAMPLE_LINES = 4
 
 
 def show_card(screen: Screen, run: Run, result: Result) -> None:
@@ -44,9 +46,13 @@ def measured(run: Run, result: Result) -> dict[str, Any]:
         "best_step": result.best_step,
     }
     corpus = run.corpus
+    if corpus is not None and result.best_loss is not None and corpus.valid.n_chars:
+        bits = result.best_loss / math.log(2)
+        facts["valid_bits_per_character"] = bits * corpus.valid.tokens / corpus.valid.n_chars
     if corpus is not None and corpus.world is not None and corpus.valid.tokens:
         report = run.evaluate(limit=JUDGED_TOKENS)
         facts |= {"optimal_loss": report.optimal_loss, "excess": report.excess, "recall": report.recall}
+    facts["sample"] = run.generate(opening(run), **SAMPLE)
     return facts
 
 
@@ -57,15 +63,17 @@ def card_lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
     if result.reason == "patience":
         lines.append("  ended early: the held-out loss no longer improved")
     if result.best_loss is not None:
-        perplexity = facts["valid_perplexity"]
-        lines.append(
-            f"  held-out loss {result.best_loss:.4f} (perplexity {perplexity:.2f}) at step {result.best_step:,}"
-        )
+        words = [f"perplexity {facts['valid_perplexity']:.2f}"]
+        if "valid_bits_per_character" in facts:
+            words.append(f"{facts['valid_bits_per_character']:.3f} bits per character")
+        lines.append(f"  held-out loss {result.best_loss:.4f} ({', '.join(words)}) at step {result.best_step:,}")
     if facts.get("optimal_loss") is not None:
         lines.append(f"  the best possible is {facts['optimal_loss']:.4f}; this run is {facts['excess']:.4f} above it")
     if facts.get("recall"):
         parts = [f"{share:.0%} at {distance}" for distance, share in facts["recall"].items()]
         lines.append(f"  facts recalled by distance in words: {', '.join(parts)}")
+    written = [line for line in facts["sample"].split("\n") if line.strip()][:SAMPLE_LINES]
+    lines += [f"  | {line}" for line in written]
     return [*lines, "Next:", *(f"  {command}" for command in next_commands(run))]
 
 

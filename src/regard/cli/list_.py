@@ -31,7 +31,7 @@ def list_everything(common: Common) -> None:
             card.name,
             *(human(card.parameters[s]) if s in card.parameters else "" for s in sizes),
             card.summary,
-            card.paper,
+            catalogue.citation(card.paper),
         )
         for card in models
     ]
@@ -41,4 +41,4 @@ def list_everything(common: Common) -> None:
     screen.table(("mixer", "what it is"), [(card.name, card.summary) for card in mixers], title="Mixers")
     screen.line()
     screen.table(("world", "what it is"), [(card.name, card.summary) for card in worlds], title="Worlds")
-    screen.note("regard show NAME tells the settings of a model; regard train world:NAME trains on a world.")
+    screen.hint("regard show NAME tells the settings of a model; regard train world:NAME trains on a world.")

@@ -37,6 +37,11 @@ class Screen:
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
+    def hint(self, text: str) -> None:
+        """What to do next, for somebody who sits at a terminal."""
+        if sys.stdout.isatty() and not self.quiet:
+            self.line(text)
+
     def object(self, value: dict[str, Any]) -> None:
         """The result for a program."""
         if self.json:

@@ -67,7 +67,7 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
     rows = [
         ("model", f"{model.get('name')} {model.get('size')}, {facts['parameters']:,} parameters"),
         ("state", f"{human(state['bytes'], 'B')} for one text, {growth}"),
-        ("data", f"{data.get('path')} ({data.get('tokens')} tokens, {data.get('hash', '')[:12]})"),
+        ("data", f"{data.get('path')} as {facts['tokenizer']['kind']}, {facts['tokenizer']['vocab_size']} in all"),
         ("budget", f"{config['train']['budget']}, {ENDINGS[facts['ended']]}"),
         ("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"),
     ]
@@ -109,7 +109,7 @@ def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
     rows += [(f"train.{key}", _value(value), *("" for _ in sizes)) for key, value in facts["training"].items()]
     rows.append(("parameters", "", *(human(facts["parameters"][size]) for size in sizes)))
     screen.table(("setting", "default", *sizes), rows)
-    screen.note(f"regard train my.txt --model {facts['model']} --size small --set model.KEY=VALUE")
+    screen.hint(f"regard train my.txt --model {facts['model']} --size small --set model.KEY=VALUE")
 
 
 def _value(value: Any) -> str:

@@ -62,8 +62,8 @@ def train(
     `regard train my.txt` needs nothing else said.
     """
     from regard.cli.card import show_card
-    from regard.cli.live import display_for
     from regard.launch import launch, plan
+    from regard.live import display_for
     from regard.recipe import Origin, read_assignments
 
     named = {
@@ -83,7 +83,7 @@ def train(
         is_large=flags.yes_really,
     )
     try:
-        run, result = launch(job, display_for(common.screen, job.title))
+        run, result = launch(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
         raise Stopped(f"{stop}: regard train --resume --out {job.out}") from None
     show_card(common.screen, run, result)

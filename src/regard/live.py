@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from regard.cli.screen import Screen
 from regard.table import human, span
 from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update
 
@@ -20,13 +19,14 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 CURVE_POINTS = 60
 SAMPLE_LINES = 4
+PANEL_WIDTH = 104
 
 
-def display_for(screen: Screen, title: str) -> Display:
-    """The display that suits the stream: live on a terminal, lines in a pipe, nothing when quiet."""
-    if screen.quiet:
+def display_for(stream: TextIO, title: str, *, quiet: bool = False) -> Display:
+    """The display that suits a stream: live on a terminal, lines in a pipe, nothing when quiet."""
+    if quiet:
         return Silent()
-    return Live(screen.people, title) if screen.people.isatty() else Patient(Lines(screen.people))
+    return Live(stream, title) if stream.isatty() else Patient(Lines(stream))
 
 
 class Patient:
@@ -128,7 +128,10 @@ class Live:
         if self.sample:
             lines = [line for line in self.sample.split("\n") if line.strip()][:SAMPLE_LINES]
             parts += [Text(), Text("\n".join(lines)[:600], style="dim italic")]
-        return Panel(Group(*parts), title=Text(self.title), title_align="left", border_style="dim", padding=(0, 1))
+        # The echo of a Ctrl-C must find room beside the panel: on a new line it would shift what is redrawn.
+        width = min(PANEL_WIDTH, self.console.width - len("^C^C"))
+        title = Text(self.title)
+        return Panel(Group(*parts), title=title, title_align="left", border_style="dim", padding=(0, 1), width=width)
 
     def _bar(self) -> RenderableType:
         from rich.progress_bar import ProgressBar

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from regard.cli.live import CURVE_POINTS, Live, Patient, sparkline
+from regard.live import CURVE_POINTS, Live, Patient, sparkline
 from regard.training.display import Evaluation, Lines, Result, Start, Update
 
 START = Start(Path("runs/x"), "2m", 1000, "cpu", 0, 0.0)
