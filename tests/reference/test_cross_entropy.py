@@ -17,7 +17,7 @@ N, WIDTH, VOCABULARY = 23, 5, 17
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Four rows at a time, whatever the size. The list gets the number of rows of every chunk that is computed."""
     monkeypatch.setattr(cross_entropy, "WORTH_CHUNKING", 0)
-    monkeypatch.setattr(cross_entropy, "LOGITS_AT_A_TIME", 4 * VOCABULARY)
+    monkeypatch.setitem(cross_entropy.LOGITS_AT_A_TIME, "cpu", 4 * VOCABULARY)
     rows: list[int] = []
     product = cross_entropy._product
 

@@ -9,8 +9,9 @@ import torch
 from regard.bench.race import Row, Work, installed, speed_row
 from regard.bench.step import GPT2
 from regard.core import registry
+from regard.decoding.generate import Limits
 from regard.decoding.generate import generate as decode
-from regard.decoding.warp import Sampling
+from regard.decoding.warp import GREEDY
 
 
 def generate(repeats: int) -> list[Row]:
@@ -25,7 +26,7 @@ def generate(repeats: int) -> list[Row]:
         peer = _transformers(prompts, count)
 
         def ours(prompts: torch.Tensor = prompts, count: int = count) -> None:
-            decode(model, list(prompts), max_tokens=count, settings=Sampling(temperature=0.0), eos_id=None)
+            decode(model, list(prompts), limits=Limits(count), settings=GREEDY)
 
         name = f"generate, GPT-2 small's size, batch {batch}, beside transformers"
         rows.append(speed_row(name, batch * count, ours, peer, max(2, repeats // 2), aim))

@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Logits held at a time. Fewer would add to the weight's gradient more often, which costs a pass over it each time.
-LOGITS_AT_A_TIME = 12_000_000
+# Logits held at a time. Fewer would add to the weight's gradient more often, which costs a pass over it each time;
+# a GPU has no cache to stay in and wants few large products.
+LOGITS_AT_A_TIME = {"cpu": 12_000_000, "cuda": 100_000_000}
 # Below this many logits the plain form is as fast and simpler.
 WORTH_CHUNKING = 2_000_000
 
@@ -55,7 +56,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         d_hidden = torch.zeros_like(hidden) if needs_hidden else None
         d_weight = torch.zeros(weight.shape, dtype=wide, device=weight.device) if needs_weight else None
         d_bias = torch.zeros(bias.shape, dtype=wide, device=bias.device) if bias is not None and needs_bias else None
-        n_chunks = max(1, -(-len(rows) * len(weight) // LOGITS_AT_A_TIME))
+        at_a_time = LOGITS_AT_A_TIME.get(hidden.device.type, LOGITS_AT_A_TIME["cuda"])
+        n_chunks = max(1, -(-len(rows) * len(weight) // at_a_time))
         pieces = rows.tensor_split(n_chunks)
         buffer = torch.empty(len(pieces[0]), len(weight), dtype=hidden.dtype, device=hidden.device)
         for piece in pieces:

@@ -27,7 +27,7 @@ def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -
 
 
 def rotate(
-    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "B T"], base: float = 10000.0
+    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"], base: float = 10000.0
 ) -> Float[Tensor, "B T H K"]:
     """RoPE with interleaved pairs: (x_2k, x_2k+1), read as a complex number, times e^(i theta).
 

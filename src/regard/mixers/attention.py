@@ -142,6 +142,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
             "attention-grouped": cls(16, 4, n_kv_heads=2, qk_norm=True),
             "attention-rotary": cls(8, 2, position="rotary", bias=False),
             "attention-alibi": cls(8, 2, position="alibi"),
+            "attention-alibi-base": cls(8, 2, position="alibi", base=3.0),
             "attention-window": cls(8, 2, window=3),
             "attention-window-rotary": cls(8, 2, window=3, position="rotary", n_kv_heads=1),
             "attention-dot": cls(8, 2, score="dot", base=3.0),
@@ -222,7 +223,8 @@ class SelfAttention(Mixer):
         distance, seen = self._geometry(q, k, state, lengths)
         scores = self.score(q, k)  # (B, H, T, S)
         if self.config.position == "alibi":
-            scores = scores - self._slopes(q) * distance[:, None]
+            # Slopes are meant for base e: in another base they are divided by what the softmax will multiply with.
+            scores = scores - self._slopes(q) * distance[:, None] / math.log(self.config.base or math.e)
         weights = self.weights(softmax(self.scores(scores), seen[:, None], self.config.base))
         weights = F.dropout(weights, self.config.dropout, self.training)
         return torch.einsum("BHTS,BSHK->BTHK", weights, v)
@@ -271,9 +273,8 @@ class SelfAttention(Mixer):
         return distance, seen
 
     def _slopes(self, q: Tensor) -> Tensor:
-        """ALiBi's slopes for every head. A base of the softmax other than e must not change what they mean in e."""
-        slopes = alibi_slopes(self.config.n_heads).to(q.device, q.dtype)[:, None, None]  # (H, 1, 1)
-        return slopes if self.config.base is None else slopes / math.log(self.config.base)
+        """ALiBi's slope of every head, (H, 1, 1)."""
+        return alibi_slopes(self.config.n_heads).to(q.device, q.dtype)[:, None, None]
 
 
 def distances(start: Tensor, length: int, slots: int) -> Tensor:

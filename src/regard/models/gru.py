@@ -14,7 +14,7 @@ from regard.models.rnn import SIZES, recurrent
     "gru",
     sizes=SIZES | {"paper": {"d_model": 1000, "n_layers": 1}},
     paper="Cho et al. 2014, Learning phrase representations using RNN encoder-decoder",
-    training={"lr": 3e-3},
+    training={"lr": 3e-3, "weight_decay": 0.01},
 )
 def gru(
     vocab_size: int,

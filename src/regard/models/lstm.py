@@ -13,7 +13,7 @@ from regard.models.rnn import SIZES, recurrent
     sizes=SIZES | {"paper": {"d_model": 1500, "n_layers": 2, "dropout": 0.65}},
     paper="Zaremba, Sutskever, Vinyals 2014, Recurrent neural network regularization",
     parameters=(66_034_000, 10_000),
-    training={"lr": 3e-3},
+    training={"lr": 3e-3, "weight_decay": 0.01},
 )
 def lstm(
     vocab_size: int,

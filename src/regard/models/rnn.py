@@ -27,6 +27,8 @@ def recurrent(
         StackConfig(d_model, (first, *[later] * (n_layers - 1))),
         tied=tied,
         head_bias=True,
+        # The rows of a shared table are also the head's: of size 1 they would start with huge logits.
+        embedding_std=0.05 if tied else None,
     )
 
 
@@ -34,7 +36,7 @@ def recurrent(
     "rnn",
     sizes=SIZES | {"paper": {"d_model": 200, "n_layers": 1}},
     paper="Mikolov, Karafiát, Burget, Cernocky, Khudanpur 2010, Recurrent neural network based language model",
-    training={"lr": 2e-3},
+    training={"lr": 2e-3, "weight_decay": 0.01},
 )
 def rnn(
     vocab_size: int,
