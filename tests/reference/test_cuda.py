@@ -1,4 +1,4 @@
-"""On a CUDA device every model computes what it computes on a CPU, and the kernels compute what their readable forms do."""
+"""A CUDA device computes what a CPU does, and the kernels compute what their readable forms do."""
 
 import pytest
 import torch

@@ -16,7 +16,8 @@ from torch import Tensor
 def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     """x (..., D) scaled to a root mean square of 1, times weight (D,)."""
     if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or x.dtype != weight.dtype:
-        return F.rms_norm(x, weight.shape, weight, epsilon)
+        # Of one number type with the weight, torch has a fused kernel for it.
+        return F.rms_norm(x, weight.shape, weight.to(x.dtype), epsilon)
     return _RmsNorm.apply(x, weight, epsilon)  # pyright: ignore[reportReturnType]
 
 

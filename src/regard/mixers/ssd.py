@@ -99,50 +99,55 @@ class Ssd(Mixer):
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
 
     def _select(self, mixed: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """x (B, T, H, P), B and C (B, T, H, N), dt (B, T, H)."""
+        """x (B, T, H, P), B and C (B, T, G, N), dt (B, T, H)."""
         c = self.config
         x, write, read = F.silu(mixed).split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
-        share = self.n_heads // c.n_groups
-        write, read = (m.unflatten(-1, (c.n_groups, c.d_state)).repeat_interleave(share, 2) for m in (write, read))
+        write, read = (m.unflatten(-1, (c.n_groups, c.d_state)) for m in (write, read))
         step = self.steps(F.softplus(step + self.step_bias))
         return x.unflatten(-1, (self.n_heads, c.d_head)), self.inputs(write), self.readers(read), step
 
 
 def ssd_recurrent(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """Token by token. x (B, T, H, P) already times dt, decay = dt A (B, T, H), b and c (B, T, H, N), h (B, H, P, N)."""
+    """Token by token. x (B, T, H, P) already times dt, decay = dt A (B, T, H), b and c (B, T, G, N), h (B, H, P, N)."""
+    share = x.shape[2] // b.shape[2]
+    b, c = b.repeat_interleave(share, 2), c.repeat_interleave(share, 2)  # (B, T, H, N)
     outputs = []
     for t in range(x.shape[1]):
         h = decay[:, t].exp()[..., None, None] * h + x[:, t, :, :, None] * b[:, t, :, None]
         outputs.append((h @ c[:, t, ..., None])[..., 0])
-    return (torch.stack(outputs, 1) if outputs else x), h
+    return torch.stack(outputs, 1), h
 
 
 def ssd_quadratic(x: Tensor, decay: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """As masked attention from a zero state: (L * (C B^T)) x."""
-    matrix = decay_matrix(decay.transpose(1, 2)) * torch.einsum("BTHN,BSHN->BHTS", c, b)
-    return torch.einsum("BHTS,BSHP->BTHP", matrix, x)
+    share = x.shape[2] // b.shape[2]
+    scores = torch.einsum("BTGN,BSGN->BGTS", c, b).repeat_interleave(share, 1)
+    return torch.einsum("BHTS,BSHP->BTHP", decay_matrix(decay.transpose(1, 2)) * scores, x)
 
 
 def ssd_chunked(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
-    """Matrix products inside chunks, the recurrence between them. Float32 at least in the decays."""
-    length = x.shape[1]
+    """Matrix products inside chunks, the recurrence between them. Float32 at least in the decays.
+
+    Letters of the products: M chunks of Q tokens (S when it is the one looked at), G groups of R heads.
+    """
+    length, groups = x.shape[1], b.shape[2]
     wide = torch.promote_types(h.dtype, torch.float32)
     # Padding to whole chunks with zero inputs and no decay changes neither outputs nor the state.
     x, decay, b, c = (_in_chunks(t, chunk) for t in (x, decay.to(wide), b, c))
-    decay = decay.permute(0, 3, 1, 2)  # (B, H, M, Q): M chunks of Q tokens
-    within = decay_matrix(decay).to(x.dtype)  # (B, H, M, Q, Q)
-    total = decay.cumsum(-1)
-    scores = torch.einsum("BMQHN,BMSHN->BHMQS", c, b)
-    inside = torch.einsum("BHMQS,BMSHP->BMQHP", scores * within, x)
-    to_end = (total[..., -1:] - total).exp().to(x.dtype)  # decay from each token to the end of its chunk
-    written = torch.einsum("BMQHN,BHMQ,BMQHP->BHMPN", b, to_end, x).to(wide)
+    x, decay = x.unflatten(3, (groups, -1)), decay.unflatten(3, (groups, -1))  # (B, M, Q, G, R, P), (B, M, Q, G, R)
+    total = decay.cumsum(2)
+    within = decay_matrix(decay.permute(0, 1, 3, 4, 2)).to(x.dtype)  # (B, M, G, R, Q, S)
+    scores = torch.einsum("BMQGN,BMSGN->BMGQS", c, b)
+    inside = torch.einsum("BMGRQS,BMSGRP->BMQGRP", scores[:, :, :, None] * within, x)
+    to_end = (total[:, :, -1:] - total).exp().to(x.dtype)  # decay from each token to the end of its chunk
+    written = torch.einsum("BMQGRP,BMQGN->BMGRPN", x * to_end[..., None], b).flatten(2, 3).to(wide)
     starts, h = [], h.to(wide)
-    for m in range(written.shape[2]):
+    for m in range(written.shape[1]):
         starts.append(h)
-        h = total[:, :, m, -1].exp()[..., None, None] * h + written[:, :, m]
-    before = torch.stack(starts, 2).to(x.dtype)  # (B, H, M, P, N): the state at the start of each chunk
-    from_before = torch.einsum("BMQHN,BHMPN,BHMQ->BMQHP", c, before, total.exp().to(x.dtype))
-    return (inside + from_before).flatten(1, 2)[:, :length], h
+        h = total[:, m, -1].flatten(1).exp()[..., None, None] * h + written[:, m]
+    before = torch.stack(starts, 1).to(x.dtype).unflatten(2, (groups, -1))  # the state at the start of each chunk
+    from_before = torch.einsum("BMQGN,BMGRPN->BMQGRP", c, before) * total.exp().to(x.dtype)[..., None]
+    return (inside + from_before).flatten(3, 4).flatten(1, 2)[:, :length], h
 
 
 def decay_matrix(decay: Tensor) -> Tensor:
