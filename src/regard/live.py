@@ -6,11 +6,12 @@ A screen that is gone, such as a closed pipe, never ends a run: the display fall
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from regard.table import human, span
+from regard.table import human, span, visible
 from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def display_for(stream: TextIO, title: str, *, quiet: bool = False) -> Display:
     """The display that suits a stream: live on a terminal, lines in a pipe, nothing when quiet."""
     if quiet:
         return Silent()
-    return Live(stream, title) if stream.isatty() else Patient(Lines(stream))
+    can_redraw = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return Live(stream, title) if can_redraw else Patient(Lines(stream))
 
 
 class Patient:
@@ -126,7 +128,7 @@ class Live:
         if len(self.curve) > 1:
             parts.append(Text(f"loss  {self.curve[0]:.2f} {sparkline(self.curve)} {self.curve[-1]:.2f}", style="cyan"))
         if self.sample:
-            lines = [line for line in self.sample.split("\n") if line.strip()][:SAMPLE_LINES]
+            lines = [line for line in visible(self.sample).split("\n") if line.strip()][:SAMPLE_LINES]
             parts += [Text(), Text("\n".join(lines)[:600], style="dim italic")]
         # The echo of a Ctrl-C must find room beside the panel: on a new line it would shift what is redrawn.
         width = min(PANEL_WIDTH, self.console.width - len("^C^C"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -59,6 +60,15 @@ def power_of_ten(log_value: float) -> str:
         return f"{math.exp(log_value):.3g}"
     exponent = math.floor(log_value / math.log(10))
     return f"{math.exp(log_value - exponent * math.log(10)):.2f}e-{-exponent:02d}"
+
+
+def visible(text: str) -> str:
+    """Text that cannot command a terminal: control characters, which a model may well write, become U+FFFD.
+
+    >>> visible("a\\tb\\n\\x1b[2J")
+    'a\\tb\\n\ufffd[2J'
+    """
+    return "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
 
 
 def span(seconds: float) -> str:

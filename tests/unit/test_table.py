@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 from regard import catalogue, live, recipe, table
-from regard.cli import card
+from regard.cli import card, main
 from regard.cli.screen import finite
 
 
@@ -22,6 +22,6 @@ def test_json_has_no_infinities():
     assert finite({"a": [float("inf"), (1.0, float("nan"))]}) == {"a": [None, [1.0, None]]}
 
 
-@pytest.mark.parametrize("module", [table, recipe, live, card, catalogue])
+@pytest.mark.parametrize("module", [table, recipe, live, card, main, catalogue])
 def test_examples_in_docstrings_hold(module: object):
     assert doctest.testmod(module).failed == 0  # pyright: ignore[reportArgumentType]

@@ -7,14 +7,14 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.screen import Screen
-from regard.table import human, span
+from regard.table import human, span, visible
 
 if TYPE_CHECKING:
     from regard.run import Run
     from regard.training.display import Result
 
 JUDGED_TOKENS = 20_000  # held-out tokens read for the card, at most
-PROMPT_WORDS = 3
+PROMPT_WORDS, PROMPT_LETTERS, LONGEST_PROMPT, LOOKED_AT = 3, 12, 40, 200
 SAMPLE: dict[str, Any] = {"max_tokens": 80, "temperature": 0.8}
 SAMPLE_LINES = 4
 
@@ -71,8 +71,8 @@ def card_lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
         lines.append(f"  the best possible is {facts['optimal_loss']:.4f}; this run is {facts['excess']:.4f} above it")
     if facts.get("recall"):
         parts = [f"{share:.0%} at {distance}" for distance, share in facts["recall"].items()]
-        lines.append(f"  facts recalled by distance in words: {', '.join(parts)}")
-    written = [line for line in facts["sample"].split("\n") if line.strip()][:SAMPLE_LINES]
+        lines.append(f"  facts recalled by distance in tokens: {', '.join(parts)}")
+    written = [line for line in visible(facts["sample"]).split("\n") if line.strip()][:SAMPLE_LINES]
     lines += [f"  | {line}" for line in written]
     return [*lines, "Next:", *(f"  {command}" for command in next_commands(run))]
 
@@ -90,13 +90,13 @@ def next_commands(run: Run) -> list[str]:
 
 
 def opening(run: Run) -> str:
-    """The first words of the held-out text."""
+    """The first words of the held-out text, or its first letters where it has no words."""
     corpus = run.corpus
-    shard = None if corpus is None else corpus.valid if corpus.valid.tokens else corpus.train
-    if shard is None:
+    if corpus is None or not corpus.valid.tokens:
         return "Once upon"
-    words = run.tokenizer.decode([int(token) for token in shard.ids[:200]]).split()
-    return " ".join(words[:PROMPT_WORDS]) or "Once upon"
+    text = run.tokenizer.decode(corpus.valid.document(0)[:LOOKED_AT])
+    words = " ".join(text.split()[:PROMPT_WORDS])
+    return words if len(words) <= LONGEST_PROMPT else words[:PROMPT_LETTERS]
 
 
 def longer(budget: str) -> str:

@@ -38,7 +38,7 @@ def evaluate(
     if recall:
         screen.line()
         rows = [(distance, f"{share:.1%}") for distance, share in recall.items()]
-        screen.table(("distance", "recalled#"), rows, title="Facts recalled, by the words in between")
+        screen.table(("distance", "recalled#"), rows, title="Facts recalled, by distance in tokens")
 
 
 def _number(value: float) -> str:

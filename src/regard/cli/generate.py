@@ -13,6 +13,7 @@ import typer
 from regard.cli.options import Common, command
 from regard.cli.prompt import given_text
 from regard.errors import UsageError
+from regard.table import visible
 
 
 def add_to(app: typer.Typer) -> None:
@@ -60,22 +61,22 @@ def generate(
     texts = loaded.write(prompts, copies=n, **options)
     screen.object({"texts": [text.to_dict() for text in texts]})
     for number, text in enumerate(texts):
-        screen.line(("\n" if number and not lines else "") + text.text)
+        shown = visible(text.text) if sys.stdout.isatty() else text.text
+        screen.line(("\n" if number and not lines else "") + shown)
 
 
 def _stream(prompt: str, pieces: Iterator[str]) -> None:
     """Print each piece as it comes; a Ctrl-C leaves a whole line behind."""
     try:
         for piece in itertools.chain([prompt], pieces):
-            sys.stdout.write(piece)
+            sys.stdout.write(visible(piece) if sys.stdout.isatty() else piece)
             sys.stdout.flush()
     finally:
         print(flush=True)
 
 
 def _prompts(text: str, lines: bool) -> list[str]:
-    """One prompt, without the newline that ends a pipe, or one a line."""
-    text = text.removesuffix("\n")
+    """One prompt, or one a line."""
     if not lines:
         return [text]
     if not text:

@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from regard.cli import bench, check, evaluate, generate, list_, new, score, show, train
 from regard.cli.failure import report
-from regard.cli.options import Plugins, import_all
 
-app = typer.Typer(
-    help="Every sequence model from counting to attention and state spaces behind one contract.",
-    epilog="Start with: regard train my.txt",
-    rich_markup_mode=None,  # rich help alone costs 0.14 s
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-)
-for part in (train, generate, score, evaluate, check, list_, show, new, bench):
-    part.add_to(app)
+ABOUT = "Every sequence model from counting to attention and state spaces behind one contract."
+COMPLETION = ("--install-completion", "--show-completion")
+EPILOG = f"Start with: regard train my.txt. For completion in your shell: regard {COMPLETION[0]}"
+
+
+def application(*, completion: bool = False) -> typer.Typer:
+    """All commands, and what typer adds for completion when it is asked for."""
+    # Help drawn by rich costs 0.14 s.
+    app = typer.Typer(
+        epilog=EPILOG, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=completion, help=ABOUT
+    )
+    app.callback()(every_command)
+    for part in (train, generate, score, evaluate, check, list_, show, new, bench):
+        part.add_to(app)
+    return app
 
 
 def show_version(wanted: bool) -> None:
@@ -32,15 +37,12 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def every_command(
-    version: Annotated[  # noqa: ARG001  # acted on by its callback
+    version: Annotated[  # acted on by its callback
         bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=show_version)
     ] = False,
-    plugins: Plugins = [],  # noqa: B006  # typer copies it
 ) -> None:
-    """Every sequence model from counting to attention and state spaces behind one contract."""
-    import_all(plugins)
+    pass
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,13 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = sys.argv[1:]
     # Threads that wait by spinning make two busy cores 13 to 28 times slower. Read once, when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if any(name.endswith("_COMPLETE") and name.startswith("_REGARD") for name in os.environ):
-        app()
-    root = typer.main.get_command(app)
+    if "_REGARD_COMPLETE" in os.environ or (argv and argv[0] in COMPLETION):
+        application(completion=True)(prog_name="regard")
     try:
         try:
-            with root.make_context("regard", with_values(argv) or ["--help"]) as context:
-                root.invoke(context)
+            call(written_out(argv))
         except typer.Exit as leave:
             return leave.exit_code
         finally:
@@ -68,12 +68,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def with_values(argv: Sequence[str]) -> list[str]:
-    """The words with `--resume` alone written as `--resume=last`: its value may be left out, which typer cannot say."""
-    following = [*argv[1:], ""]
+def call(words: list[str]) -> None:
+    """Parse and run. A known command is called by itself: the options of the whole would load pydantic for nothing."""
+    root: Any = typer.main.get_command(application())
+    command = root.commands.get(words[0]) if words else None
+    name, rest = ("regard", words or ["--help"]) if command is None else (f"regard {words[0]}", words[1:])
+    command = command or root
+    with command.make_context(name, rest) as context:
+        command.invoke(context)
+
+
+def written_out(argv: Sequence[str]) -> list[str]:
+    """The words as typer wants them.
+
+    `--resume` may stand without a value, which typer cannot say, and `--import MODULE` before the command.
+
+    >>> written_out(["--import", "toy", "train", "--resume", "--out", "x"])
+    ['train', '--import', 'toy', '--resume=last', '--out', 'x']
+    """
+    words, plugins = list(argv), list[str]()
+    while words and words[0].partition("=")[0] == "--import":
+        taken = 1 if "=" in words[0] else 2
+        plugins, words = plugins + words[:taken], words[taken:]
+    words = words[:1] + plugins + words[1:] if words else plugins
     return [
-        f"{word}=last" if word == "--resume" and after != "auto" else word
-        for word, after in zip(argv, following, strict=False)
+        f"{word}=last" if word == "--resume" and words[place + 1 : place + 2] != ["auto"] else word
+        for place, word in enumerate(words)
     ]
 
 

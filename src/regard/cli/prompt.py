@@ -8,12 +8,15 @@ from regard.errors import DataError
 
 
 def given_text(argument: str | None) -> str | None:
-    """The argument, or all of stdin when there is none and somebody pipes; `-` asks for stdin. None: nothing given."""
+    """The argument, or all of stdin when there is none and somebody pipes; `-` asks for stdin. None: nothing given.
+
+    The newline with which a pipe ends is not part of the text.
+    """
     if argument is not None and argument != "-":
         return checked(argument, "the text")
     if argument is None and sys.stdin.isatty():
         return None
-    return read_stdin()
+    return read_stdin().removesuffix("\n")
 
 
 def read_stdin() -> str:
