@@ -81,9 +81,7 @@ def lines(stream: io.BufferedIOBase, name: str, limit: int = LINE_LIMIT) -> Iter
         if ended:
             line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
         if len(line) > limit:
-            raise DataError(
-                f"{name}, line {number}: longer than {limit:,} bytes; break it up, or set documents = file"
-            )
+            raise DataError(f"{name}, line {number}: longer than {limit:,} bytes; break it up, or set documents = file")
         yield _decoded(line, name, offset, number)
         offset += size
         number += 1

@@ -80,7 +80,7 @@ def test_a_file_is_one_document_kept_as_it_is(tmp_path):
 
 def test_the_mark_of_utf8_is_dropped_and_others_are_named(tmp_path):
     assert read(write(tmp_path / "a.txt", b"\xef\xbb\xbfhello \xef\xbb\xbf")) == ["hello \ufeff"]
-    assert read(write(tmp_path / "a.txt", b"\xef\xbb\xbfx\ny"), "line") == ["x", "y"]
+    assert read(write(tmp_path / "a.txt", b"\xef\xbb\xbfx\n\xef\xbb\xbfy"), "line") == ["x", "\ufeffy"]
     for encoding in ("utf-16", "utf-32"):
         message = refusal(write(tmp_path / "b.txt", "hello".encode(encoding)))
         assert encoding.upper() in message

@@ -41,6 +41,14 @@ def tokenizer(kind: str) -> Tokenizer:
     return train_tokenizer(kind, [text], vocab_size=300 if kind in ("bpe", "unigram") else None)
 
 
+@cache
+def spaces_in_runs(kind: str) -> Tokenizer:
+    """A tokenizer with tokens of several spaces and ends of lines, which a wrong cut would tear apart."""
+    tokens = train_tokenizer(kind, ["aaaa   aa\n\n\naaa    aaaaa\n\n\n\naa\n\n  a" * 100], vocab_size=290)
+    assert {"\n\n", "  ", "aa"} <= {tokens.token_text(i) for i in range(tokens.vocab_size)}
+    return tokens
+
+
 def streamed(tokens: Tokenizer, ids: list[int]) -> list[str]:
     stream = streamer(tokens)
     return [stream.push(i) for i in ids] + [stream.finish()]
@@ -209,7 +217,7 @@ def test_subwords_are_shorter_than_bytes_and_fit_the_size(kind):
 @given(text=st.text(alphabet="aé1_' \n\t.\u2028\x1c東", max_size=60))
 @settings(max_examples=150, deadline=None)
 def test_a_long_text_is_cut_where_its_tokens_do_not_show_it(kind, text):
-    tokens = tokenizer(kind)
+    tokens = spaces_in_runs(kind)
     parts = list(pieces(text, 3))
     assert "".join(parts) == text
     assert np.array_equal(np.concatenate([tokens.encode(part) for part in parts]), tokens.encode(text))

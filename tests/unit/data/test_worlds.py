@@ -103,6 +103,27 @@ def test_stories_read_well():
         assert pronouns <= {PRONOUN[hero]}
 
 
+def test_events_name_two_people_and_none_of_the_facts():
+    """Whoever a fact told so far is about takes no part in later events, so that nothing contradicts a fact."""
+    people = set(PEOPLE.split(" "))
+    n_pairs = 0
+    for document in STORIES.documents("train", 600):
+        in_facts: set[str] = set()
+        for sentence in document.split(" . "):
+            words = sentence.split(" ")
+            named = people & set(words)
+            event = (
+                any(mark in words for mark in ("waved", "looking", "played", "asked", "said")) and "hello" not in words
+            )
+            if event:
+                assert not named & in_facts, document
+                n_pairs += "played" in words
+                assert len(named) == (2 if "played" in words else 1), sentence
+            else:
+                in_facts |= named
+    assert n_pairs > 100
+
+
 def test_probabilities_of_stories_sum_to_one_after_every_prefix():
     for document in STORIES.documents("valid", 5):
         reader = Reader(STORIES.grammar)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 DEFAULT_VOCAB_SIZE = 4096
 # The library keeps about 100 bytes a token while it encodes, so a long text goes in pieces of this many characters.
 PIECE = 1 << 16
-# A cut here cannot be seen in the tokens: the library's own splitting ends a word at both places whatever follows.
-CUT = re.compile(r"(?<=\S\n)(?=\S)|(?<=[^\W_])(?= [^\W_])")
+# A cut here cannot be seen in the tokens: the library splits a text into words first, and none goes on into a space.
+# Inside a run of spaces it could, since the library looks at what follows the run.
+CUT = re.compile(r"(?<=\S)(?=[ \n])")
 
 
 def _byte_characters() -> list[str]:
