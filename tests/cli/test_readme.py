@@ -1,0 +1,33 @@
+"""The commands of the README do what it says, on smaller models and for fewer steps."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from calling import TEXT, TINY, call_here
+
+README = Path(__file__).parents[2] / "README.md"
+LONG = ("check --all", "check my_module:MyMixer", "bench")
+SHORT = (*TINY, "--budget", "2steps", "--quiet")
+
+
+def commands() -> list[list[str]]:
+    """The lines of the README's blocks that call regard."""
+    blocks = re.findall(r"^```\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("regard ")]
+    return [shlex.split(line)[1:] for line in lines if not line.removeprefix("regard ").startswith(LONG)]
+
+
+def test_every_command_of_the_readme_works_in_its_order(here: Path):
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    found = commands()
+    assert len(found) > 8
+    for argv in found:
+        if argv[0] == "train":
+            data = [] if "my.txt" in argv else ["world:stories?train=20&valid=3"]
+            argv = [*argv, *data, *SHORT]
+        outcome = call_here(*argv)
+        assert outcome.code == 0, (argv, outcome.err)
+        assert outcome.out
