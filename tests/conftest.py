@@ -10,8 +10,6 @@ import torch
 from jaxtyping import install_import_hook
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-# `rotate` says that positions have a row for every row of x, and is also called with one row for all of them.
-UNCHECKED = ("regard.layers.position",)
 
 
 def modules_with_shapes(*packages: str) -> list[str]:
@@ -22,8 +20,7 @@ def modules_with_shapes(*packages: str) -> list[str]:
     root = Path(spec.origin).parent
     files = [path for package in packages for path in sorted((root / package).rglob("*.py"))]
     names = [".".join(("regard", *path.relative_to(root).with_suffix("").parts)) for path in files]
-    shaped = [name for name, path in zip(names, files, strict=True) if "from jaxtyping import" in path.read_text()]
-    return [name for name in shaped if name not in UNCHECKED]
+    return [name for name, path in zip(names, files, strict=True) if "from jaxtyping import" in path.read_text()]
 
 
 # The hook acts on what is imported after it, so that it stands before any test is read.
