@@ -1,0 +1,281 @@
+"""Mixers that are wrong in one way each: the law that should catch it does, and says where."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig
+from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
+from regard.laws import LawResult, check, check_mixer
+from regard.mixers.attention import AttentionConfig, KeyValueState, SelfAttention
+
+WIDTH = 4
+
+
+@dataclass(frozen=True)
+class TraceState(State):
+    """trace (B, D): the fading sum so far."""
+
+    trace: Tensor
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+class Trace(Mixer):
+    """A fading sum, y_t = W s_t with s_t = a s_(t-1) + x_t, and nothing wrong with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.d_model = WIDTH
+        self.fade = nn.Parameter(torch.full((WIDTH,), 0.5))
+        self.trace_to_output = nn.Linear(WIDTH, WIDTH)
+        self.seen = Tap()
+
+    def init_state(self, batch_size: int) -> State:
+        return TraceState(self.zeros(batch_size, WIDTH), zero_position(batch_size))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, TraceState)
+        trace, traces, real = state.trace, [], real_tokens(context.lengths, x)
+        for t in range(x.shape[1]):
+            trace = torch.where(real[:, t, None], self.fade.sigmoid() * trace + x[:, t], trace)
+            traces.append(trace)
+        after = TraceState(trace, advance(state.count, x.shape[1], context.lengths))
+        return self.trace_to_output(self.seen(torch.stack(traces, 1))), after
+
+
+class LooksAhead(Trace):
+    """Each output has a little of the next position in it."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, state = super().forward(x, state, context)
+        ahead = torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], 1)
+        return y + 1e-3 * ahead, state
+
+
+class StepForgets(Trace):
+    """One step at a time, the first number of the state is lost."""
+
+    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().step(x, state, context)
+        assert isinstance(after, TraceState)
+        kept = torch.tensor([0.0, 1.0, 1.0, 1.0], dtype=x.dtype)
+        return y, dataclasses.replace(after, trace=after.trace * kept)
+
+
+class CountsPadding(Trace):
+    """Padding goes into the sum as if it were real; the count alone is right."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, TraceState)
+        y, after = super().forward(x, state)
+        return y, dataclasses.replace(after, count=advance(state.count, x.shape[1], context.lengths))
+
+
+class KeepsState(Trace):
+    """The last trace stays on the module."""
+
+    last: Tensor | None = None
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, state = super().forward(x, state, context)
+        assert isinstance(state, TraceState)
+        self.last = state.trace
+        return y, state
+
+
+class WritesIntoState(Trace):
+    """The state that was given is changed in place."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, TraceState)
+        y, after = super().forward(x, state, context)
+        assert isinstance(after, TraceState)
+        state.trace.data.copy_(after.trace)
+        return y, after
+
+
+class ModeMatters(Trace):
+    """In training, outputs are scaled."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, state = super().forward(x, state, context)
+        return (1.01 * y if self.training else y), state
+
+
+class StartsOver(Trace):
+    """A chunk of more than one token begins from zero, whatever the state says."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, TraceState)
+        start = state if x.shape[1] == 1 else dataclasses.replace(state, trace=torch.zeros_like(state.trace))
+        return super().forward(x, start, context)
+
+
+class DeadParameter(Trace):
+    """A parameter that no output depends on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unused = nn.Parameter(torch.ones(WIDTH))
+
+
+class Halved(torch.autograd.Function):
+    """The identity with half its gradient."""
+
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: object, *gradients: Tensor) -> Tensor:
+        return 0.5 * gradients[0]
+
+
+class WrongGradient(Trace):
+    """The outputs are right, the gradient of the fade is half of what it should be."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, state = super().forward(x, state, context)
+        return Halved.apply(y), state
+
+
+class LoudTap(Tap):
+    """A tap that is no identity while somebody listens."""
+
+    def forward(self, value: Tensor) -> Tensor:
+        return value + 1e-4 if self.heard else value
+
+
+class TapChangesValue(Trace):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = LoudTap()
+
+
+class SilentTap(Trace):
+    """A tap that nothing ever passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.never = Tap()
+
+
+class ForgetsTooSoon(Trace):
+    """Declares a reach that it goes beyond."""
+
+    reach = 3
+
+
+class MixesRows(Trace):
+    """Each row also sees the mean of the batch."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        return super().forward(x + 0.01 * x.mean(0, keepdim=True), state, context)
+
+
+class ClaimsToPermute(Trace):
+    permutes = True
+
+
+class ShortState(KeyValueState):
+    """Room is made by dropping the newest slot."""
+
+    def reserve(self, length: int) -> KeyValueState:
+        state = super().reserve(length)
+        if self.filled:
+            state.keys[:, self.filled - 1] = 0
+        return state
+
+
+class ReserveLosesSlot(SelfAttention):
+    def __init__(self) -> None:
+        super().__init__(AttentionConfig(WIDTH, 2))
+        self.d_model = WIDTH
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        assert isinstance(after, KeyValueState)
+        return y, ShortState(**{f.name: getattr(after, f.name) for f in dataclasses.fields(after)})
+
+
+@dataclass(frozen=True)
+class ForgetfulConfig(MixerConfig, kind="forgetful-trace"):
+    """A config that does not write one of its fields."""
+
+    shift: float = 0.0
+    unwritten: ClassVar[str] = "shift"
+
+    def build(self) -> Mixer:
+        return Trace()
+
+    def to_dict(self) -> dict[str, object]:
+        return {key: value for key, value in super().to_dict().items() if key != self.unwritten}
+
+
+def broken(results: list[LawResult]) -> dict[str, str]:
+    """Detail of every law that did not hold at ordinary inputs."""
+    return {r.law: r.detail for r in results if r.held is False and "(extreme)" not in r.subject}
+
+
+def test_the_mixer_they_all_start_from_keeps_the_laws() -> None:
+    assert broken(check_mixer(Trace)) == {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "law", "said"),
+    [
+        (LooksAhead, "causality", "2 tokens, position 1 changed, outputs before it: at [0, 0, "),
+        (StepForgets, "step", "1 steps against one forward, 0 tokens seen before, outputs after it"),
+        (CountsPadding, "padding", "against alone, after a second chunk, tensor 0 of TraceState: at [0, 0] got"),
+        (KeepsState, "purity", "a call changed the attribute .last"),
+        (WritesIntoState, "purity", "tensor 0 of the state that was given to the call"),
+        (ModeMatters, "purity", "in training mode against evaluation mode"),
+        (StartsOver, "chunk", "1 + 1 tokens against 2, 2 seen before: at [0, 0, 0] got"),
+        (DeadParameter, "gradient", "the gradient of unused is zero everywhere"),
+        (WrongGradient, "gradient", "gradient of fade along a direction"),
+        (ReserveLosesSlot, "reserve", "step 0 after 3 tokens, room for 4, reserved after them"),
+        (TapChangesValue, "record", "outputs while listening to *, 0 tokens seen before"),
+        (SilentTap, "record", "the tap never is never passed"),
+        (ForgetsTooSoon, "reach", "y_t feels x_(t-3)"),
+        (MixesRows, "padding", "row 0 against alone"),
+        (MixesRows, "select", "rows [2, 0, 0, 1] selected before against after"),
+        (ClaimsToPermute, "equivariance", "positions permuted by"),
+    ],
+)
+def test_wrong_mixer_is_caught_by_its_law(wrong: type[Mixer], law: str, said: str) -> None:
+    found = broken(check_mixer(wrong))
+    assert law in found, f"the law {law!r} held; broken: {found}"
+    assert said in found[law]
+    assert "\n" not in found[law]
+
+
+def test_config_that_loses_a_field_is_caught_by_the_round_trip() -> None:
+    assert broken(check_mixer(ForgetfulConfig(WIDTH))) == {}
+    found = broken(check_mixer(ForgetfulConfig(WIDTH, shift=1.0)))
+    assert found == {"round trip": "the config read back from JSON differs from the one written"}
+
+
+def test_mixer_that_raises_is_a_finding_and_no_crash() -> None:
+    class Raises(Trace):
+        def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+            raise RuntimeError("no step today")
+
+    assert broken(check_mixer(Raises))["step"] == "RuntimeError: no step today"
+
+
+def test_a_class_of_ones_own_is_checked_by_module_and_name() -> None:
+    assert broken(check(f"{__name__}:Trace")) == {}
+    assert "causality" in broken(check(f"{__name__}:LooksAhead"))
