@@ -28,7 +28,7 @@ def display_for(stream: TextIO, title: str, *, quiet: bool = False) -> Display:
     if quiet:
         return Silent()
     can_redraw = stream.isatty() and os.environ.get("TERM") != "dumb"
-    return Live(stream, title) if can_redraw else Patient(Lines(stream))
+    return Patient(Live(stream, title) if can_redraw else Lines(stream))
 
 
 class Patient:

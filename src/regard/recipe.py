@@ -157,6 +157,9 @@ def resolve(*layers: Layer) -> Settings:
         given |= layer
     for key in given:
         _refuse_misplaced(key)
+    for key in ("model.name", "model.size"):  # what the other settings are depends on these two
+        if key in given:
+            _checked(given[key].value, str, key)
     table = _defaults(given)
     for key, origin in given.items():
         section, _, name = key.partition(".")

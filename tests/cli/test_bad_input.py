@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from calling import TEXT, TINY, call_here
 
-USAGE, DATA, CHECKPOINT, RESOURCE = 2, 3, 4, 6
+USAGE, DATA, CHECKPOINT, RESOURCE, LOCKED = 2, 3, 4, 6, 7
 
 
 def files_below(folder: Path) -> set[str]:
@@ -133,6 +133,17 @@ def test_a_taken_folder_is_refused_and_left_as_it_was(trained: Path, here: Path)
     assert outcome.code == USAGE
     assert "--resume" in outcome.err
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_in_use_is_refused(trained: Path, here: Path):
+    from regard.training.folder import claim
+
+    copy = here / "run"
+    shutil.copytree(trained, copy)
+    with claim(copy):
+        outcome = call_here("train", "--resume", "--out", "run", "--budget", "99steps")
+    assert outcome.code == LOCKED, outcome.err
+    assert "in use by process" in outcome.err
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "manifest.json"])

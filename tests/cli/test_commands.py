@@ -217,6 +217,14 @@ def test_train_on_a_world_tells_the_distance_to_the_optimum(here: Path):
     assert report["excess"] == pytest.approx(report["loss"] - report["optimal_loss"])
 
 
+def test_a_text_may_come_from_stdin_and_is_then_gone(here: Path):
+    assert call_here("train", "-", "--model", "gru", "--budget", "1steps", "--quiet", *TINY, stdin=TEXT).code == 0
+    outcome = call_here("evaluate", "runs/gru")
+    assert outcome.code == 2
+    assert "standard input" in outcome.err
+    assert call_here("evaluate", "runs/gru", "-", stdin=TEXT).code == 0
+
+
 TOY = """
 from regard.core.registry import register
 from regard.core.stack import StackConfig

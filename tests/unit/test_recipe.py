@@ -5,9 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from regard.errors import UsageError
-from regard.recipe import Origin, parse_value, read_assignments, read_recipe, refuse_absurd, resolve, section_of
+from regard.core.registry import MODELS, entry
+from regard.errors import RegardError, UsageError
+from regard.recipe import (
+    SECTIONS,
+    Origin,
+    known_settings,
+    parse_value,
+    read_assignments,
+    read_recipe,
+    refuse_absurd,
+    resolve,
+    section_of,
+)
+from regard.training import settings as train_settings
 
 
 def write(path: Path, text: str) -> Path:
@@ -144,3 +158,31 @@ def test_a_keyword_finds_its_section():
     assert section_of("n_heads", "gpt") == "model.n_heads"
     with pytest.raises(UsageError, match="did you mean 'n_heads'"):
         section_of("n_head", "gpt")
+
+
+NUMBERS = st.one_of(st.integers(), st.integers(-3, 9), st.floats(), st.floats(0, 1), st.just(10**9), st.just(2**40))
+VALUES = st.one_of(NUMBERS, st.booleans(), st.none(), st.text(max_size=8), st.lists(NUMBERS, max_size=3))
+
+
+@st.composite
+def odd_settings(draw: st.DrawFn) -> tuple[str, dict[str, Origin]]:
+    """A model and some of its settings with values that nobody would choose."""
+    model = draw(st.sampled_from(list(MODELS)))
+    keys = [f"{section}.{key}" for section in SECTIONS for key in known_settings(section, model)]
+    chosen = draw(st.lists(st.sampled_from([key for key in keys if key != "model.name"]), min_size=1, max_size=3))
+    return model, {key: Origin(draw(VALUES), "--set") for key in chosen}
+
+
+@given(odd_settings())
+def test_any_value_is_either_valid_or_refused_in_one_line(case: tuple[str, dict[str, Origin]]):
+    model, changes = case
+    try:
+        settings = resolve({"model.name": Origin(model, "flag --model")}, changes)
+        refuse_absurd(settings)
+        train_settings.from_dict(settings.section("train"))
+        entry(model).config(2, settings["model.size"], **settings.model_changes)
+    except RegardError as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    assert "\n" not in refusal
