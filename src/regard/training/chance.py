@@ -21,9 +21,14 @@ def seed_of(seed: int, step: int, stream: str = "step") -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-def seed_step(seed: int, step: int) -> None:
-    """Seed torch's generators, on every device, for one step: what dropout draws from."""
-    torch.manual_seed(seed_of(seed, step))
+def seed_step(seed: int, step: int, device: torch.device) -> None:
+    """Seed torch's generators for one step: what dropout draws from.
+
+    `torch.manual_seed` would do, but on a machine without a GPU it stores a stack trace at every call.
+    """
+    torch.default_generator.manual_seed(seed_of(seed, step))
+    if device.type == "cuda":
+        torch.cuda.manual_seed_all(seed_of(seed, step))
 
 
 def generator_states() -> dict[str, Tensor]:

@@ -8,14 +8,15 @@
       manifest.json          size and SHA-256 of each
 
 A checkpoint appears under its name whole or not at all: everything is written and synced in a temporary folder, the
-manifest last, then the folder is renamed and its parent synced. No file says which is the latest: the newest that
-verifies is. Older ones go only after the new one was read back and found right.
+read back and compared, the manifest last, then the folder is renamed and its parent synced. No file says which is the
+latest: the newest that verifies is. Older ones go only after that.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from regard.errors import CheckpointError
 from regard.training import disk, manifest, tensors
-from regard.training.manifest import Manifest, canonical
+from regard.training.manifest import FileRecord, Manifest, canonical
 
 MODEL = "model.safetensors"
 OPTIMISER = "optimiser.safetensors"
@@ -42,7 +43,7 @@ class Contents:
 
 
 def save(folder: Path, step: int, contents: Contents) -> Path:
-    """Write the checkpoint of `step` below `folder`, read it back, and return where it is."""
+    """Write the checkpoint of `step` below `folder`, read it back, give it its name, and return where it is."""
     final = folder / f"{step:08d}"
     temporary = folder / f".tmp-{step}-{os.getpid()}"
     with disk.reported("save a checkpoint", final):
@@ -50,12 +51,7 @@ def save(folder: Path, step: int, contents: Contents) -> Path:
         disk.discard(temporary)
         try:
             disk.make_folder(temporary)
-            files = {
-                MODEL: tensors.chunks(contents.weights, contents.metadata),
-                OPTIMISER: tensors.chunks(contents.training),
-                STATE: [canonical(dict(contents.state))],
-            }
-            written = {name: manifest.write_file(temporary / name, chunks) for name, chunks in files.items()}
+            written = _write(temporary, contents)
             manifest.write_file(temporary / manifest.NAME, [Manifest(written, {"step": step}).to_bytes()])
             disk.sync_folder(temporary)
             if os.path.lexists(final):
@@ -65,8 +61,24 @@ def save(folder: Path, step: int, contents: Contents) -> Path:
         except BaseException:
             disk.discard(temporary)
             raise
-    verify(final)
     return final
+
+
+def _write(folder: Path, contents: Contents) -> dict[str, FileRecord]:
+    """Write the files, and read each back while the next is written. The largest comes first: its reading is hidden."""
+    files = {
+        OPTIMISER: tensors.chunks(contents.training),
+        MODEL: tensors.chunks(contents.weights, contents.metadata),
+        STATE: [canonical(dict(contents.state))],
+    }
+    written, readings = {}, []
+    with ThreadPoolExecutor(1) as reader:
+        for name, chunks in files.items():
+            written[name] = manifest.write_file(folder / name, chunks)
+            readings.append(reader.submit(manifest.verify_file, folder / name, written[name]))
+        for reading in readings:
+            reading.result()
+    return written
 
 
 def verify(path: Path) -> Manifest:

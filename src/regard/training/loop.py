@@ -102,7 +102,7 @@ def _reason_to_end(session: Session) -> str | None:
 def _step(session: Session) -> None:
     """One update of the weights from `accumulate` batches, each weighted by its tokens."""
     settings, count = session.settings, session.counters
-    seed_step(settings.seed, count.step)
+    seed_step(settings.seed, count.step, session.device)
     first = count.step * settings.accumulate
     batches = [session.task.sampler.batch(first + i, settings.batch_size) for i in range(settings.accumulate)]
     tokens = sum(batch.n_counted for batch in batches)

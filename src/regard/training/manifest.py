@@ -132,7 +132,7 @@ def verify(folder: Path, names: Iterable[str] | None = None, *, extras: bool = T
     if extras and unknown:
         raise CheckpointError(f"{folder / min(unknown)}: not in {folder / NAME}; remove it")
     with ThreadPoolExecutor(4) as pool:
-        for _ in pool.map(lambda name: _verify_file(folder / name, found.files[name]), wanted):
+        for _ in pool.map(lambda name: verify_file(folder / name, found.files[name]), wanted):
             pass
     return found
 
@@ -163,7 +163,8 @@ def _pieces(chunks: Iterable[Any]) -> Iterator[memoryview]:
         yield memoryview(bytes(small))
 
 
-def _verify_file(path: Path, record: FileRecord) -> None:
+def verify_file(path: Path, record: FileRecord) -> None:
+    """Refuse a file that is not what its record says."""
     if not disk.is_plain_file(path):
         state = "is a link or no file" if path.is_symlink() or path.exists() else "is missing"
         raise CheckpointError(f"{path}: {state}, the manifest expects {record.bytes} bytes {_short(record.sha256)}")

@@ -66,7 +66,7 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:
     """Next-token prediction on a corpus: windows of a stream of text, or documents one by one."""
     _require_length(model, settings)
-    kind = samples_of(corpus, settings)
+    kind = corpus.samples if settings.samples == "auto" else settings.samples
     carries = carries_state(model, settings, kind)
     length, seed = settings.length, settings.seed
     sampler: Sampler
@@ -89,13 +89,6 @@ def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> 
         {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash},
         {folder.TOKENIZER: json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False).encode()},
     )
-
-
-def samples_of(corpus: Corpus, settings: TrainSettings) -> str:
-    """ "windows" or "documents": a world's documents stand alone, a text is one stream."""
-    if settings.samples != "auto":
-        return settings.samples
-    return "windows" if corpus.world is None else "documents"
 
 
 def carries_state(model: nn.Module, settings: TrainSettings, kind: str) -> bool:

@@ -147,6 +147,22 @@ def test_a_newer_format_is_refused_with_advice(tmp_path, monkeypatch):
         checkpoint.verify(newer)
 
 
+def test_bytes_that_change_on_their_way_to_the_disk_are_found_before_the_checkpoint_gets_its_name(
+    tmp_path, monkeypatch
+):
+    real = folder.disk.write
+
+    def careless(descriptor, chunk):
+        changed = bytearray(chunk)
+        changed[-1] ^= 1
+        real(descriptor, memoryview(changed))
+
+    monkeypatch.setattr(folder.disk, "write", careless)
+    with pytest.raises(CheckpointError, match="SHA-256 is"):
+        checkpoint.save(tmp_path, 1, contents())
+    assert os.listdir(tmp_path) == []
+
+
 def test_too_little_space_is_found_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(folder.disk, "free_bytes", lambda path: 10)
     with pytest.raises(ResourceError, match="GB free"):
