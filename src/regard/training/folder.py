@@ -151,9 +151,7 @@ def claim(path: Path) -> Iterator[RunFolder]:
 
 def read_config(path: Path) -> dict[str, Any]:
     """config.json of a run, checked against the manifest."""
-    require_run(path)
-    manifest.verify(path, [CONFIG], extras=False)
-    content = manifest.read_json(path / CONFIG)
+    content = manifest.read_json(_verified(path, CONFIG))
     if not isinstance(content, dict):
         raise CheckpointError(f"{path / CONFIG}: expected an object")
     return content
@@ -164,15 +162,12 @@ def verified_weights(path: Path) -> Path:
     require_run(path)
     if WEIGHTS not in manifest.read(path).files:
         raise CheckpointError(f"{path}: has no weights yet; continue the training with --resume")
-    manifest.verify(path, [WEIGHTS], extras=False)
-    return path / WEIGHTS
+    return _verified(path, WEIGHTS)
 
 
 def verified_tokenizer(path: Path) -> Path:
     """The file of the tokenizer, checked against the manifest."""
-    require_run(path)
-    manifest.verify(path, [TOKENIZER], extras=False)
-    return path / TOKENIZER
+    return _verified(path, TOKENIZER)
 
 
 def verify_run(path: Path) -> dict[str, str]:
@@ -201,6 +196,19 @@ def require_run(path: Path) -> None:
 def json_file(content: Any) -> list[bytes]:
     """The chunks of a JSON file, for `publish`."""
     return [canonical(content)]
+
+
+def _verified(path: Path, name: str) -> Path:
+    """A file checked against the manifest, twice when a running training replaced it while it was read."""
+    require_run(path)
+    before = manifest.read(path)
+    try:
+        manifest.verify(path, [name], extras=False)
+    except CheckpointError:
+        if manifest.read(path) == before:
+            raise
+        manifest.verify(path, [name], extras=False)
+    return path / name
 
 
 def _outcome(folder: Path, name: str) -> str:

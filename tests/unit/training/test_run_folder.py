@@ -239,6 +239,25 @@ def _only_manifests(replace):
     return wrapped
 
 
+def test_a_reader_that_meets_a_replacement_looks_again(tmp_path, monkeypatch):
+    real = manifest.hash_file
+    with claim(tmp_path / "run") as owner:
+        owner.publish({"config.json": [b"{}"], "model.safetensors": [b"first"]})
+        turns = iter([b"second, longer"])
+
+        def replaced_meanwhile(path):
+            for data in turns:
+                owner.publish({"model.safetensors": [data]})
+            return real(path)
+
+        monkeypatch.setattr(manifest, "hash_file", replaced_meanwhile)
+        assert folder.verified_weights(tmp_path / "run").read_bytes() == b"second, longer"
+        monkeypatch.undo()
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"third, longer!")
+    with pytest.raises(CheckpointError, match="SHA-256"):
+        folder.verified_weights(tmp_path / "run")
+
+
 def test_a_folder_of_other_things_is_not_taken_for_a_run(tmp_path):
     (tmp_path / "photo.jpg").write_bytes(b"x")
     with pytest.raises(UsageError, match=r"not empty and not a run folder \(it has photo.jpg\)"):
