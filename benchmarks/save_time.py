@@ -39,9 +39,8 @@ def main() -> None:
             saved = time.perf_counter()
             checkpoint.verify(path)
             verified = time.perf_counter()
-            print(
-                f"{total:.1f} GB saved and read back in {saved - start:.2f} s, verified again in {verified - saved:.2f} s"
-            )
+            times = f"saved and read back in {saved - start:.2f} s, verified in {verified - saved:.2f} s"
+            print(f"{total:.1f} GB {times}", flush=True)
             shutil.rmtree(path)
 
 

@@ -66,7 +66,8 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
         session.restore(path)
     checkpoint.set_aside_after(run.checkpoints, session.counters.step)
     if saved["train"] != asked["train"]:
-        run.publish({CONFIG: folder.json_file(saved | {"train": asked["train"]})})
+        changed = {key: asked[key] for key in ("train", "origins") if key in asked}
+        run.publish({CONFIG: folder.json_file(saved | changed)})
     run.open_logs()
     run.rewrite(folder.METRICS, metrics.up_to(run.path / folder.METRICS, session.counters.step))
 

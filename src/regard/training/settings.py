@@ -178,7 +178,7 @@ def require_resumable(saved: TrainSettings, asked: TrainSettings, override: Coll
         where = f"train.{field.name}: the run was started with {old!r} and is continued with {new!r}"
         if kind == "identity":
             raise UsageError(f"{where}; give the old value or start a new run with another --out")
-        raise UsageError(f"{where}; give the old value, or say that the change is meant: --override train.{field.name}")
+        raise UsageError(f"{where}; give the old value, or name the new one with --set train.{field.name}=VALUE")
 
 
 def _is_device(value: Any) -> bool:

@@ -114,7 +114,7 @@ def test_a_finished_run_is_not_trained_further(tmp_path):
 
 def test_a_longer_budget_goes_on_when_it_is_meant(tmp_path):
     run(tmp_path / "run")
-    with pytest.raises(UsageError, match=r"train\.budget: .*--override train\.budget"):
+    with pytest.raises(UsageError, match=r"train\.budget: .*--set train\.budget=VALUE"):
         run(tmp_path / "run", resume="last", budget="20steps")
     _, result = run(tmp_path / "run", resume="last", budget="20steps", override=("budget",))
     assert result.step == 20

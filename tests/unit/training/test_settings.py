@@ -63,7 +63,7 @@ def test_a_resume_refuses_another_value_of_an_identity_field(field):
 
 def test_a_resume_changes_a_rate_only_when_told_and_a_free_field_at_will():
     changed = TrainSettings(lr=0.5)
-    with pytest.raises(UsageError, match=r"train\.lr: the run was started with None .* --override train\.lr"):
+    with pytest.raises(UsageError, match=r"train\.lr: the run was started with None .* --set train\.lr=VALUE"):
         require_resumable(TrainSettings(), changed)
     require_resumable(TrainSettings(), changed, override=["lr"])
     require_resumable(TrainSettings(), TrainSettings(keep=5, threads=2))
