@@ -263,9 +263,9 @@ def _refuse_misplaced(key: str) -> None:
 
 def _checked(value: Any, hint: Any, where: str) -> Any:
     """`value` as its setting declares it, refused when no run could mean it."""
-    from regard.core.config import _decode
+    from regard.core.config import decode
 
-    value = _decode(value, hint, where)
+    value = decode(value, hint, where)
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{where}: {value} is not a number that can be used")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import torch
 
@@ -62,7 +63,8 @@ def _transformers(prompts: torch.Tensor, count: int) -> Work | None:
         return None
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config(attn_implementation="sdpa")).eval()
+    model: Any = GPT2LMHeadModel(GPT2Config()).eval()
+    model.set_attn_implementation("sdpa")
     mask = torch.ones_like(prompts)
 
     def work() -> None:

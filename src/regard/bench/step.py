@@ -136,10 +136,10 @@ def _transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
         attn_pdrop=0.0,
         bos_token_id=0,
         eos_token_id=0,
-        attn_implementation="sdpa",
         use_cache=False,
     )
-    model = GPT2LMHeadModel(config)
+    model: Any = GPT2LMHeadModel(config)
+    model.set_attn_implementation("sdpa")
 
     class Logits(nn.Module):
         def __init__(self) -> None:

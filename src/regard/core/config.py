@@ -60,7 +60,7 @@ def from_dict(data: Any, where: str = "config") -> Config:
     values = {key: value for key, value in data.items() if key != "kind"}
     _refuse_unknown(values, cls, where)
     hints = typing.get_type_hints(cls)
-    decoded = {key: _decode(value, hints[key], f"{where}.{key}") for key, value in values.items()}
+    decoded = {key: decode(value, hints[key], f"{where}.{key}") for key, value in values.items()}
     missing = [f.name for f in dataclasses.fields(cls) if _required(f) and f.name not in decoded]
     if missing:
         raise UsageError(f"{where}: {kind!r} needs {', '.join(missing)}")
@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _decode(value: Any, hint: Any, where: str) -> Any:
+def decode(value: Any, hint: Any, where: str) -> Any:
     """A JSON value as the type that the field declares."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -101,11 +101,11 @@ def _decode(value: Any, hint: Any, where: str) -> Any:
         rest = [argument for argument in arguments if argument is not type(None)]
         if isinstance(value, dict):
             return from_dict(value, where)
-        return _decode(value, rest[0], where) if len(rest) == 1 else value
+        return decode(value, rest[0], where) if len(rest) == 1 else value
     if origin is tuple:
         if not isinstance(value, list):
             raise UsageError(f"{where}: expected a list, found {_brief(value)}")
-        return tuple(_decode(part, arguments[0], f"{where}.{i}") for i, part in enumerate(value))
+        return tuple(decode(part, arguments[0], f"{where}.{i}") for i, part in enumerate(value))
     if origin is typing.Literal:
         if value not in arguments:
             raise UsageError(f"{where}: {value!r} is not a choice{nearest(str(value), map(str, arguments))}")

@@ -45,7 +45,7 @@ class Mixer(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "B T D"], state: State, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T D"], State]:
+    ) -> tuple[Float[Tensor, "B T _"], State]:
         """A chunk of any length from any state. Derived from `step` when a subclass writes only that."""
         if type(self).step is Mixer.step:
             raise NotImplementedError(f"{type(self).__name__} must write forward or step")
@@ -66,7 +66,7 @@ class Mixer(nn.Module):
         y, state = self.forward(x[:, None], state, without_lengths(context))
         return y[:, 0], state
 
-    def outputs(self, x: Float[Tensor, "B T D"], context: Context = EMPTY) -> Float[Tensor, "B T D"]:
+    def outputs(self, x: Float[Tensor, "B T D"], context: Context = EMPTY) -> Float[Tensor, "B T _"]:
         """The outputs from the beginning, when nobody needs the final state. Override to save the work of making it."""
         return self.forward(x, self.init_state(x.shape[0]), context)[0]
 

@@ -180,6 +180,6 @@ def _load_plugins() -> None:
 
 def _as_declared(value: Any, hint: Any, where: str) -> Any:
     """A setting from a command line or a recipe as the preset's parameter wants it."""
-    from regard.core.config import _decode
+    from regard.core.config import decode
 
-    return _decode(list(value) if isinstance(value, tuple) else value, hint, where)
+    return decode(list(value) if isinstance(value, tuple) else value, hint, where)

@@ -177,6 +177,7 @@ class Bidirectional(Mixer):
         self.past = config.mixer.build()
         self.future = config.mixer.build()
         self.pair_to_output = nn.Linear(2 * config.d_model, config.d_model) if config.project else nn.Identity()
+        self.reach = self.past.reach
 
     def init_state(self, batch_size: int) -> State:
         return Position(zero_position(batch_size, self.device_of_state()))

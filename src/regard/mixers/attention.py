@@ -162,7 +162,8 @@ class SelfAttention(Mixer):
         self.config = config
         self.causal = config.causal
         self.reach = config.window
-        self.permutes = not config.causal and config.position == "none" and config.window is None
+        unordered = not config.causal and config.position == "none" and config.window is None
+        self.permutes = unordered or config.window == 1
         heads, groups, width = config.n_heads, config.groups, config.width
         self.input_to_heads = nn.Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
         self.heads_to_output = nn.Linear(heads * width, config.d_model, bias=config.bias)
@@ -268,8 +269,8 @@ class SelfAttention(Mixer):
         if not self.causal:
             distance = distance.abs()
             if lengths is not None:
-                # A row without any real token would have nothing to look at; it may look at its first slot.
-                seen = seen & real_tokens(lengths.clamp(min=1), k)[:, None]
+                # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
+                seen = seen & (real_tokens(lengths, k)[:, None] | (distance == 0))
         return distance, seen
 
     def _slopes(self, q: Tensor) -> Tensor:
