@@ -11,6 +11,7 @@ Names are imported when they are first used, so that `import regard` costs nothi
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from regard.run import Run, load
 
 __version__ = "0.1.0"
+
+# How long torch's threads spin before they sleep, read once when torch is imported. Sleeping at once makes small steps
+# 1.6 times slower on two idle cores, the default spin 2 times slower on busy ones; this costs 3 % and 25 %.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 __all__ = [
     "Config",

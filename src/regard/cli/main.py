@@ -50,8 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         use_utf8()
         argv = sys.argv[1:]
-    # Threads that wait by spinning make two busy cores 13 to 28 times slower. Read once, when torch is imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if "_REGARD_COMPLETE" in os.environ or (argv and argv[0] in COMPLETION):
         application(completion=True)(prog_name="regard")
     try:
