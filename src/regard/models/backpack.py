@@ -19,7 +19,8 @@ from regard.models.language import LanguageModelConfig
         "tiny": {"d_model": 16, "n_layers": 2, "n_heads": 2, "n_senses": 4, "max_length": 64},
         "small": {},
         "base": {"d_model": 384, "n_layers": 6, "n_heads": 6, "n_senses": 16, "dropout": 0.2},
-        "paper": {"d_model": 768, "n_layers": 12, "n_heads": 12, "n_senses": 16, "max_length": 512, "dropout": 0.1},
+        "paper": {"d_model": 768, "n_layers": 12, "n_heads": 12, "n_senses": 16, "max_length": 512, "dropout": 0.1}
+        | {"qk_norm": False},
     },
     paper="Hewitt, Thickstun, Manning, Liang 2023, Backpack language models",
     parameters=(170_000_000, 50257),
@@ -34,9 +35,10 @@ def backpack(
     n_senses: int = 8,
     max_length: int = 1024,
     dropout: float = 0.0,
+    qk_norm: bool = True,
 ) -> LanguageModelConfig:
     """Words carry several sense vectors; the context only weighs them, and the output is linear in them."""
-    attention = AttentionConfig(d_model, n_heads, dropout=dropout)
+    attention = AttentionConfig(d_model, n_heads, qk_norm=qk_norm, dropout=dropout)
     block = BlockConfig(d_model, attention, MlpConfig(d_model, 4 * d_model), NormConfig(d_model), dropout=dropout)
     senses = SensesConfig(
         d_model,

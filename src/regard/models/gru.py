@@ -7,12 +7,12 @@ from typing import Literal
 from regard.core.registry import register
 from regard.mixers.gru import GruConfig
 from regard.models.language import LanguageModelConfig
-from regard.models.rnn import SIZES, recurrent
+from regard.models.rnn import PLAIN, SIZES, Norm, recurrent
 
 
 @register(
     "gru",
-    sizes=SIZES | {"paper": {"d_model": 1000, "n_layers": 1}},
+    sizes=SIZES | {"paper": {"d_model": 1000, "n_layers": 1, **PLAIN}},
     paper="Cho et al. 2014, Learning phrase representations using RNN encoder-decoder",
     training={"lr": 3e-3, "weight_decay": 0.01},
 )
@@ -22,9 +22,10 @@ def gru(
     d_model: int = 256,
     n_layers: int = 2,
     dropout: float = 0.0,
-    residual: bool = False,
+    norm: Norm = "rms",
+    residual: bool = True,
     tied: bool = False,
     convention: Literal["torch", "cho"] = "torch",
 ) -> LanguageModelConfig:
     """Gated recurrence with one vector and two gates."""
-    return recurrent(vocab_size, GruConfig(d_model, convention=convention), n_layers, dropout, residual, tied)
+    return recurrent(vocab_size, GruConfig(d_model, convention=convention), n_layers, dropout, norm, residual, tied)

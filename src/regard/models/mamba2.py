@@ -19,7 +19,7 @@ from regard.models.mamba import selective
     paper="Dao, Gu 2024, Transformers are SSMs: generalized models and efficient algorithms through structured "
     "state space duality",
     parameters=(128_989_632, 50288),
-    training={"lr": 3e-3},
+    training={"lr": 3e-3, "optimiser": "muon"},
 )
 def mamba2(
     vocab_size: int,
