@@ -46,4 +46,6 @@ def backpack(
         n_senses,
         position=PositionConfig(d_model, "learned", max_length),
     )
-    return LanguageModelConfig(EmbeddingConfig(vocab_size, d_model), senses, tied=True, init_std=0.02)
+    # GPT-2's 0.02 belongs to a width of 768; a narrower model needs larger weights for outputs of the same size.
+    std = 0.02 * (768 / d_model) ** 0.5
+    return LanguageModelConfig(EmbeddingConfig(vocab_size, d_model), senses, tied=True, init_std=std)
