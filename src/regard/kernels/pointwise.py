@@ -1,12 +1,15 @@
-"""Two small functions that torch's CPU build computes in many passes, here with the fewest that their gradients allow.
+"""Small functions that torch's CPU build computes slowly, here with the fewest passes that their gradients allow.
 
     rms_norm(x)      = x r w,   r = (mean(x^2) + epsilon)^(-1/2)
     relu_squared(x)  = max(0, x)^2
+    gelu_tanh(x)     = x (1 + tanh(u)) / 2 = x sigmoid(2 u),   u = sqrt(2 / pi) (x + 0.044715 x^3)
 
-Measured on two cores with (768, 128) float32, forward and backward: rms_norm 2.4 times torch's, relu_squared 2 times.
+Each has torch's own form beside it, which other devices and number types take.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +22,13 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         # Of one number type with the weight, torch has a fused kernel for it.
         return F.rms_norm(x, weight.shape, weight.to(x.dtype), epsilon)
     return _RmsNorm.apply(x, weight, epsilon)  # pyright: ignore[reportReturnType]
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GELU in the approximation that GPT-2 uses (Hendrycks and Gimpel 2016)."""
+    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
+        return F.gelu(x, approximate="tanh")
+    return _GeluTanh.apply(x)  # pyright: ignore[reportReturnType]
 
 
 def relu_squared(x: Tensor) -> Tensor:
@@ -57,3 +67,23 @@ class _ReluSquared(torch.autograd.Function):
     def backward(ctx, *gradients: Tensor) -> Tensor:
         (positive,) = ctx.saved_tensors
         return (gradients[0] * positive).mul_(2)
+
+
+class _GeluTanh(torch.autograd.Function):
+    """y = x s with s = sigmoid(a x + b x^3);  dy/dx = s + x s (1 - s) (a + 3 b x^2)."""
+
+    A = 2 * math.sqrt(2 / math.pi)
+    B = 0.044715 * A
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        s = (x * x).mul_(_GeluTanh.B).add_(_GeluTanh.A).mul_(x).sigmoid_()
+        ctx.save_for_backward(x, s)
+        return x * s
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> Tensor:
+        x, s = ctx.saved_tensors
+        slope = (x * x).mul_(3 * _GeluTanh.B).add_(_GeluTanh.A).mul_(x)
+        # x (a + 3 b x^2) s (1 - s) + s, gathered as s (1 + slope (1 - s))
+        return slope.addcmul_(slope, s, value=-1).add_(1).mul_(s).mul_(gradients[0])

@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.kernels.pointwise import relu_squared
+from regard.kernels.pointwise import gelu_tanh, relu_squared
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_tanh": gelu_tanh,
     "silu": F.silu,
     "tanh": torch.tanh,
     "relu_squared": relu_squared,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from regard.kernels.pointwise import gelu_tanh
 from regard.layers.mlp import MlpConfig
 
 
@@ -21,7 +22,7 @@ class SenseVectors(nn.Module):
         self.sense_norm = nn.LayerNorm(d_model)
         self.word_to_hidden = nn.Linear(d_model, d_hidden)
         self.hidden_to_senses = nn.Linear(d_hidden, n_senses * d_model)
-        self.activation = nn.GELU(approximate="tanh")
+        self.activation = gelu_tanh
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, C, D)."""
