@@ -1,4 +1,4 @@
-"""regard: every sequence model from counting to attention and state spaces behind one contract.
+"""regard: every sequence model from averaging to attention and state spaces behind one contract.
 
     import regard
     run = regard.train("lstm", "my.txt", budget="5m")

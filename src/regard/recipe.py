@@ -22,6 +22,7 @@ from typing import Any
 
 from regard.errors import UsageError, nearest
 
+FILES = (("data", "path"), ("data", "valid"), ("data", "cache"))
 SECTIONS = ("data", "model", "train")
 DEFAULT_DATA = "world:stories"
 DEFAULT_MODEL = "gpt"
@@ -95,9 +96,8 @@ def _read(path: Path, seen: tuple[Path, ...]) -> Layer:
         for key, value in values.items():
             if isinstance(value, dict):
                 raise UsageError(f"{where}: {section}.{key}: a recipe has two levels, found a third")
-            layer[f"{section}.{key}"] = Origin(
-                _beside(path, value) if (section, key) == ("data", "path") else value, where
-            )
+            names_file = (section, key) in FILES and not str(value).startswith(("hash:", "tail:"))
+            layer[f"{section}.{key}"] = Origin(_beside(path, value) if names_file else value, where)
     return layer
 
 
@@ -108,6 +108,8 @@ def _parse(path: Path, where: str) -> dict[str, Any]:
         raise UsageError(f"{where}: no such file; `regard new {path}` writes one to start from") from None
     except IsADirectoryError:
         raise UsageError(f"{where}: is a folder, not a TOML file") from None
+    except NotADirectoryError:
+        raise UsageError(f"{where}: a part of this path is a file, not a folder") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{where}: not UTF-8 at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:

@@ -26,7 +26,7 @@ from regard.data.shard import TokenShard, make_shard
 from regard.data.source import read_documents
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import CheckpointError, DataError, UsageError
-from regard.evaluation.language import LanguageReport
+from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
 from regard.texts import ScoredText, Text, Writer, options_from
 from regard.training import folder, tensors
@@ -60,7 +60,8 @@ class Run:
 
     @property
     def writer(self) -> Writer:
-        return Writer(self.model, self.tokenizer)
+        grows = getattr(getattr(self.model, "stack", self.model), "state_grows", False)
+        return Writer(self.model, self.tokenizer, self.config["train"]["length"] if grows else None)
 
     def generate(self, prompt: str = "", **options: Any) -> str:
         """The prompt and what the model writes after it. Options are those of `regard.texts.TextOptions`."""
@@ -81,13 +82,19 @@ class Run:
     def evaluate(self, data: str | None = None, *, limit: int | None = None) -> LanguageReport:
         """Loss, perplexity and bits on `data`, or on the part held out from the run's own data."""
         shard, world = self._held_out() if data is None else self._other(data)
+        trained = self.config["train"]
+        by_line = self.config["data"].get("documents") in ("line", "blank")
         return evaluate_language(
             self.model,
             shard,
             tokenizer=self.tokenizer,
-            length=self.config["train"]["length"],
+            length=trained["length"],
             world=world,  # pyright: ignore[reportArgumentType]  # its class variables are properties there
             limit=limit,
+            habit=Habit(
+                carries=trained.get("carry_state") is not False,
+                by_document=trained.get("samples") == "documents" or (by_line and trained.get("samples") == "auto"),
+            ),
         )
 
     def encode(self, text: str) -> Float[Tensor, "T D"]:

@@ -101,10 +101,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Writer:
-    """A model and its tokenizer."""
+    """A model and its tokenizer.
+
+    window  tokens of context it was trained on, where it would look further back than it has learnt to.
+    """
 
     model: TokenModel
     tokenizer: Tokenizer
+    window: int | None = None
 
     def write(self, prompts: Sequence[str], options: TextOptions, *, copies: int = 1) -> list[Text]:
         """Each prompt continued `copies` times. Text i depends on the seed and on i, not on the texts beside it."""
@@ -146,7 +150,9 @@ class Writer:
     def score(self, text: str) -> ScoredText:
         """log p of every token of `text`."""
         ids = torch.from_numpy(self.tokenizer.encode(text))
-        (found,) = score(self.model, [ids], start_id=self.tokenizer.eos_id, sizes=[TextSize.of(text)])
+        (found,) = score(
+            self.model, [ids], start_id=self.tokenizer.eos_id, sizes=[TextSize.of(text)], window=self.window
+        )
         return ScoredText(text, found, tuple(self.tokenizer.token_text(token) for token in found.tokens))
 
     def prompt_ids(self, prompt: str) -> Tensor:
@@ -154,7 +160,7 @@ class Writer:
         return torch.cat([torch.tensor([self.tokenizer.eos_id]), torch.from_numpy(self.tokenizer.encode(prompt))])
 
     def _limits(self, options: TextOptions) -> Limits:
-        return Limits(options.max_tokens, self.tokenizer.eos_id, tuple(options.stop))
+        return Limits(options.max_tokens, self.tokenizer.eos_id, tuple(options.stop), window=self.window)
 
     def _streamer(self, prompt: str) -> Streamer:
         """A streamer that has seen the prompt."""

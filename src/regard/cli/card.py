@@ -95,7 +95,8 @@ def opening(run: Run) -> str:
     if corpus is None or not corpus.valid.tokens:
         return "Once upon"
     text = run.tokenizer.decode(corpus.valid.document(0)[:LOOKED_AT])
-    words = " ".join(text.split()[:PROMPT_WORDS])
+    # A dash in front would be read as an option.
+    words = " ".join(text.split()[:PROMPT_WORDS]).lstrip("- ") or "Once upon"
     return words if len(words) <= LONGEST_PROMPT else words[:PROMPT_LETTERS]
 
 

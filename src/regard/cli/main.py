@@ -12,7 +12,7 @@ import typer
 from regard.cli import bench, check, evaluate, generate, list_, new, score, show, train
 from regard.cli.failure import report
 
-ABOUT = "Every sequence model from counting to attention and state spaces behind one contract."
+ABOUT = "Every sequence model from averaging to attention and state spaces behind one contract."
 COMPLETION = ("--install-completion", "--show-completion")
 EPILOG = f"Start with: regard train my.txt. For completion in your shell: regard {COMPLETION[0]}"
 

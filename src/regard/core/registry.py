@@ -54,7 +54,6 @@ class Entry:
     paper        where it comes from.
     parameters   the parameter count published for the `paper` size, with the vocabulary it was counted with.
     training     training settings that suit it, such as its learning rate; a person's own settings win over them.
-    tasks        what it can be trained for.
     """
 
     name: str
@@ -64,7 +63,6 @@ class Entry:
     paper: str
     parameters: tuple[int, int] | None
     training: dict[str, Any]
-    tasks: tuple[str, ...]
 
     def config(self, vocab_size: int, size: str = "small", **overrides: Any) -> Config:
         """The config at a named size with some parameters changed."""
@@ -93,7 +91,6 @@ def register(
     paper: str = "",
     parameters: tuple[int, int] | None = None,
     training: dict[str, Any] | None = None,
-    tasks: tuple[str, ...] = ("language",),
 ) -> Callable[[Callable[..., Config]], Callable[..., Config]]:
     """Add the decorated preset under `name`. A name may be taken once."""
 
@@ -103,7 +100,7 @@ def register(
         if taken != preset.__module__:
             raise UsageError(f"the model name {name!r} is taken by {taken}")
         summary = (inspect.getdoc(preset) or name).partition("\n")[0]
-        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, training or {}, tasks)
+        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, training or {})
         return preset
 
     return add

@@ -11,6 +11,7 @@ the default, because a text should be as long as was asked for; tokens drawn aft
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -41,13 +42,15 @@ class Limits:
     max_tokens  tokens drawn at most.
     eos_id      the token that ends a text; None when there is none.
     stop        strings that end it; they need a streamer.
-    slide       whether to go on with half the context when the model's window is full, or to end.
+    slide       whether to go on with half the context when the window is full, or to end.
+    window      tokens of context, where the model itself has no last position or a later one; None for no other limit.
     """
 
     max_tokens: int
     eos_id: int | None = None
     stop: tuple[str, ...] = ()
     slide: bool = True
+    window: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -193,7 +196,7 @@ def _rows(
 
 def _run(model: TokenModel, rows: list[_Row], limits: Limits, settings: Sampling) -> Iterator[Piece]:
     """Steps of all rows until each has ended."""
-    window = float("inf") if model.max_length is None else float(model.max_length)
+    window = min(float(limit) for limit in (model.max_length, limits.window, math.inf) if limit is not None)
     with at_rest(model):
         cohorts = [_prefill(model, rows, limits, window)] if rows else []
         while cohorts:

@@ -94,8 +94,9 @@ def score(
     start_id: int,
     sizes: Sequence[TextSize] | None = None,
     batch_size: int = 16,
+    window: int | None = None,
 ) -> list[Score]:
-    """The score of each text. `sizes` adds bits per character and per byte."""
+    """The score of each text. `sizes` adds bits per character and per byte; `window` limits the context."""
     check_tokens(model, [start_id], "the start symbol")
     rows = [text.tolist() for text in texts]
     spans: list[Span] = []
@@ -105,7 +106,8 @@ def score(
             raise UsageError(f"text {number} is empty: there is nothing to score")
         check_tokens(model, row, f"text {number}")
         begin, end = len(ids), len(ids) + len(row)
-        spans += whole(begin, end) if model.max_length is None else windows(begin, end, model.max_length)
+        limits = [limit for limit in (model.max_length, window) if limit is not None]
+        spans += windows(begin, end, min(limits)) if limits else whole(begin, end)
         ids += [start_id, *row]
     log_probs = np.zeros(len(ids))
     for reading in read_spans(model, np.array(ids), spans, start_id=start_id, batch_size=batch_size):

@@ -88,6 +88,21 @@ class LanguageReport:
         return {key: value for key, value in vars(self).items() if value is not None}
 
 
+@dataclass(frozen=True)
+class Habit:
+    """How a model was trained to read, and is therefore evaluated.
+
+    carries      a state of constant size goes on over the whole stream; otherwise it starts anew in every window.
+    by_document  documents stand alone; otherwise they are one stream.
+    """
+
+    carries: bool = True
+    by_document: bool = False
+
+
+AS_STREAM = Habit()
+
+
 def evaluate(
     model: TokenModel,
     shard: Shard,
@@ -98,23 +113,26 @@ def evaluate(
     batch_size: int = 16,
     world: KnownWorld | None = None,
     limit: int | None = None,
+    habit: Habit = AS_STREAM,
 ) -> LanguageReport:
     """The report on a shard, or on its first `limit` tokens (in a world: on whole documents within them).
 
     length  tokens a windowed model sees at a time, at most its own window; a carried state is warmed up on as many.
     stride  new tokens in each window, half of `length` when not given.
+    habit   how the model was trained to read.
     """
     total = len(shard.ids)
     if total == 0:
         raise DataError("the held-out part is empty: give more text, or hold out a larger part of it")
     length = _window(model, length, stride)
+    windowed = _windowed(model) or not habit.carries
     end = total if limit is None else max(1, min(limit, total))
-    documents = [] if world is None else _documents(shard, end)
+    documents = _documents(shard, end) if world is not None or habit.by_document else []
     if documents:
         end = documents[-1][1]
-        spans = [span for first, stop in documents for span in _spans(model, first, stop, length, stride)]
-    elif _windowed(model):
-        spans = _spans(model, 0, end, length, stride)
+        spans = [span for first, stop in documents for span in _spans(windowed, first, stop, length, stride)]
+    elif windowed:
+        spans = _spans(windowed, 0, end, length, stride)
     else:
         spans = stretches(end, length)
     tally = _Tally(np.zeros(end, dtype=bool))
@@ -196,9 +214,9 @@ def _window(model: TokenModel, length: int | None, stride: int | None) -> int:
     return length
 
 
-def _spans(model: TokenModel, first: int, stop: int, length: int, stride: int | None) -> list[Span]:
+def _spans(windowed: bool, first: int, stop: int, length: int, stride: int | None) -> list[Span]:
     """Tokens first .. stop - 1, the one before them being the start symbol."""
-    return windows(first - 1, stop - 1, length, stride) if _windowed(model) else whole(first - 1, stop - 1)
+    return windows(first - 1, stop - 1, length, stride) if windowed else whole(first - 1, stop - 1)
 
 
 def _documents(shard: Shard, end: int) -> list[tuple[int, int]]:

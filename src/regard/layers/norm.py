@@ -8,22 +8,29 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.core.config import Config
+from regard.core.config import Config, check
 from regard.kernels.pointwise import rms_norm
 
 
 @dataclass(frozen=True)
 class NormConfig(Config, kind="norm"):
-    """form = "layer": (x - mean) / std * weight + bias;  form = "rms": x / rms(x) * weight."""
+    """form = "layer": (x - mean) / std * weight + bias;  form = "rms": x / rms(x) * weight.
+
+    dropout acts after it, where the size of the vectors is settled.
+    """
 
     d_model: int
     form: Literal["layer", "rms"] = "layer"
     epsilon: float = 1e-5
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> nn.Module:
-        if self.form == "rms":
-            return RmsNorm(self.d_model, self.epsilon)
-        return nn.LayerNorm(self.d_model, eps=self.epsilon)
+        rms = self.form == "rms"
+        norm = RmsNorm(self.d_model, self.epsilon) if rms else nn.LayerNorm(self.d_model, eps=self.epsilon)
+        return nn.Sequential(norm, nn.Dropout(self.dropout)) if self.dropout else norm
 
 
 class RmsNorm(nn.Module):

@@ -46,7 +46,7 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, "H"]:
 
 
 def _angles(positions: Tensor, width: int, base: float, like: torch.dtype = torch.float32) -> Tensor:
-    """p / base^(2k/width), in float64 so that far positions keep their phase; (..., ceil(width / 2))."""
+    """p / base^(2k/width), in float64 on a CPU so that far positions keep their phase; (..., ceil(width / 2))."""
     dtype = torch.float64 if like == torch.float64 or positions.device.type == "cpu" else torch.float32
     k = torch.arange(0, width, 2, dtype=dtype, device=positions.device)
     return positions[..., None].to(dtype) * base ** (-k / width)

@@ -43,6 +43,7 @@ class WindowConfig(MixerConfig, kind="window"):
 
     def __post_init__(self) -> None:
         check(self.window >= 1, f"window must be at least 1, found {self.window}")
+        check(self.d_hidden is None or self.d_hidden > 0, f"d_hidden must be positive, found {self.d_hidden}")
 
     def build(self) -> Window:
         return Window(self)

@@ -27,7 +27,6 @@ class LanguageModelConfig(Config, kind="language_model"):
     """Embedding, stack, an optional last norm, and a head that may share the embedding's table.
 
     tied           the head's matrix is the embedding's.
-    dropout        on what the head reads.
     init_std       normal initialisation of linear maps and tables with this standard deviation, those that write to
                    the residual stream divided by sqrt(2 x layers) (Radford et al. 2019, 2.3). None: each part's own.
     embedding_std  the same for the embedding alone; a tied head wants small rows.
@@ -38,7 +37,6 @@ class LanguageModelConfig(Config, kind="language_model"):
     norm: Config | None = None
     tied: bool = False
     head_bias: bool = False
-    dropout: float = 0.0
     init_std: float | None = None
     embedding_std: float | None = None
 
@@ -56,7 +54,6 @@ class LanguageModel(nn.Module):
         self.embedding = config.embedding.build()
         self.stack: Mixer = config.stack.build()
         self.norm = config.norm.build() if config.norm else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         self.to_logits = nn.Linear(config.embedding.d_model, self.vocab_size, bias=config.head_bias)
         if config.init_std is not None:
             initialise(self, config.init_std)
@@ -90,7 +87,7 @@ class LanguageModel(nn.Module):
             h = self.stack(self.embedding(tokens, start), None, context)
         else:
             h, state = self.stack(self.embedding(tokens, state.position), state, context)
-        return self.dropout(self.norm(h)), state
+        return self.norm(h), state
 
     def encode(self, tokens: Int[Tensor, "B T"], context: Context = EMPTY) -> Float[Tensor, "B T D"]:
         """h_t: the encoding of w_t in the context of w_1 .. w_(t-1)."""

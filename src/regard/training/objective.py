@@ -31,19 +31,21 @@ def next_token_loss(
 ) -> tuple[Tensor, Tensor, State | None]:
     """The loss summed over the targets that count, how many these are, and the state after the batch.
 
-    label_smoothing  gives every class that part of the target's weight, divided by their number (Szegedy et al. 2016).
-    A model with `hidden` and `to_logits` never has its logits formed whole; any other gives them itself.
+    label_smoothing  gives every class that part of the target's weight, divided by their number (Szegedy et al. 2016);
+    only while training, so that a held-out loss means the same with and without it. Without it, a model with `hidden`
+    and `to_logits` never has its logits formed whole; any other gives them itself.
     """
     context = context_of(batch)
     targets = batch.targets.flatten()
     count = (targets != NOT_COUNTED).sum()
     whole: Any = model
-    if not hasattr(model, "hidden") or label_smoothing > 0:
+    smoothing = label_smoothing if model.training else 0.0
+    if not hasattr(model, "hidden") or smoothing > 0:
         given = whole.init_state(batch.tokens.shape[0]) if state is None else state
         logits, after = whole(batch.tokens, given, context)
         flat = logits.flatten(0, 1).float()
         loss = F.cross_entropy(
-            flat, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=label_smoothing
+            flat, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing
         )
         return loss, count, None if state is None else after
     vectors, after = whole.hidden(batch.tokens, state, context)
