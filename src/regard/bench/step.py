@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from regard.bench.race import Row, Work, installed, speed_row
 from regard.core import registry
 from regard.kernels.cross_entropy import linear_cross_entropy
+from regard.models.rnn import PLAIN
 
 GPT2 = {"norm": "layer", "position": "learned", "activation": "gelu_tanh", "qk_norm": False, "bias": True, "tied": True}
 
@@ -38,7 +39,7 @@ def gpt(repeats: int) -> list[Row]:
 def lstm(repeats: int) -> list[Row]:
     """Two layers of 256, beside torch.nn.LSTM with the same embedding and head."""
     tokens = torch.randint(65, (12, 129), generator=torch.Generator().manual_seed(0))
-    ours = our_step("lstm", tokens, 65, d_model=256, n_layers=2)
+    ours = our_step("lstm", tokens, 65, d_model=256, n_layers=2, **PLAIN)
     peer = training_step(_TorchLstm(65, 256, 2), tokens)
     name = "lstm step, 2 layers of 256, 128 tokens, batch 12, beside torch.nn.LSTM"
     return [speed_row(name, 12 * 128, ours, peer, 4 * repeats, 0.95)]
@@ -49,7 +50,7 @@ def vocabulary(repeats: int) -> list[Row]:
     rows = []
     for width in (128, 200, 256):
         tokens = torch.randint(33278, (20, 36), generator=torch.Generator().manual_seed(0))
-        ours = our_step("lstm", tokens, 33278, d_model=width, n_layers=1)
+        ours = our_step("lstm", tokens, 33278, d_model=width, n_layers=1, **PLAIN)
         peer = training_step(_TorchLstm(33278, width, 1), tokens)
         name = f"lstm step, 33,278 words, width {width}, beside linear + cross-entropy"
         rows.append(speed_row(name, 20 * 35, ours, peer, repeats, 1.5))
