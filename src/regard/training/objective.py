@@ -44,9 +44,7 @@ def next_token_loss(
         given = whole.init_state(batch.tokens.shape[0]) if state is None else state
         logits, after = whole(batch.tokens, given, context)
         flat = logits.flatten(0, 1).float()
-        loss = F.cross_entropy(
-            flat, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing
-        )
+        loss = F.cross_entropy(flat, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing)
         return loss, count, None if state is None else after
     vectors, after = whole.hidden(batch.tokens, state, context)
     head = whole.to_logits
