@@ -51,7 +51,8 @@ def measured(run: Run, result: Result) -> dict[str, Any]:
         facts["valid_bits_per_character"] = bits * corpus.valid.tokens / corpus.valid.n_chars
     if corpus is not None and corpus.world is not None and corpus.valid.tokens:
         report = run.evaluate(limit=JUDGED_TOKENS)
-        facts |= {"optimal_loss": report.optimal_loss, "excess": report.excess, "recall": report.recall}
+        facts |= {"judged_loss": report.loss, "optimal_loss": report.optimal_loss}
+        facts |= {"excess": report.excess, "recall": report.recall}
     facts["sample"] = run.generate(opening(run), **SAMPLE)
     return facts
 
@@ -68,7 +69,10 @@ def card_lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
             words.append(f"{facts['valid_bits_per_character']:.3f} bits per character")
         lines.append(f"  held-out loss {result.best_loss:.4f} ({', '.join(words)}) at step {result.best_step:,}")
     if facts.get("optimal_loss") is not None:
-        lines.append(f"  the best possible is {facts['optimal_loss']:.4f}; this run is {facts['excess']:.4f} above it")
+        judged, best, excess = facts["judged_loss"], facts["optimal_loss"], facts["excess"]
+        lines.append(
+            f"  on whole documents {judged:.4f}; the best possible is {best:.4f}, so it is {excess:.4f} above it"
+        )
     if facts.get("recall"):
         parts = [f"{share:.0%} at {distance}" for distance, share in facts["recall"].items()]
         lines.append(f"  facts recalled by distance in tokens: {', '.join(parts)}")
