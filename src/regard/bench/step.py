@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -156,23 +157,22 @@ def _transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
 def _x_transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
     if not installed("x_transformers"):
         return None
-    from x_transformers import Decoder, TransformerWrapper
-
-    layers = Decoder(dim=size["d_model"], depth=size["n_layers"], heads=size["n_heads"], attn_flash=True)
-    model = TransformerWrapper(num_tokens=65, max_seq_len=size["max_length"], attn_layers=layers)
+    peer = importlib.import_module("x_transformers")
+    layers = peer.Decoder(dim=size["d_model"], depth=size["n_layers"], heads=size["n_heads"], attn_flash=True)
+    model = peer.TransformerWrapper(num_tokens=65, max_seq_len=size["max_length"], attn_layers=layers)
     return training_step(model, tokens)
 
 
 def _mambapy(tokens: Tensor) -> Work | None:
     if not installed("mambapy"):
         return None
-    from mambapy.mamba import Mamba, MambaConfig
+    peer = importlib.import_module("mambapy.mamba")
 
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.embedding = nn.Embedding(65, 256)
-            self.mamba = Mamba(MambaConfig(d_model=256, n_layers=4))
+            self.mamba = peer.Mamba(peer.MambaConfig(d_model=256, n_layers=4))
             self.head = nn.Linear(256, 65, bias=False)
 
         def forward(self, tokens: Tensor) -> Tensor:
