@@ -28,7 +28,7 @@ DATA: dict[str, dict[str, Any]] = {
 # What suits a text on a GPU, beside each preset's own settings. On two cores the presets are taken as they are.
 STATE_SPACE = {"optimiser": "muon", "lr": 1e-3, "dropout": 0.3}
 TRANSFORMER = {"optimiser": "muon", "lr": 1e-3, "dropout": 0.3}
-RECURRENT = {"lr": 4e-3, "d_model": 650, "dropout": 0.5}
+RECURRENT = {"lr": 3e-3, "d_model": 650, "dropout": 0.6, "norm": "none", "residual": False, "min_lr": 0.01}
 GPU: dict[str, dict[str, dict[str, Any]]] = {
     "shakespeare": {
         "all": {"size": "base", "precision": "bfloat16", "batch_size": 64, "length": 256},

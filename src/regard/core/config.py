@@ -103,7 +103,7 @@ def decode(value: Any, hint: Any, where: str) -> Any:
             return from_dict(value, where)
         return decode(value, rest[0], where) if len(rest) == 1 else value
     if origin is tuple:
-        if not isinstance(value, list):
+        if not isinstance(value, (list, tuple)):
             raise UsageError(f"{where}: expected a list, found {_brief(value)}")
         return tuple(decode(part, arguments[0], f"{where}.{i}") for i, part in enumerate(value))
     if origin is typing.Literal:
