@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Name to file, in the order of the road. The one line of a built-in architecture.
 MODELS = {
+    "ngram": "regard.models.ngram",
     "dan": "regard.models.dan",
     "fnn": "regard.models.fnn",
     "rnn": "regard.models.rnn",

@@ -46,7 +46,10 @@ EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
     "equivariance": (lambda s: s.width is None, "a law of mixers"),
     "learn": (lambda s: s.width is not None, "a law of models"),
     "round trip": (lambda s: s.config is None, "it has no config"),
-    "gradient": (lambda s: s.scale > 1, "saturated gates have no gradient to speak of"),
+    "gradient": (
+        lambda s: s.scale > 1 or not any(True for _ in s.module.parameters()),
+        "saturated gates and counts have no gradient to speak of",
+    ),
 }
 
 

@@ -80,7 +80,7 @@ def from_mixer(name: str, make: Callable[[], nn.Module], config: Config | None =
 
 
 def from_model(name: str, config: Config) -> Subject:
-    module = prepared(config.build)
+    module = prepared(config.build_example)
     facts: Any = getattr(module, "stack", module)
     return Subject(name, module, facts, None, config)
 

@@ -18,7 +18,7 @@ UNKNOWN, NEWLINE = "<unk>", "\n"
 
 
 class WordTokenizer(Tokenizer):
-    """Tokens in order: `<unk>`, the end of a line, the words by frequency, `<eos>`.
+    """Tokens in order: `<unk>`, the end of a line if the text has more than one, the words by frequency, `<eos>`.
 
     spaced_lines  every token has a space before it, the end of a line too, as in WikiText (" the end . \\n");
                   otherwise lines begin and end with their words.
@@ -26,8 +26,9 @@ class WordTokenizer(Tokenizer):
 
     kind = "words"
 
-    def __init__(self, words: list[str], spaced_lines: bool) -> None:
-        self.words = [UNKNOWN, NEWLINE, *words]
+    def __init__(self, words: list[str], spaced_lines: bool, has_lines: bool = True) -> None:
+        self.words = [UNKNOWN, *[NEWLINE] * has_lines, *words]
+        self.has_lines = has_lines
         self.spaced_lines = spaced_lines
         self._id_of = {word: i for i, word in enumerate(self.words)}
         if len(self._id_of) < len(self.words):
@@ -50,7 +51,8 @@ class WordTokenizer(Tokenizer):
         for special in (UNKNOWN, NEWLINE):
             del counts[special]
         words = sorted(counts, key=lambda word: (-counts[word], word))
-        return cls(words if vocab_size is None else words[: vocab_size - 3], spaced_lines=2 * spaced > lines)
+        most = None if vocab_size is None else vocab_size - 2 - (lines > 0)
+        return cls(words[:most], spaced_lines=2 * spaced > lines, has_lines=lines > 0)
 
     @property
     def vocab_size(self) -> int:
@@ -62,7 +64,7 @@ class WordTokenizer(Tokenizer):
         return np.array([id_of.get(word, 0) for word in split(text)], dtype=np.int64)
 
     def piece(self, token: int, previous: int | None) -> bytes:
-        at_edge = previous is None or 1 in (token, previous)
+        at_edge = previous is None or (self.has_lines and 1 in (token, previous))
         space = self.spaced_lines or not at_edge
         return (" " * space + self.words[token]).encode()
 
@@ -70,17 +72,18 @@ class WordTokenizer(Tokenizer):
         return self.words[token] if 0 <= token < len(self.words) else super().token_text(token)
 
     def settings(self) -> dict[str, Any]:
-        return {"spaced_lines": self.spaced_lines, "words": self.words[2:]}
+        words = self.words[1 + self.has_lines :]
+        return {"has_lines": self.has_lines, "spaced_lines": self.spaced_lines, "words": words}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
-        words, spaced_lines = settings["words"], settings["spaced_lines"]
+        words, spaced_lines, has_lines = settings["words"], settings["spaced_lines"], settings["has_lines"]
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise TypeError("words must be a list of strings")
-        if not isinstance(spaced_lines, bool):
-            raise TypeError("spaced_lines must be true or false")
+        if not isinstance(spaced_lines, bool) or not isinstance(has_lines, bool):
+            raise TypeError("spaced_lines and has_lines must be true or false")
         utf8("".join(words))
-        return cls(words, spaced_lines)
+        return cls(words, spaced_lines, has_lines)
 
 
 def split(text: str) -> list[str]:

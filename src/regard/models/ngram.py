@@ -1,0 +1,198 @@
+"""N-gram language model: what came after these few tokens before (Shannon 1948; Chen and Goodman 1998).
+
+    p(w_t | w_1 .. w_(t-1)) = p(w_t | w_(t-n+1) .. w_(t-1))
+
+It is fitted by counting instead of gradients and obeys the contract of every model: its state is the last n - 1
+tokens, `forward` gives whole next-token distributions, and `log_probs` single probabilities without making those.
+How counts become probabilities is in regard.ngram.smoothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.core.config import Config, check
+from regard.core.context import EMPTY, Context, pack, unpack
+from regard.core.registry import register
+from regard.core.state import State, advance, zero_position
+from regard.ngram.counts import LARGEST_ORDER, Counts, count
+from regard.ngram.estimate import Estimate, Rules, estimate
+from regard.ngram.smoothing import Smoothing
+from regard.ngram.table import NgramTable
+
+
+@dataclass(frozen=True)
+class NgramState(State):
+    """tokens (B, n - 1): the last tokens, -1 where there was none yet."""
+
+    tokens: Tensor
+    count: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+
+@dataclass(frozen=True)
+class NgramConfig(Config, kind="ngram"):
+    """order: the tokens in an n-gram. The rest is as in `regard.ngram.estimate.Rules`.
+
+    eos_id  the token that ends a sentence: the last one when not given.
+    """
+
+    vocab_size: int
+    order: int = 5
+    smoothing: Smoothing = "modified_kneser_ney"
+    interpolate: bool = True
+    k: float = 1.0
+    prune: tuple[int, ...] = ()
+    closed: bool = False
+    eos_id: int | None = None
+
+    def __post_init__(self) -> None:
+        check(1 <= self.order <= LARGEST_ORDER, f"order must lie in 1 .. {LARGEST_ORDER}, found {self.order}")
+        check(self.k > 0, f"k must be positive, found {self.k}")
+        rises = all(a <= b for a, b in itertools.pairwise((0, *self.prune)))
+        check(rises, f"prune must be counts from 0 on that do not fall, found {list(self.prune)}")
+        check(not self.prune or self.prune[0] == 0, f"prune must begin with 0: tokens stay, found {list(self.prune)}")
+        check(self.interpolate or self.smoothing != "add_k", "add_k has no back-off: it never leaves its order")
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.smoothing, self.interpolate, self.k, self.prune, self.closed)
+
+    @property
+    def end(self) -> int:
+        return self.vocab_size - 1 if self.eos_id is None else self.eos_id
+
+    def build(self) -> NgramModel:
+        return NgramModel(self)
+
+    def build_example(self) -> NgramModel:
+        """A model of some random sentences: what the laws are checked on."""
+        model = self.build()
+        model.fit(model.count(np.random.default_rng(0).integers(self.vocab_size, size=200)))
+        return model
+
+
+class NgramModel(nn.Module):
+    """An n-gram table behind the contract."""
+
+    causal, state_grows, permutes = True, False, False
+    chunk_sizes: tuple[int, ...] = ()
+    max_length = None
+
+    def __init__(self, config: NgramConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.vocab_size = config.vocab_size
+        self.reach = max(1, config.order - 1)
+        self.table = NgramTable(config.order, config.vocab_size, config.end, config.rules)
+
+    def count(self, ids: np.ndarray, **options: Any) -> Counts:
+        """The counts of a text at this model's order; options as of `regard.ngram.counts.count`."""
+        return count(ids, self.config.order, vocab_size=self.vocab_size, eos_id=self.config.end, **options)
+
+    def fit(self, counts: Counts) -> Estimate:
+        """Take the probabilities that counts give; what was known before is forgotten."""
+        found = estimate(counts, self.config.rules)
+        self.table.take(found)
+        return found
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Take the arrays as they are, of whatever length: a mapped file stays mapped."""
+        inner = {key.removeprefix("table."): value for key, value in state_dict.items()}
+        return self.table.load_state_dict(inner, strict, assign)
+
+    def init_state(self, batch_size: int) -> NgramState:
+        nothing = torch.full((batch_size, self.config.order - 1), -1, dtype=torch.int64, device=self.table.like.device)
+        return NgramState(nothing, zero_position(batch_size, self.table.like.device))
+
+    @overload
+    def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
+    @overload
+    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
+    def __call__(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
+        logits, after = super().__call__(tokens, state or self.init_state(len(tokens)), context)
+        return logits if state is None else (logits, after)
+
+    def forward(
+        self, tokens: Int[Tensor, "B T"], state: NgramState, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B T V"], NgramState]:
+        """The logits of the token after every token: log p itself."""
+        if context.offsets is not None:
+            padded, lengths = unpack(tokens, context.offsets)
+            logits, state = self.forward(padded, state, Context(lengths=lengths))
+            return pack(logits, lengths), state
+        contexts, history = self._contexts(tokens, state)
+        logits = self.table.log_distributions(contexts, tokens.numel())
+        return logits.unflatten(0, tokens.shape), self._after(history, state, context)
+
+    def probabilities(self, tokens: Int[Tensor, "B T"], state: NgramState) -> Float[Tensor, "B T V"]:
+        """p of every token after every token, in float64 whatever the model's number type."""
+        contexts, _ = self._contexts(tokens, state)
+        return self.table.distributions(contexts, tokens.numel()).unflatten(0, tokens.shape)
+
+    def log_probs(
+        self, tokens: Int[Tensor, "B T1"], state: NgramState
+    ) -> tuple[Float[Tensor, "B T"], NgramState]:
+        """log p of every token but the first after those before it, float64, and the state before the last one.
+
+        Each costs a search an order: no whole distribution is made.
+        """
+        order, width = self.config.order, self.config.order - 1
+        history = torch.cat([state.tokens, tokens], 1)
+        places = self.table.places(history, order)
+        contexts = [
+            self.table.contexts(place, history, length)[:, width:-1].flatten()
+            for length, place in enumerate(places[:-1], 1)
+        ]
+        found = [place[:, width + 1 :].flatten() for place in places[1:]]
+        words = tokens[:, 1:]
+        p = self.table.probabilities(contexts, found, words.flatten())
+        return p.log().view(words.shape), self._after(history[:, :-1], state, EMPTY)
+
+    def _contexts(self, tokens: Tensor, state: NgramState) -> tuple[list[Tensor], Tensor]:
+        """Places of the last 1 .. n - 1 tokens at every token, each (B x T,), and the tokens with those before them."""
+        width = self.config.order - 1
+        history = torch.cat([state.tokens, tokens], 1)
+        places = self.table.places(history, width)
+        cut = (self.table.contexts(place, history, length) for length, place in enumerate(places, 1))
+        return [place[:, width:].flatten() for place in cut], history
+
+    def _after(self, history: Tensor, state: NgramState, context: Context) -> NgramState:
+        """The state after the real tokens of a chunk."""
+        width = state.tokens.shape[1]
+        length = history.shape[1] - width
+        count = advance(state.count, length, context.lengths)
+        if context.lengths is None:
+            return NgramState(history[:, length:], count)
+        index = context.lengths.to(history.device)[:, None] + torch.arange(width, device=history.device)
+        return NgramState(history.gather(1, index), count)
+
+
+@register(
+    "ngram",
+    sizes={"tiny": {"order": 3}, "small": {}, "base": {}, "paper": {"order": 3}},
+    paper="Chen, Goodman 1998, An empirical study of smoothing techniques for language modeling",
+)
+def ngram(
+    vocab_size: int,
+    *,
+    order: int = 5,
+    smoothing: Smoothing = "modified_kneser_ney",
+    interpolate: bool = True,
+    k: float = 1.0,
+    prune: tuple[int, ...] = (),
+    closed: bool = False,
+) -> NgramConfig:
+    """Counts of what came after the last few tokens, smoothed."""
+    return NgramConfig(vocab_size, order, smoothing, interpolate, k, prune, closed)

@@ -1,0 +1,281 @@
+"""N-gram counts of a text, by sorting; of a text larger than memory, by sorted runs on disk that are merged by key.
+
+A row is what begins at one token: that token and the order - 1 after it, cut at the end of its sentence. One sorted
+table of distinct rows holds the counts of every order: an n-gram's count is the sum over the rows that begin with it.
+
+    text    <s> a b </s>          rows of order 3    <s> a b,  a b </s>,  b </s> .,  </s> . .
+
+The table is a sum over tokens, so the counts of the parts of a text, merged by key, are the counts of the text. That
+is how text beyond memory, beyond one process or arriving later is counted.
+
+Glossary
+columns   the order columns of the table, each token + 1; 0 after the end of a sentence
+<eos>     ends a sentence and, as the first of a row, stands for the beginning of the next one
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from regard.errors import DataError, ResourceError, UsageError
+
+LARGEST_ORDER = 32
+DEFAULT_MEMORY = 1 << 30
+# Bytes that counting holds for a row beside its tokens: the sorted order, sums, masks and copies.
+ROW_BYTES = 48
+WORKERS = 2
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Distinct rows in ascending order and how often each occurred.
+
+    columns     one array of equal length for each place in a row, in memory or mapped from a file.
+    counts      (R,) int64.
+    vocab_size  tokens there are; eos_id is the one that ends a sentence.
+    first       (V,) where in the text each token came up first, NEVER for one that did not; None when not known.
+    """
+
+    columns: tuple[np.ndarray, ...]
+    counts: np.ndarray
+    vocab_size: int
+    eos_id: int
+    first: np.ndarray | None = None
+
+    @property
+    def order(self) -> int:
+        return len(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that were counted, ends of sentences among them."""
+        total = int(self.counts.sum())
+        if self.order == 1:
+            return total
+        first, second = self.columns[:2]
+        return total - int(self.counts[(first == self.eos_id + 1) & (second != 0)].sum())
+
+
+def count(
+    ids: np.ndarray,
+    order: int,
+    *,
+    vocab_size: int,
+    eos_id: int,
+    memory: int = DEFAULT_MEMORY,
+    folder: Path | None = None,
+) -> Counts:
+    """The counts of a text, as sentences each followed by `eos_id`.
+
+    memory  bytes to work in, about. A text that needs more is counted in parts, which go to a folder of their own in
+            `folder` (the system's for temporary files when not given). The result is the same.
+    """
+    check_order(order)
+    if len(ids) == 0:
+        raise DataError("there is no text to count: it has no tokens")
+    block = max(1024, memory // (WORKERS * (ROW_BYTES + 3 * order * _token_type(vocab_size)().itemsize)))
+    starts = range(0, len(ids), block)
+    if len(starts) == 1:
+        return _counted(ids, 0, len(ids), order, vocab_size, eos_id)
+    place = _spill_folder(folder)
+
+    def run(start: int) -> Counts:
+        part = _counted(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
+        return _spilled(part, place / f"run-{start}")
+
+    try:
+        with ThreadPoolExecutor(WORKERS) as pool:
+            parts = list(pool.map(run, starts))
+        return merge(parts, memory=memory, folder=place)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path | None = None) -> Counts:
+    """The counts of the parts of a text together. Rows are merged a range of first tokens at a time."""
+    first = parts[0]
+    for part in parts:
+        if (part.order, part.vocab_size, part.eos_id) != (first.order, first.vocab_size, first.eos_id):
+            raise UsageError(
+                f"counts of order {part.order} over {part.vocab_size} tokens cannot be merged with counts of order "
+                f"{first.order} over {first.vocab_size}: count both with the same tokenizer and order"
+            )
+    if len(parts) == 1:
+        return first
+    where = _first_of(parts)
+    total = sum(len(part) for part in parts)
+    row = ROW_BYTES + 3 * first.order * first.columns[0].itemsize
+    if total * row <= memory:
+        return replace(_merged(parts, [(0, len(part)) for part in parts]), first=where)
+    place = _spill_folder(folder)
+    try:
+        with ThreadPoolExecutor(WORKERS) as pool:
+            ranges = _ranges(parts, max(1024, memory // (WORKERS * row)))
+            merged = _gathered(pool.map(lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
+        return replace(merged, first=where)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def check_order(order: int) -> None:
+    if not 1 <= order <= LARGEST_ORDER:
+        raise UsageError(f"order must be a whole number from 1 to {LARGEST_ORDER}, found {order}")
+
+
+def _spill_folder(folder: Path | None) -> Path:
+    """A new folder for runs, inside `folder`. It is removed as soon as its files are mapped: a mapping outlives its name."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="regard-counts-", dir=folder))
+    except OSError as error:
+        raise ResourceError(
+            f"cannot make a folder for counting in {folder or tempfile.gettempdir()}: {error.strerror}; name another "
+            f"with --spill"
+        ) from None
+
+
+def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int, eos_id: int) -> Counts:
+    """Rows that begin at tokens start .. stop - 1, and at the beginning of the text when start is 0."""
+    kind = _token_type(vocab_size)
+    text = ids[start : stop + order - 1].astype(kind)
+    _check_range(text, vocab_size)
+    first = _first_places(ids[start:stop], vocab_size)
+    if order == 1:
+        return replace(grouped((text + kind(1),), None, vocab_size, eos_id), first=first)
+    if start == 0:
+        text = np.concatenate([np.array([eos_id], kind), text])
+    n_rows = stop - start + (start == 0)
+    if stop == len(ids) and text[-1] == eos_id:
+        n_rows -= 1  # nothing begins after the last sentence
+    columns = [np.zeros(n_rows, kind) for _ in range(order)]
+    columns[0][:] = text[:n_rows] + kind(1)
+    alive = np.ones(n_rows, bool)
+    for j in range(1, order):
+        if j > 1:
+            alive &= columns[j - 1] != eos_id + 1
+        here = text[j : j + n_rows] + kind(1)
+        columns[j][: len(here)] = here
+        columns[j][~alive] = 0
+    ends = int((ids[start:stop] == eos_id).sum())
+    return replace(_with_ends(grouped(tuple(columns), None, vocab_size, eos_id), ends), first=first)
+
+
+def _first_places(ids: np.ndarray, vocab_size: int) -> np.ndarray:
+    first = np.full(vocab_size, NEVER)
+    # Written backwards, so that the first place of each token is written last.
+    first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    return first
+
+
+def _first_of(parts: Sequence[Counts]) -> np.ndarray | None:
+    """Where each token came up first in the parts one after the other."""
+    first, offset = np.full(parts[0].vocab_size, NEVER), 0
+    for part in parts:
+        if part.first is None:
+            return None
+        first = np.minimum(first, np.where(part.first == NEVER, NEVER, part.first + offset))
+        offset += part.tokens
+    return first
+
+
+def _with_ends(table: Counts, ends: int) -> Counts:
+    """The table with the row `</s> . .`, which stands for the ends of sentences themselves."""
+    if ends == 0:
+        return table
+    place = int(np.searchsorted(table.columns[0], table.eos_id + 1))
+    row = [table.eos_id + 1, *[0] * (table.order - 1)]
+    columns = tuple(np.insert(column, place, value) for column, value in zip(table.columns, row, strict=True))
+    return Counts(columns, np.insert(table.counts, place, ends), table.vocab_size, table.eos_id)
+
+
+def grouped(columns: tuple[np.ndarray, ...], weights: np.ndarray | None, vocab_size: int, eos_id: int) -> Counts:
+    """Equal rows brought together. Sorted by their 16-bit digits, last digit first, in time linear in the rows."""
+    digits: list[np.ndarray] = []
+    for column in columns:
+        digits += [column] if column.itemsize == 2 else [(column >> 16).astype(np.uint16), column.astype(np.uint16)]
+    order = np.lexsort(digits[::-1])
+    columns = tuple(column[order] for column in columns)
+    new = np.ones(len(order), bool)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(new)
+    if weights is None:
+        sums = np.diff(first, append=len(order))
+    else:
+        sums = np.add.reduceat(weights[order], first) if len(first) else np.zeros(0, np.int64)
+    return Counts(tuple(column[first] for column in columns), sums.astype(np.int64), vocab_size, eos_id)
+
+
+def _merged(parts: Sequence[Counts], bounds: Sequence[tuple[int, int]]) -> Counts:
+    """Rows `bounds[i]` of every part i, equal ones brought together."""
+    model = parts[0]
+    columns = tuple(
+        np.concatenate([part.columns[j][a:b] for part, (a, b) in zip(parts, bounds, strict=True)])
+        for j in range(model.order)
+    )
+    weights = np.concatenate([part.counts[a:b] for part, (a, b) in zip(parts, bounds, strict=True)])
+    return grouped(columns, weights, model.vocab_size, model.eos_id)
+
+
+def _ranges(parts: Sequence[Counts], rows: int) -> list[list[tuple[int, int]]]:
+    """Ranges of first tokens that hold about `rows` rows in all parts together, as bounds in each part."""
+    sizes = sum(np.bincount(part.columns[0], minlength=part.vocab_size + 1) for part in parts)
+    ends = np.cumsum(sizes)
+    cuts, taken = [0], 0
+    while taken < ends[-1]:
+        cut = max(cuts[-1] + 1, int(np.searchsorted(ends, taken + rows, side="right")))
+        cuts.append(cut)
+        taken = int(ends[cut - 1])
+    edges = [np.searchsorted(part.columns[0], np.array(cuts)) for part in parts]
+    return [[(int(edge[i]), int(edge[i + 1])) for edge in edges] for i in range(len(cuts) - 1)]
+
+
+def _gathered(pieces: Iterator[Counts], like: Counts, place: Path) -> Counts:
+    """Sorted pieces one after the other as files, mapped."""
+    names = [f"{place}-{j}" for j in range(like.order)] + [f"{place}-counts"]
+    try:
+        files = [open(name, "wb") for name in names]  # noqa: SIM115
+        try:
+            for piece in pieces:
+                for file, array in zip(files, (*piece.columns, piece.counts), strict=True):
+                    file.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+        finally:
+            for file in files:
+                file.close()
+    except OSError as error:
+        raise _no_room(place, error) from None
+    kinds = [column.dtype for column in like.columns] + [np.dtype(np.int64)]
+    *columns, counts = (np.memmap(name, kind, "r") for name, kind in zip(names, kinds, strict=True))
+    return Counts(tuple(columns), counts, like.vocab_size, like.eos_id)
+
+
+def _spilled(part: Counts, place: Path) -> Counts:
+    return replace(_gathered(iter([part]), part, place), first=part.first)
+
+
+def _no_room(place: Path, error: OSError) -> ResourceError:
+    return ResourceError(
+        f"cannot write counts to {place.parent}: {error.strerror or error}; free space there, name another folder "
+        f"with --spill, or allow more --memory"
+    )
+
+
+def _token_type(vocab_size: int) -> type[np.unsignedinteger]:
+    """Of a token + 1."""
+    return np.uint16 if vocab_size < (1 << 16) else np.uint32
+
+
+def _check_range(text: np.ndarray, vocab_size: int) -> None:
+    if len(text) and int(text.max()) >= vocab_size:
+        raise DataError(f"token id {int(text.max())} is not in 0 .. {vocab_size - 1}: another tokenizer made it")

@@ -1,0 +1,87 @@
+"""How counts become probabilities: every smoothing in one form.
+
+    p(w | h) = alpha(h w) + gamma(h) p(w | h')                    interpolated
+    p(w | h) = alpha(h w) when h w was seen, else beta(h) p(w | h')     back-off
+    alpha(h w) = (c(h w) - D(c)) / (c(h .) + E(h))
+    gamma(h)   = (sum over w of D(c(h w)) + E(h)) / (c(h .) + E(h))
+
+    mle           D = 0, E = 0                             maximum likelihood
+    add_k         D = 0, E = k V, and p(w | h') is 1 / V    Laplace for k = 1
+    witten_bell   D = 0, E = number of different w after h           Witten and Bell 1991
+    absolute      one D = n1 / (n1 + 2 n2), E = 0                   Ney, Essen and Kneser 1994
+    kneser_ney    the same over continuation counts                 Kneser and Ney 1995
+    modified_kneser_ney   D1, D2 and D3+, over continuation counts  Chen and Goodman 1998
+
+Below everything, p(w) is interpolated with 1 / V. A context that was never seen passes on to the shorter one.
+
+Glossary
+h, h'     the words before w, and the same without the first of them
+c(h .)    sum of c(h w) over w
+n1 .. n4  n-grams of this order with a count of 1 .. 4
+D(c)      what is taken off a count of c, given to words not seen after h
+continuation count   for orders below the highest: the number of different words seen before an n-gram, except that
+                     one that begins a sentence, which has nothing before it, keeps its count
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Smoothing = Literal["mle", "add_k", "witten_bell", "absolute", "kneser_ney", "modified_kneser_ney"]
+CONTINUATION = ("kneser_ney", "modified_kneser_ney")
+# What KenLM takes when asked to go on with undefined discounts.
+FALLBACK = (0.5, 1.0, 1.5)
+
+
+@dataclass(frozen=True)
+class Discounts:
+    """What is taken off a count of 1, of 2, and of 3 or more.
+
+    fallback  why the text does not define them and FALLBACK was taken; empty otherwise.
+    """
+
+    one: float = 0.0
+    two: float = 0.0
+    more: float = 0.0
+    fallback: str = ""
+
+    def of(self, counts: np.ndarray) -> np.ndarray:
+        """D(c) for every count."""
+        return np.array([0.0, self.one, self.two, self.more])[np.minimum(counts, 3)]
+
+
+def discounts(smoothing: Smoothing, counts: np.ndarray) -> Discounts:
+    """The discounts of one order from its counts."""
+    if smoothing not in ("absolute", *CONTINUATION):
+        return Discounts()
+    n = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].tolist()
+    if smoothing == "modified_kneser_ney":
+        return _modified(n)
+    if n[0] == 0 or n[1] == 0:
+        missing = 1 if n[0] == 0 else 2
+        return Discounts(*[FALLBACK[0]] * 3, f"no n-gram occurs exactly {missing} times")
+    one = n[0] / (n[0] + 2 * n[1])
+    return Discounts(one, one, one)
+
+
+def _modified(n: list[int]) -> Discounts:
+    """D_j = j - (j + 1) Y n_(j+1) / n_j with Y = n1 / (n1 + 2 n2)."""
+    for j in (1, 2, 3):
+        if n[j - 1] == 0:
+            return Discounts(*FALLBACK, f"no n-gram occurs exactly {j} times")
+    y = n[0] / (n[0] + 2 * n[1])
+    found = [j - (j + 1) * y * n[j] / n[j - 1] for j in (1, 2, 3)]
+    for j, discount in enumerate(found, 1):
+        if not 0 <= discount <= j:
+            return Discounts(*FALLBACK, f"a count of {j} would be discounted by {discount:.3g}")
+    return Discounts(*found)
+
+
+def extra(smoothing: Smoothing, k: float, vocab_size: int, n_children: np.ndarray) -> np.ndarray:
+    """E(h) for contexts with so many different words after them."""
+    if smoothing == "add_k":
+        return np.full(len(n_children), k * vocab_size)
+    return n_children.astype(np.float64) if smoothing == "witten_bell" else np.zeros(len(n_children))
