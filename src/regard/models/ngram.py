@@ -23,6 +23,7 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.registry import register
 from regard.core.state import State, advance, zero_position
+from regard.errors import UsageError
 from regard.ngram.counts import LARGEST_ORDER, Counts, count
 from regard.ngram.estimate import Estimate, Rules, estimate
 from regard.ngram.smoothing import Smoothing
@@ -103,6 +104,8 @@ class NgramModel(nn.Module):
 
     def fit(self, counts: Counts) -> Estimate:
         """Take the probabilities that counts give; what was known before is forgotten."""
+        if self.config.smoothing == "given":
+            raise UsageError("smoothing = given takes probabilities from an ARPA file and counts nothing")
         found = estimate(counts, self.config.rules)
         self.table.take(found)
         return found
@@ -141,9 +144,7 @@ class NgramModel(nn.Module):
         contexts, _ = self._contexts(tokens, state)
         return self.table.distributions(contexts, tokens.numel()).unflatten(0, tokens.shape)
 
-    def log_probs(
-        self, tokens: Int[Tensor, "B T1"], state: NgramState
-    ) -> tuple[Float[Tensor, "B T"], NgramState]:
+    def log_probs(self, tokens: Int[Tensor, "B T1"], state: NgramState) -> tuple[Float[Tensor, "B T"], NgramState]:
         """log p of every token but the first after those before it, float64, and the state before the last one.
 
         Each costs a search an order: no whole distribution is made.

@@ -256,4 +256,3 @@ def _keys(grams: list[_Grams], kept: list[np.ndarray], order: int, vocab_size: i
 def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Where keys stand that are known to be there. torch searches with both cores."""
     return torch.searchsorted(torch.from_numpy(keys), torch.from_numpy(wanted)).numpy()
-

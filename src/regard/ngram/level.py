@@ -41,11 +41,11 @@ class Values(nn.Module):
     def __len__(self) -> int:
         return len(self.codes)
 
-    def at(self, index: Tensor) -> Tensor:
+    def at(self, index: Tensor | slice) -> Tensor:
         """The numbers at places, float64."""
         return self.table[self.entry(index)]
 
-    def entry(self, index: Tensor) -> Tensor:
+    def entry(self, index: Tensor | slice) -> Tensor:
         """Which entries of the table stand at places."""
         return unsigned(self.codes[index])
 
@@ -86,7 +86,7 @@ class Level(nn.Module):
         first, last = torch.searchsorted(self.keys, bounds)
         return first, last
 
-    def word(self, place: Tensor) -> Tensor:
+    def word(self, place: Tensor | slice) -> Tensor:
         """The last word of n-grams."""
         return self.keys[place] % self.vocab_size
 

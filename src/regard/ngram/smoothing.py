@@ -11,6 +11,7 @@
     absolute      one D = n1 / (n1 + 2 n2), E = 0                   Ney, Essen and Kneser 1994
     kneser_ney    the same over continuation counts                 Kneser and Ney 1995
     modified_kneser_ney   D1, D2 and D3+, over continuation counts  Chen and Goodman 1998
+    given         alpha and beta as another program estimated them, read from an ARPA file; nothing is counted
 
 Below everything, p(w) is interpolated with 1 / V. A context that was never seen passes on to the shorter one.
 
@@ -30,7 +31,7 @@ from typing import Literal
 
 import numpy as np
 
-Smoothing = Literal["mle", "add_k", "witten_bell", "absolute", "kneser_ney", "modified_kneser_ney"]
+Smoothing = Literal["mle", "add_k", "witten_bell", "absolute", "kneser_ney", "modified_kneser_ney", "given"]
 CONTINUATION = ("kneser_ney", "modified_kneser_ney")
 # What KenLM takes when asked to go on with undefined discounts.
 FALLBACK = (0.5, 1.0, 1.5)

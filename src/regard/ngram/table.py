@@ -171,14 +171,14 @@ class NgramTable(nn.Module):
             rows = torch.nonzero(context >= 0)[:, 0]
             if len(rows) == 0:
                 continue
-            seen, level = context[rows], self.level(order)
-            first, last = level.following(seen)
-            sizes = last - first
-            ends = sizes.cumsum(0)
-            place = torch.arange(int(ends[-1]), device=start.device) + (last - ends).repeat_interleave(sizes)
-            cells.insert(0, rows.repeat_interleave(sizes) * self.vocab_size + level.word(place))
-            added.insert(0, level.alpha.at(place) * weight[rows].repeat_interleave(sizes))
-            weight[rows] *= self.level(order - 1).gamma.at(seen)
+            seen, level, above = context[rows], self.level(order), weight[rows]
+            place, sizes = _ranges(*level.following(seen))
+            own_row, own_weight = rows, above
+            if sizes is not None:
+                own_row, own_weight = rows.repeat_interleave(sizes), above.repeat_interleave(sizes)
+            cells.insert(0, level.word(place) + own_row * self.vocab_size)
+            added.insert(0, level.alpha.at(place) * own_weight)
+            weight[rows] = above * self.level(order - 1).gamma.at(seen)
         return _Mix(start, start_log, weight[:, None], cells, added)
 
     def _used(self, contexts: list[Tensor]) -> list[Tensor]:
@@ -187,3 +187,12 @@ class NgramTable(nn.Module):
             return contexts
         longer = [*contexts[1:], *([torch.full_like(contexts[0], ABSENT)] if contexts else [])]
         return [torch.where(above == ABSENT, here, UNSEEN) for here, above in zip(contexts, longer, strict=True)]
+
+
+def _ranges(first: Tensor, last: Tensor) -> tuple[Tensor | slice, Tensor | None]:
+    """All places from each first to before its last, and how many each has. One range alone is a slice, unmeasured."""
+    if len(first) == 1:
+        return slice(int(first), int(last)), None
+    sizes = last - first
+    ends = sizes.cumsum(0)
+    return torch.arange(int(ends[-1]), device=first.device) + (last - ends).repeat_interleave(sizes), sizes
