@@ -36,6 +36,15 @@ class Headed(Protocol):
     def hidden(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, Any]: ...
 
 
+@runtime_checkable
+class Direct(Protocol):
+    """A model that knows single probabilities without making whole distributions."""
+
+    def log_probs(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """log p of every token but the first after those before it, and the state before the last one."""
+        ...
+
+
 @contextmanager
 def at_rest(model: TokenModel) -> Iterator[None]:
     """Evaluation mode, each part put back in its own mode afterwards.
@@ -71,23 +80,30 @@ def next_logits(
 
 @torch.no_grad()
 def read(
-    model: TokenModel,
-    tokens: Int[Tensor, "B T"],
-    targets: Int[Tensor, "B T"],
-    state: State,
+    model: TokenModel, tokens: Int[Tensor, "B T"], targets: Int[Tensor, "B T"], state: State, *, best: bool = True
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B T"], State]:
-    """log p of each target after its token, whether it was the most probable one, and the state."""
+    """log p of each target after its token, whether it was the most probable one, and the state.
+
+    targets  the tokens one further on.
+    best     whether the second answer is wanted; without it a model may get by without whole distributions, and the
+             answer is False.
+    """
     rows, length = tokens.shape
-    width = TOKENS_AT_ONCE if isinstance(model, Headed) else LOGITS_AT_ONCE // model.vocab_size
+    direct = not best and isinstance(model, Direct)
+    width = TOKENS_AT_ONCE if direct or isinstance(model, Headed) else LOGITS_AT_ONCE // model.vocab_size
     chunk = max(1, width // rows)
-    log_probs, best = [], []
+    log_probs, first = [], []
     for start in range(0, length, chunk):
         part = slice(start, start + chunk)
-        values, state = _hidden_or_logits(model, tokens[:, part], state, EMPTY)
-        chosen, first = _of_targets(model, values, targets[:, part])
+        if direct:
+            chosen, state = model.log_probs(torch.cat([tokens[:, part], targets[:, part][:, -1:]], 1), state)
+            is_first = torch.zeros_like(chosen, dtype=torch.bool)
+        else:
+            values, state = _hidden_or_logits(model, tokens[:, part], state, EMPTY)
+            chosen, is_first = _of_targets(model, values, targets[:, part])
         log_probs.append(chosen)
-        best.append(first)
-    return torch.cat(log_probs, 1), torch.cat(best, 1), state
+        first.append(is_first)
+    return torch.cat(log_probs, 1), torch.cat(first, 1), state
 
 
 def _of_targets(model: TokenModel, values: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

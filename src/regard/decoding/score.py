@@ -110,7 +110,7 @@ def score(
         spans += windows(begin, end, min(limits)) if limits else whole(begin, end)
         ids += [start_id, *row]
     log_probs = np.zeros(len(ids))
-    for reading in read_spans(model, np.array(ids), spans, start_id=start_id, batch_size=batch_size):
+    for reading in read_spans(model, np.array(ids), spans, start_id=start_id, batch_size=batch_size, best=False):
         log_probs[reading.index] = reading.log_prob
     scores, begin = [], 0
     for row, size in zip(rows, sizes or [None] * len(rows), strict=True):

@@ -66,16 +66,21 @@ def windows(begin: int, end: int, length: int, stride: int | None = None) -> lis
 
 
 def read_spans(
-    model: TokenModel, ids: np.ndarray, spans: Sequence[Span], *, start_id: int, batch_size: int = 16
+    model: TokenModel, ids: np.ndarray, spans: Sequence[Span], *, start_id: int, batch_size: int = 16, best: bool = True
 ) -> Iterator[Reading]:
-    """Every counted token of the spans, `batch_size` spans at a time and a chunk of positions after the other."""
+    """Every counted token of the spans, `batch_size` spans at a time and a chunk of positions after the other.
+
+    best  whether it is asked which tokens were the most probable ones.
+    """
     ordered = sorted(spans, key=lambda span: -span.length)
     with at_rest(model):
         for first in range(0, len(ordered), batch_size):
-            yield from _read_together(model, ids, ordered[first : first + batch_size], start_id)
+            yield from _read_together(model, ids, ordered[first : first + batch_size], start_id, best)
 
 
-def _read_together(model: TokenModel, ids: np.ndarray, spans: list[Span], start_id: int) -> Iterator[Reading]:
+def _read_together(
+    model: TokenModel, ids: np.ndarray, spans: list[Span], start_id: int, best: bool
+) -> Iterator[Reading]:
     """Spans from the longest to the shortest, side by side, with the state carried from chunk to chunk."""
     device = device_of(model)
     state = model.init_state(len(spans))
@@ -90,9 +95,9 @@ def _read_together(model: TokenModel, ids: np.ndarray, spans: list[Span], start_
         ends = np.array([span.end for span in spans])[:, None]
         tokens, targets = (_take(ids, np.minimum(index, ends), start_id, device) for index in (inputs, inputs + 1))
         # A row ends in its last chunk and is dropped after it, so that nothing ever reads what its padding does.
-        log_probs, best, state = read(model, tokens, targets, state)
+        log_probs, first, state = read(model, tokens, targets, state, best=best)
         counted = (steps < lengths[:, None]) & (inputs + 1 >= np.array([span.counted for span in spans])[:, None])
-        yield Reading(inputs[counted] + 1, log_probs.double().cpu().numpy()[counted], best.cpu().numpy()[counted])
+        yield Reading(inputs[counted] + 1, log_probs.double().cpu().numpy()[counted], first.cpu().numpy()[counted])
 
 
 def _take(ids: np.ndarray, index: np.ndarray, start_id: int, device: torch.device) -> Tensor:

@@ -46,7 +46,8 @@ class NgramState(State):
 class NgramConfig(Config, kind="ngram"):
     """order: the tokens in an n-gram. The rest is as in `regard.ngram.estimate.Rules`.
 
-    eos_id  the token that ends a sentence: the last one when not given.
+    quantise  keep eight bits of each number, for a file half as large.
+    eos_id    the token that ends a sentence: the last one when not given.
     """
 
     vocab_size: int
@@ -56,6 +57,7 @@ class NgramConfig(Config, kind="ngram"):
     k: float = 1.0
     prune: tuple[int, ...] = ()
     closed: bool = False
+    quantise: bool = False
     eos_id: int | None = None
 
     def __post_init__(self) -> None:
@@ -194,6 +196,7 @@ def ngram(
     k: float = 1.0,
     prune: tuple[int, ...] = (),
     closed: bool = False,
+    quantise: bool = False,
 ) -> NgramConfig:
     """Counts of what came after the last few tokens, smoothed."""
-    return NgramConfig(vocab_size, order, smoothing, interpolate, k, prune, closed)
+    return NgramConfig(vocab_size, order, smoothing, interpolate, k, prune, closed, quantise)

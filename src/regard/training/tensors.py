@@ -121,6 +121,15 @@ def read(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
 
 
+def mapped(path: Path) -> dict[str, Tensor]:
+    """Every tensor of a file as a window on it: nothing is read before it is used."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
+
+
 def require_same(expected: Mapping[str, Form], found: Mapping[str, Form], where: Path) -> None:
     """Refuse tensors of another architecture, showing the first differences."""
     differences = [
