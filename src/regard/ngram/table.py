@@ -86,7 +86,7 @@ class NgramTable(nn.Module):
         weight, n_base = self.root.tolist()
         entries = alpha.entry(torch.arange(self.vocab_size, device=alpha.codes.device))
         inside = alpha.counts[entries] > 0 if self.rules.closed and len(alpha.counts) else torch.ones_like(entries)
-        self.uniform = inside / n_base
+        self.uniform = inside.double() / n_base
         self.base = alpha.table[entries] + weight * self.uniform
         self.base_log = self.base.log().to(self.like.dtype)
 
