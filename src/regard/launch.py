@@ -112,19 +112,24 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     data = settings.section("data")
     corpus = prepare(data.pop("path"), seed=training.seed, **data)
     config = _model_config(settings, corpus.tokenizer.vocab_size)
-    _tell_need(job, config, training, device, display)
-    torch.manual_seed(training.seed)
-    model = config.build()
-    result = loop.train(
-        model,
-        language_task(corpus, model, training),
-        training,
-        job.out,
-        about=description(settings),
-        display=display,
-        sample=lambda trained: sample_text(trained, corpus),
-        resume=_resume(job),
-    )
+    if config.counts:
+        from regard.training import counting
+
+        result = counting.fit(config.build(), corpus, training, job.out, about=description(settings), display=display)
+    else:
+        _tell_need(job, config, training, device, display)
+        torch.manual_seed(training.seed)
+        model = config.build()
+        result = loop.train(
+            model,
+            language_task(corpus, model, training),
+            training,
+            job.out,
+            about=description(settings),
+            display=display,
+            sample=lambda trained: sample_text(trained, corpus),
+            resume=_resume(job),
+        )
     run = load(job.out, device=training.device)
     run.corpus = corpus
     return run, result
@@ -141,7 +146,11 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
     if not job.is_large:
         refuse_absurd(job.settings)
     training = settings.from_dict(job.settings.section("train"))
-    _model_config(job.settings, vocab_size=2)
+    if _model_config(job.settings, vocab_size=2).counts and job.resume != "no":
+        raise UsageError(
+            f"{job.settings['model.name']} is fitted in one pass, there is nothing to resume; to add text, merge "
+            f"counts (docs/counting.md)"
+        )
     return training, str(device_of(training))
 
 

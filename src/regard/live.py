@@ -49,6 +49,9 @@ class Patient:
     def saved(self, step: int, path: Path) -> None:
         self._try(self.inner.saved, step, path)
 
+    def progress(self, part: str, share: float) -> None:
+        self._try(self.inner.progress, part, share)
+
     def note(self, text: str) -> None:
         self._try(self.inner.note, text)
 
@@ -79,6 +82,7 @@ class Live:
         self.saved_step = 0
         self.curve: list[float] = []
         self.per_point, self.waiting = 1, list[float]()
+        self.part, self.share = "", 0.0
 
     def start(self, start: Start) -> None:
         self.start_facts = start
@@ -97,6 +101,10 @@ class Live:
 
     def saved(self, step: int, path: Path) -> None:
         self.saved_step = step
+        self._draw()
+
+    def progress(self, part: str, share: float) -> None:
+        self.part, self.share = part, share
         self._draw()
 
     def note(self, text: str) -> None:
@@ -140,7 +148,12 @@ class Live:
         from rich.table import Table
 
         spent = self.last.progress if self.last else self.start_facts.progress if self.start_facts else 0.0
-        left = span(self.last.remaining) + " left" if self.last and math.isfinite(self.last.remaining) else "starting"
+        spent = self.share if self.part else spent
+        left = (
+            span(self.last.remaining) + " left"
+            if self.last and math.isfinite(self.last.remaining)
+            else self.part or "starting"
+        )
         row = Table.grid(expand=True, padding=(0, 1))
         row.add_column(ratio=1)
         row.add_column(justify="right")

@@ -25,6 +25,7 @@ from regard.data.corpus import Corpus, prepare
 from regard.data.shard import TokenShard, make_shard
 from regard.data.source import read_documents
 from regard.data.worlds import PREFIX, from_spec
+from regard.decoding.logits import device_of as device_of_model
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
@@ -99,6 +100,8 @@ class Run:
 
     def encode(self, text: str) -> Float[Tensor, "T D"]:
         """The context-sensitive vectors h_1 .. h_n of the tokens of `text`."""
+        if not hasattr(self.model, "encode"):
+            raise UsageError(f"{self.path}: {self.config['model']['name']} counts tokens and has no vectors to encode")
         ids = self.writer.prompt_ids(text)
         longest = self.model.max_length
         if longest is not None and len(ids) > longest:
@@ -111,7 +114,7 @@ class Run:
 
     @property
     def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+        return device_of_model(self.model)
 
     def _held_out(self) -> tuple[TokenShard, World | None]:
         """The held-out part of the run's own data, made again and checked to be what it was."""
@@ -151,6 +154,11 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
         raise CheckpointError(
             f"{where}: the model has a vocabulary of {model.vocab_size} and the tokenizer one of {tokenizer.vocab_size}"
         )
-    tensors.load_weights(model, weights)
+    if model.config.counts:
+        from regard.ngram.file import open_file
+
+        open_file(model, weights)
+    else:
+        tensors.load_weights(model, weights)
     model.to(device_of(TrainSettings(device=device)))
     return Run(where, config, model.eval(), tokenizer)

@@ -56,7 +56,7 @@ def state_size(config: Config, length: int) -> dict[str, Any]:
     model: Any = on_meta(config)
     with torch.device("meta"):
         state = model.init_state(1)
-        grows = bool(getattr(model.stack, "state_grows", False))
+        grows = bool(getattr(getattr(model, "stack", model), "state_grows", False))
         return {"bytes": state.reserve(length).nbytes if grows else state.nbytes, "grows": grows, "length": length}
 
 

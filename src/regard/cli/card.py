@@ -53,21 +53,26 @@ def measured(run: Run, result: Result) -> dict[str, Any]:
         report = run.evaluate(limit=JUDGED_TOKENS)
         facts |= {"judged_loss": report.loss, "optimal_loss": report.optimal_loss}
         facts |= {"excess": report.excess, "recall": report.recall}
+    if "fit" in run.config:
+        facts |= {"n_grams": run.config["fit"]["kept"], "notes": run.config["fit"]["notes"]}
     facts["sample"] = run.generate(opening(run), **SAMPLE)
     return facts
 
 
 def card_lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
     """The card for people."""
-    learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps, {human(result.tokens)} tokens"
-    lines = [f"{run.path}: {facts['model']}, {learnt}, {span(result.seconds)}"]
+    learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps"
+    if "n_grams" in facts:
+        learnt = f"{human(sum(facts['n_grams']))} n-grams of order 1 to {len(facts['n_grams'])}"
+    lines = [f"{run.path}: {facts['model']}, {learnt}, {human(result.tokens)} tokens, {span(result.seconds)}"]
     if result.reason == "patience":
         lines.append("  ended early: the held-out loss no longer improved")
     if result.best_loss is not None:
         words = [f"perplexity {facts['valid_perplexity']:.2f}"]
         if "valid_bits_per_character" in facts:
             words.append(f"{facts['valid_bits_per_character']:.3f} bits per character")
-        lines.append(f"  held-out loss {result.best_loss:.4f} ({', '.join(words)}) at step {result.best_step:,}")
+        when = "" if "n_grams" in facts else f" at step {result.best_step:,}"
+        lines.append(f"  held-out loss {result.best_loss:.4f} ({', '.join(words)}){when}")
     if facts.get("optimal_loss") is not None:
         judged, best, excess = facts["judged_loss"], facts["optimal_loss"], facts["excess"]
         lines.append(
@@ -89,7 +94,9 @@ def next_commands(run: Run) -> list[str]:
         f"regard score {where} {prompt}",
         f"regard evaluate {where}",
         f"regard show {where}",
-        f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'])}",
+        f"regard explain {where} {prompt}"
+        if "fit" in run.config
+        else f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'])}",
     ]
 
 

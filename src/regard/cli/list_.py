@@ -29,7 +29,7 @@ def list_everything(common: Common) -> None:
     rows = [
         (
             card.name,
-            *(human(card.parameters[s]) if s in card.parameters else "" for s in sizes),
+            *(human(card.parameters[s]) if card.parameters.get(s) else "" for s in sizes),
             card.summary,
             catalogue.citation(card.paper),
         )

@@ -13,7 +13,7 @@ from regard.cli.screen import Screen
 from regard.errors import UsageError
 from regard.table import human, span
 
-ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement"}
+ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "counted": "counted"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -71,6 +71,12 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         ("budget", f"{config['train']['budget']}, {ENDINGS[facts['ended']]}"),
         ("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"),
     ]
+    if "fit" in config:
+        rows[0] = (
+            "model",
+            f"{model.get('name')}, n-grams by order: {', '.join(f'{n:,}' for n in config['fit']['kept'])}",
+        )
+        rows[3:] = [("counted", f"{config['fit']['tokens']:,} tokens in one pass")]
     if facts["last"]:
         last = facts["last"]
         rows.append(("trained", f"{last['step']:,} steps, {human(last['tokens'])} tokens, {span(last['seconds'])}"))
@@ -107,7 +113,8 @@ def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
         for key, default in facts["settings"].items()
     ]
     rows += [(f"train.{key}", _value(value), *("" for _ in sizes)) for key, value in facts["training"].items()]
-    rows.append(("parameters", "", *(human(facts["parameters"][size]) for size in sizes)))
+    if any(facts["parameters"].values()):
+        rows.append(("parameters", "", *(human(facts["parameters"][size]) for size in sizes)))
     screen.table(("setting", "default", *sizes), rows)
     screen.hint(f"regard train my.txt --model {facts['model']} --size small --set model.KEY=VALUE")
 

@@ -36,6 +36,10 @@ class TrainFlags:
         ),
     ] = field(default_factory=list)
     recipe: Annotated[str | None, typer.Option(help="Settings from a TOML file (regard new).", metavar="FILE")] = None
+    memory: Annotated[str | None, typer.Option(help="For counting, such as 512M. [default: 1G]", metavar="SIZE")] = None
+    spill: Annotated[
+        str | None, typer.Option(help="Folder for counts that do not fit in memory.", metavar="FOLDER")
+    ] = None
     resume: Annotated[
         str | None,
         typer.Option(
@@ -71,6 +75,8 @@ def train(
         "model.name": (flags.model, "flag --model"),
         "model.size": (flags.size, "flag --size"),
         "train.budget": (flags.budget, "flag --budget"),
+        "train.memory": (flags.memory, "flag --memory"),
+        "train.spill": (flags.spill, "flag --spill"),
         "train.seed": (common.seed, "flag --seed"),
         "train.device": (common.device, "flag --device"),
     }

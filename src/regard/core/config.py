@@ -22,6 +22,8 @@ class Config:
     """Base of all configs. Subclasses name their `kind` in the class line: `class LstmConfig(Config, kind="lstm")`."""
 
     kind: ClassVar[str] = ""
+    # Whether the part is fitted by counting, in one pass over the text, instead of by gradients.
+    counts: ClassVar[bool] = False
 
     def __init_subclass__(cls, kind: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

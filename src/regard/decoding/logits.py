@@ -89,14 +89,14 @@ def read(
              answer is False.
     """
     rows, length = tokens.shape
-    direct = not best and isinstance(model, Direct)
-    width = TOKENS_AT_ONCE if direct or isinstance(model, Headed) else LOGITS_AT_ONCE // model.vocab_size
+    direct = model if not best and isinstance(model, Direct) else None
+    width = TOKENS_AT_ONCE if direct is not None or isinstance(model, Headed) else LOGITS_AT_ONCE // model.vocab_size
     chunk = max(1, width // rows)
     log_probs, first = [], []
     for start in range(0, length, chunk):
         part = slice(start, start + chunk)
-        if direct:
-            chosen, state = model.log_probs(torch.cat([tokens[:, part], targets[:, part][:, -1:]], 1), state)
+        if direct is not None:
+            chosen, state = direct.log_probs(torch.cat([tokens[:, part], targets[:, part][:, -1:]], 1), state)
             is_first = torch.zeros_like(chosen, dtype=torch.bool)
         else:
             values, state = _hidden_or_logits(model, tokens[:, part], state, EMPTY)

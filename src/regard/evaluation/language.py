@@ -137,9 +137,7 @@ def evaluate(
         spans = stretches(end, length)
     tally = _Tally(np.zeros(end, dtype=bool))
     known = world is not None
-    for reading in read_spans(
-        model, shard.ids, spans, start_id=tokenizer.eos_id, batch_size=batch_size, best=known
-    ):
+    for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, batch_size=batch_size, best=known):
         tally.add(reading)
     report = tally.report(shard, total)
     # Only where the model's tokens are the world's own does the optimum speak of the same predictions.

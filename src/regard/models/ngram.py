@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import torch
@@ -49,6 +49,8 @@ class NgramConfig(Config, kind="ngram"):
     quantise  keep eight bits of each number, for a file half as large.
     eos_id    the token that ends a sentence: the last one when not given.
     """
+
+    counts: ClassVar[bool] = True
 
     vocab_size: int
     order: int = 5

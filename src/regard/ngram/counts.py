@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,23 +75,27 @@ def count(
     eos_id: int,
     memory: int = DEFAULT_MEMORY,
     folder: Path | None = None,
+    tell: Callable[[float], None] = lambda _: None,
 ) -> Counts:
     """The counts of a text, as sentences each followed by `eos_id`.
 
     memory  bytes to work in, about. A text that needs more is counted in parts, which go to a folder of their own in
             `folder` (the system's for temporary files when not given). The result is the same.
+    tell    hears how much is done, from 0 to 1.
     """
     check_order(order)
     if len(ids) == 0:
         raise DataError("there is no text to count: it has no tokens")
     block = max(1024, memory // (WORKERS * (ROW_BYTES + 3 * order * _token_type(vocab_size)().itemsize)))
     starts = range(0, len(ids), block)
+    tell(0.0)
     if len(starts) == 1:
         return _counted(ids, 0, len(ids), order, vocab_size, eos_id)
     place = _spill_folder(folder)
 
     def run(start: int) -> Counts:
         part = _counted(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
+        tell(0.8 * start / len(ids))
         return _spilled(part, place / f"run-{start}")
 
     try:
@@ -134,7 +138,7 @@ def check_order(order: int) -> None:
 
 
 def _spill_folder(folder: Path | None) -> Path:
-    """A new folder for runs, inside `folder`. It is removed as soon as its files are mapped: a mapping outlives its name."""
+    """A new folder for runs, inside `folder`, to be removed once its files are mapped: a mapping outlives its name."""
     try:
         return Path(tempfile.mkdtemp(prefix="regard-counts-", dir=folder))
     except OSError as error:
@@ -147,8 +151,8 @@ def _spill_folder(folder: Path | None) -> Path:
 def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int, eos_id: int) -> Counts:
     """Rows that begin at tokens start .. stop - 1, and at the beginning of the text when start is 0."""
     kind = _token_type(vocab_size)
+    _check_range(ids[start:stop], vocab_size)
     text = ids[start : stop + order - 1].astype(kind)
-    _check_range(text, vocab_size)
     first = _first_places(ids[start:stop], vocab_size)
     if order == 1:
         return replace(grouped((text + kind(1),), None, vocab_size, eos_id), first=first)
@@ -249,7 +253,7 @@ def _gathered(pieces: Iterator[Counts], like: Counts, place: Path) -> Counts:
         try:
             for piece in pieces:
                 for file, array in zip(files, (*piece.columns, piece.counts), strict=True):
-                    file.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+                    file.write(np.ascontiguousarray(array).view(np.uint8).data)
         finally:
             for file in files:
                 file.close()
@@ -276,6 +280,7 @@ def _token_type(vocab_size: int) -> type[np.unsignedinteger]:
     return np.uint16 if vocab_size < (1 << 16) else np.uint32
 
 
-def _check_range(text: np.ndarray, vocab_size: int) -> None:
-    if len(text) and int(text.max()) >= vocab_size:
-        raise DataError(f"token id {int(text.max())} is not in 0 .. {vocab_size - 1}: another tokenizer made it")
+def _check_range(ids: np.ndarray, vocab_size: int) -> None:
+    for token in (int(ids.min()), int(ids.max())):
+        if not 0 <= token < vocab_size:
+            raise DataError(f"token id {token} is not in 0 .. {vocab_size - 1}: another tokenizer made it")

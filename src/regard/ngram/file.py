@@ -34,7 +34,9 @@ def open_file(model: NgramModel, path: Path) -> None:
             found[f"{name}.keys"] = _keys(found.pop(f"{name}.word"), found.pop(f"{name}.first"), model.vocab_size)
         model.load_state_dict(found)
     except (KeyError, RuntimeError, IndexError) as error:
-        raise CheckpointError(f"{path}: not the file of an n-gram model of order {model.config.order}: {error!r}") from None
+        raise CheckpointError(
+            f"{path}: not the file of an n-gram model of order {model.config.order}: {error!r}"
+        ) from None
 
 
 def _tight(keys: Tensor, name: str, n_contexts: int, vocab_size: int) -> dict[str, Tensor]:

@@ -125,8 +125,8 @@ def empty_level(order: int, vocab_size: int) -> Level:
 
 def level_of(tensors: Mapping[str, Tensor], vocab_size: int) -> Level:
     """The level that a `state_dict` holds."""
-    values = [
+    alpha, gamma = (
         Values(*(tensors[f"{part}.{name}"] for name in ("codes", "table", "counts", "totals")))
         for part in ("alpha", "gamma")
-    ]
-    return Level(tensors["keys"], *values, vocab_size)
+    )
+    return Level(tensors["keys"], alpha, gamma, vocab_size)

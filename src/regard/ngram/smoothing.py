@@ -62,8 +62,8 @@ def discounts(smoothing: Smoothing, counts: np.ndarray) -> Discounts:
     if smoothing == "modified_kneser_ney":
         return _modified(n)
     if n[0] == 0 or n[1] == 0:
-        missing = 1 if n[0] == 0 else 2
-        return Discounts(*[FALLBACK[0]] * 3, f"no n-gram occurs exactly {missing} times")
+        missing, half = 1 if n[0] == 0 else 2, FALLBACK[0]
+        return Discounts(half, half, half, f"no n-gram occurs exactly {missing} times")
     one = n[0] / (n[0] + 2 * n[1])
     return Discounts(one, one, one)
 
@@ -78,7 +78,8 @@ def _modified(n: list[int]) -> Discounts:
     for j, discount in enumerate(found, 1):
         if not 0 <= discount <= j:
             return Discounts(*FALLBACK, f"a count of {j} would be discounted by {discount:.3g}")
-    return Discounts(*found)
+    one, two, more = found
+    return Discounts(one, two, more)
 
 
 def extra(smoothing: Smoothing, k: float, vocab_size: int, n_children: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ class NgramTable(nn.Module):
         self.root = torch.tensor(found.root, dtype=torch.float64)
         self._settle()
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:  # noqa: ARG002
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Take the arrays as they are, of whatever length: a mapped file stays mapped."""
         self.discounts, self.root = state_dict["discounts"], state_dict["root"]
         self.levels = nn.ModuleList(
@@ -83,7 +83,7 @@ class NgramTable(nn.Module):
     def _settle(self) -> None:
         """Work out p(w) and the uniform distribution below it, of which `levels` and `root` hold the parts."""
         alpha = self.level(1).alpha
-        weight, n_base = self.root.tolist()
+        weight, n_base = self.root  # tensors, so that this works on the meta device too
         entries = alpha.entry(torch.arange(self.vocab_size, device=alpha.codes.device))
         inside = alpha.counts[entries] > 0 if self.rules.closed and len(alpha.counts) else torch.ones_like(entries)
         self.uniform = inside.double() / n_base

@@ -1,4 +1,4 @@
-"""Display: what a run tells while it goes on. The loop calls these six methods and knows nothing of screens.
+"""Display: what a run tells while it goes on. The loop calls these methods and knows nothing of screens.
 
 `Silent` says nothing, `Lines` prints plain lines for logs and pipes. A live screen belongs to the command line.
 """
@@ -82,6 +82,10 @@ class Display(Protocol):
     def update(self, update: Update) -> None: ...
     def evaluated(self, evaluation: Evaluation) -> None: ...
     def saved(self, step: int, path: Path) -> None: ...
+    def progress(self, part: str, share: float) -> None:
+        """How far a run without steps is: what it is doing, and how much of the whole is done."""
+        ...
+
     def note(self, text: str) -> None: ...
     def finish(self, result: Result | None) -> None:
         """Called once at the end, also after a failure, when there is no result: leave the terminal as it was."""
@@ -95,6 +99,7 @@ class Silent:
     def update(self, update: Update) -> None: ...
     def evaluated(self, evaluation: Evaluation) -> None: ...
     def saved(self, step: int, path: Path) -> None: ...
+    def progress(self, part: str, share: float) -> None: ...
     def note(self, text: str) -> None: ...
     def finish(self, result: Result | None) -> None: ...
 
@@ -106,8 +111,12 @@ class Lines:
         self.stream = sys.stderr if stream is None else stream
         self.every = every
         self.next_update = time.monotonic()
+        self.part = ""
 
     def start(self, start: Start) -> None:
+        if not start.parameters:
+            self._print(f"{start.folder} starts: {start.budget} over the text")
+            return
         verb = f"continues at step {start.step}" if start.step else "starts"
         self._print(f"{start.folder} {verb}: {start.parameters:,} parameters, budget {start.budget}, {start.device}")
 
@@ -128,13 +137,19 @@ class Lines:
     def saved(self, step: int, path: Path) -> None:
         self._print(f"step {step}  saved {path}")
 
+    def progress(self, part: str, share: float) -> None:
+        if part != self.part or time.monotonic() >= self.next_update:
+            self.part, self.next_update = part, time.monotonic() + self.every
+            self._print(f"{share:4.0%}  {part}")
+
     def note(self, text: str) -> None:
         self._print(text)
 
     def finish(self, result: Result | None) -> None:
         if result is not None:
             held_out = "" if result.best_loss is None else f", held-out loss {result.best_loss:.4f}"
-            self._print(f"{result.folder}: {result.step} steps, {result.seconds:.1f} s{held_out}")
+            steps = "counted" if result.reason == "counted" else f"{result.step} steps"
+            self._print(f"{result.folder}: {steps}, {result.seconds:.1f} s{held_out}")
 
     def _print(self, text: str) -> None:
         print(text, file=self.stream, flush=True)

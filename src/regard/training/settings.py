@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,9 @@ from regard.training import budget
 
 OnResume = Literal["identity", "override", "free"]
 DEFAULT_LR = {"adamw": 1e-3, "muon": 1e-3}
+
+
+UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,19 @@ def _is_budget(value: Any) -> bool:
     return isinstance(value, str) and bool(budget.parse(value))
 
 
+def _bytes(size: str) -> int:
+    """
+    >>> _bytes("512M"), _bytes("1.5 GiB")
+    (536870912, 1610612736)
+    """
+    found = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?) ?([MGT])(?:i?B)?", size)
+    return int(float(found[1]) * UNITS[found[2]]) if found else 0
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, str) and _bytes(value) >= 16 * UNITS["M"]
+
+
 def _setting(default: Any, on_resume: OnResume, rule: _Rule) -> Any:
     return dataclasses.field(default=default, metadata={"on_resume": on_resume, "rule": rule})
 
@@ -96,6 +113,8 @@ class TrainSettings:
     patience        evaluations without improvement after which the run ends; 0 for no limit
     on_save_error   "stop", or "warn" and go on training
     threads, device None and "auto": what the machine offers
+    memory, spill   of a model that counts: about how much memory to count in, such as 512M or 2G, and the folder for
+                    what does not fit; None is the system's for temporary files
     """
 
     budget: str = _setting("2m", "override", _Rule(f"one of {budget.EXAMPLES}", _is_budget))
@@ -127,6 +146,8 @@ class TrainSettings:
     patience: int = _setting(0, "free", _count(0, 1 << 40))
     on_save_error: Literal["stop", "warn"] = _setting("stop", "free", _choice("stop", "warn"))
     tensorboard: bool = _setting(False, "free", YES_NO)
+    memory: str = _setting("1G", "free", _Rule("a size such as 512M or 2G, at least 16M", lambda v: _is_size(v)))
+    spill: str | None = _setting(None, "free", _Rule("the path of a folder", lambda v: v is None or isinstance(v, str)))
     seed: int = _setting(0, "identity", _count(0, 2**63 - 1))
     threads: int | None = _setting(None, "free", _maybe(_count(1, 4096)))
     device: str = _setting("auto", "free", _Rule("auto, cpu, cuda or cuda:N", lambda v: _is_device(v)))
@@ -136,6 +157,11 @@ class TrainSettings:
             value, rule = getattr(self, field.name), field.metadata["rule"]
             if not rule.holds(value):
                 raise UsageError(f"train.{field.name}: found {value!r}, allowed is {rule.words}")
+
+    @property
+    def memory_bytes(self) -> int:
+        """`memory` in bytes."""
+        return _bytes(self.memory)
 
     @property
     def rate(self) -> float:

@@ -1,0 +1,156 @@
+"""Fitting by counting: one pass over the text instead of steps, into the same run folder.
+
+Nothing is written before the model is whole, and then all files at once: an interrupted fit leaves no half model.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from regard.data.corpus import Corpus
+from regard.errors import UsageError
+from regard.evaluation.language import Habit, evaluate
+from regard.models.ngram import NgramModel
+from regard.ngram.counts import count
+from regard.ngram.estimate import Estimate, estimate
+from regard.ngram.file import stored
+from regard.ngram.quantise import quantise
+from regard.training import disk, folder, manifest, tensors
+from regard.training.display import Display, Result, Start
+from regard.training.folder import CONFIG, METRICS, TOKENIZER, WEIGHTS, RunFolder, claim
+from regard.training.loop import device_of
+from regard.training.session import environment
+from regard.training.settings import TrainSettings
+
+# Part of a fit's time that each of its parts takes, for the bar.
+SHARES = {"counting": 0.3, "estimating": 0.6, "reading the held-out part": 0.1}
+
+
+def fit(
+    model: NgramModel,
+    corpus: Corpus,
+    settings: TrainSettings,
+    path: Path,
+    *,
+    about: Mapping[str, Any],
+    display: Display,
+) -> Result:
+    """Count the corpus into `model` and leave a run folder at `path`."""
+    start = time.monotonic()
+    result = None
+    with claim(path) as run:
+        if not run.is_new:
+            raise UsageError(f"{path}: already holds a run; choose another --out")
+        display.start(Start(path, "one pass", 0, "cpu", 0, 0.0))
+        try:
+            found = _fitted(model, corpus, settings, display)
+            loss = _held_out(model, corpus, settings, display)
+            facts = {"tokens": corpus.train.tokens, **_facts(model, found)}
+            seconds = time.monotonic() - start
+            _publish(run, model, corpus, settings, {**about, "fit": facts}, loss, seconds)
+            result = Result(path, 1, corpus.train.tokens, seconds, None, loss, loss, 1, "counted")
+            return result
+        finally:
+            display.finish(result)
+
+
+def _fitted(model: NgramModel, corpus: Corpus, settings: TrainSettings, display: Display) -> Estimate:
+    config = model.config
+    counts = count(
+        corpus.train.ids,
+        config.order,
+        vocab_size=config.vocab_size,
+        eos_id=config.end,
+        memory=settings.memory_bytes,
+        folder=None if settings.spill is None else Path(settings.spill).expanduser(),
+        tell=_teller(display, "counting"),
+    )
+    tell = _teller(display, "estimating")
+    found = estimate(counts, config.rules, lambda part, share: tell((share + (part == "estimating")) / 2))
+    model.table.take(found)
+    for note in notes(found):
+        display.note(note)
+    return found
+
+
+def notes(found: Estimate) -> list[str]:
+    """What a person should know of the discounts, a sentence an order."""
+    return [
+        f"order {order}: Kneser-Ney discounts are estimated from how many n-grams occur once, twice and so on, and "
+        f"here there are too few to tell ({discount.fallback}): {discount.one:g}, {discount.two:g} and "
+        f"{discount.more:g} are taken instead; smoothing = witten_bell needs none"
+        for order, discount in enumerate(found.discounts, 1)
+        if discount.fallback
+    ]
+
+
+def _held_out(model: NgramModel, corpus: Corpus, settings: TrainSettings, display: Display) -> float:
+    """The loss on the held-out part, of the quantised model where it is one, with what that costs."""
+    _teller(display, "reading the held-out part")(0.0)
+
+    def loss() -> float:
+        habit = Habit(by_document=corpus.samples == "documents")
+        return evaluate(model, corpus.valid, tokenizer=corpus.tokenizer, length=settings.length, habit=habit).loss
+
+    exact = loss()
+    if not model.config.quantise:
+        return exact
+    quantise(model.table)
+    rounded = loss()
+    display.note(f"eight bits a number: held-out loss {exact:.6f} becomes {rounded:.6f} ({rounded - exact:+.6f})")
+    return rounded
+
+
+def _facts(model: NgramModel, found: Estimate) -> dict[str, Any]:
+    """What was counted, for config.json."""
+    return {
+        "n_grams": found.n_grams,
+        "kept": [len(level) for level in found.levels],
+        "discounts": [[d.one, d.two, d.more] for d in found.discounts],
+        "notes": notes(found),
+        "quantised": model.config.quantise,
+    }
+
+
+def _publish(
+    run: RunFolder,
+    model: NgramModel,
+    corpus: Corpus,
+    settings: TrainSettings,
+    about: Mapping[str, Any],
+    loss: float,
+    seconds: float,
+) -> None:
+    """Put everything into the run folder at once."""
+    weights = stored(model)
+    disk.require_space(run.path, tensors.size_of(weights))
+    identity = {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash}
+    config = {
+        **about,
+        "format_version": manifest.FORMAT_VERSION,
+        "model": {**about["model"], "config": model.config.to_dict()},
+        "data": {**about["data"], **identity},
+        "train": settings.to_dict(),
+        "environment": environment(device_of(settings)),
+    }
+    record = {"step": 1, "seconds": seconds, "tokens": corpus.train.tokens, "valid_loss": loss}
+    run.publish(
+        {
+            TOKENIZER: [json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False).encode()],
+            WEIGHTS: tensors.chunks(weights, {"format": "pt"}),
+            CONFIG: folder.json_file(config),
+        }
+    )
+    run.rewrite(METRICS, [manifest.canonical(record).replace(b"\n", b"") + b"\n"])
+    run.close_logs({"step": 1, "best_step": 1, "best_loss": loss, "reason": "counted"})
+
+
+def _teller(display: Display, part: str) -> Callable[[float], None]:
+    """Tell the display how far a part of the fit is."""
+    names = list(SHARES)
+    before = sum(SHARES[name] for name in names[: names.index(part)])
+    return lambda share: display.progress(part, before + SHARES[part] * share)
