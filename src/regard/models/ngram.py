@@ -24,6 +24,7 @@ from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.registry import register
 from regard.core.state import State, advance, zero_position
 from regard.errors import UsageError
+from regard.ngram import quick
 from regard.ngram.counts import LARGEST_ORDER, Counts, count
 from regard.ngram.estimate import Estimate, Rules, estimate
 from regard.ngram.smoothing import Smoothing
@@ -139,8 +140,12 @@ class NgramModel(nn.Module):
             padded, lengths = unpack(tokens, context.offsets)
             logits, state = self.forward(padded, state, Context(lengths=lengths))
             return pack(logits, lengths), state
-        contexts, history = self._contexts(tokens, state)
-        logits = self.table.log_distributions(contexts, tokens.numel())
+        if tokens.shape[1] == 1 and len(tokens) <= quick.MOST_ROWS and tokens.device.type == "cpu":
+            history = torch.cat([state.tokens, tokens], 1)
+            logits = quick.log_distributions(self.table, history)
+        else:
+            contexts, history = self._contexts(tokens, state)
+            logits = self.table.log_distributions(contexts, tokens.numel())
         return logits.unflatten(0, tokens.shape), self._after(history, state, context)
 
     def probabilities(self, tokens: Int[Tensor, "B T"], state: NgramState) -> Float[Tensor, "B T V"]:

@@ -15,16 +15,19 @@ columns   the order columns of the table, each token + 1; 0 after the end of a s
 
 from __future__ import annotations
 
+import itertools
 import shutil
-import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from regard.errors import DataError, ResourceError, UsageError
+from regard.errors import DataError, UsageError
+from regard.ngram.spill import spill_folder, written
 
 LARGEST_ORDER = 32
 DEFAULT_MEMORY = 1 << 30
@@ -91,7 +94,7 @@ def count(
     tell(0.0)
     if len(starts) == 1:
         return _counted(ids, 0, len(ids), order, vocab_size, eos_id)
-    place = _spill_folder(folder)
+    place = spill_folder(folder)
 
     def run(start: int) -> Counts:
         part = _counted(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
@@ -122,11 +125,11 @@ def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path
     row = ROW_BYTES + 3 * first.order * first.columns[0].itemsize
     if total * row <= memory:
         return replace(_merged(parts, [(0, len(part)) for part in parts]), first=where)
-    place = _spill_folder(folder)
+    place = spill_folder(folder)
     try:
         with ThreadPoolExecutor(WORKERS) as pool:
             ranges = _ranges(parts, max(1024, memory // (WORKERS * row)))
-            merged = _gathered(pool.map(lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
+            merged = _gathered(_ahead(pool, lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
         return replace(merged, first=where)
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -135,17 +138,6 @@ def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path
 def check_order(order: int) -> None:
     if not 1 <= order <= LARGEST_ORDER:
         raise UsageError(f"order must be a whole number from 1 to {LARGEST_ORDER}, found {order}")
-
-
-def _spill_folder(folder: Path | None) -> Path:
-    """A new folder for runs, inside `folder`, to be removed once its files are mapped: a mapping outlives its name."""
-    try:
-        return Path(tempfile.mkdtemp(prefix="regard-counts-", dir=folder))
-    except OSError as error:
-        raise ResourceError(
-            f"cannot make a folder for counting in {folder or tempfile.gettempdir()}: {error.strerror}; name another "
-            f"with --spill"
-        ) from None
 
 
 def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int, eos_id: int) -> Counts:
@@ -232,47 +224,39 @@ def _merged(parts: Sequence[Counts], bounds: Sequence[tuple[int, int]]) -> Count
     return grouped(columns, weights, model.vocab_size, model.eos_id)
 
 
+def _ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Counts], tasks: Sequence[Any]) -> Iterator[Counts]:
+    """What `work` makes of each task, in order. Few are begun before they are asked for: each takes memory."""
+    pending: deque[Future[Counts]] = deque()
+    for task in tasks:
+        pending.append(pool.submit(work, task))
+        if len(pending) > WORKERS:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
 def _ranges(parts: Sequence[Counts], rows: int) -> list[list[tuple[int, int]]]:
     """Ranges of first tokens that hold about `rows` rows in all parts together, as bounds in each part."""
-    sizes = sum(np.bincount(part.columns[0], minlength=part.vocab_size + 1) for part in parts)
-    ends = np.cumsum(sizes)
+    codes = np.arange(parts[0].vocab_size + 1).astype(parts[0].columns[0].dtype)
+    edges = [np.append(np.searchsorted(part.columns[0], codes), len(part)) for part in parts]
+    ends = np.sum([edge[1:] for edge in edges], axis=0)
     cuts, taken = [0], 0
     while taken < ends[-1]:
         cut = max(cuts[-1] + 1, int(np.searchsorted(ends, taken + rows, side="right")))
         cuts.append(cut)
         taken = int(ends[cut - 1])
-    edges = [np.searchsorted(part.columns[0], np.array(cuts)) for part in parts]
-    return [[(int(edge[i]), int(edge[i + 1])) for edge in edges] for i in range(len(cuts) - 1)]
+    return [[(int(edge[a]), int(edge[b])) for edge in edges] for a, b in itertools.pairwise(cuts)]
 
 
 def _gathered(pieces: Iterator[Counts], like: Counts, place: Path) -> Counts:
     """Sorted pieces one after the other as files, mapped."""
-    names = [f"{place}-{j}" for j in range(like.order)] + [f"{place}-counts"]
-    try:
-        files = [open(name, "wb") for name in names]  # noqa: SIM115
-        try:
-            for piece in pieces:
-                for file, array in zip(files, (*piece.columns, piece.counts), strict=True):
-                    file.write(np.ascontiguousarray(array).view(np.uint8).data)
-        finally:
-            for file in files:
-                file.close()
-    except OSError as error:
-        raise _no_room(place, error) from None
     kinds = [column.dtype for column in like.columns] + [np.dtype(np.int64)]
-    *columns, counts = (np.memmap(name, kind, "r") for name, kind in zip(names, kinds, strict=True))
+    *columns, counts = written(((*piece.columns, piece.counts) for piece in pieces), kinds, place)
     return Counts(tuple(columns), counts, like.vocab_size, like.eos_id)
 
 
 def _spilled(part: Counts, place: Path) -> Counts:
     return replace(_gathered(iter([part]), part, place), first=part.first)
-
-
-def _no_room(place: Path, error: OSError) -> ResourceError:
-    return ResourceError(
-        f"cannot write counts to {place.parent}: {error.strerror or error}; free space there, name another folder "
-        f"with --spill, or allow more --memory"
-    )
 
 
 def _token_type(vocab_size: int) -> type[np.unsignedinteger]:
