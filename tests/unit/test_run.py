@@ -60,6 +60,12 @@ def test_generate_returns_the_prompt_and_what_follows_in_whole_words(run: regard
         run.generate("the cat", topp=0.5)
 
 
+def test_a_beam_refuses_what_only_draws_would_heed(run: regard.Run):
+    assert run.generate("the cat", beam=2, max_tokens=3, temperature=1.0, top_k=None)
+    with pytest.raises(UsageError, match="leave out temperature, top_k or beam"):
+        run.generate("the cat", beam=2, temperature=0.5, top_k=3)
+
+
 def test_texts_do_not_depend_on_those_beside_them(run: regard.Run):
     prompts = ["the cat", "the dog sat on the", ""]
     together = run.write(prompts, max_tokens=5)
