@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import regard
@@ -49,6 +51,18 @@ def test_train_takes_settings_by_their_key_alone(run: regard.Run):
 def test_a_misspelt_setting_names_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'batch_size'"):
         regard.train("gpt", "x.txt", batchsize=3)
+
+
+def test_keywords_are_settings_of_the_model_that_a_recipe_or_the_run_names(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    recipe = tmp_path / "fnn.toml"
+    recipe.write_text('[data]\npath = "my.txt"\n[model]\nname = "fnn"\nsize = "tiny"\n', encoding="utf-8")
+    options = {"out": tmp_path / "run", "quiet": True, "window": 3, "device": "cpu"}
+    run = regard.train(recipe=recipe, budget="1steps", batch_size=2, length=8, **options)
+    assert run.config["model"]["settings"]["window"] == 3
+    assert regard.train(resume=True, budget="2steps", **options).config["train"]["budget"] == "2steps"
+    with pytest.raises(UsageError, match="n_heads: there is no such setting"):
+        regard.train(recipe=recipe, n_heads=2)
 
 
 def test_generate_returns_the_prompt_and_what_follows_in_whole_words(run: regard.Run):
