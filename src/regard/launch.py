@@ -58,7 +58,7 @@ class Job:
 
 def train(
     model: str | None = None,
-    data: str | None = None,
+    data: str | Path | None = None,
     *,
     budget: str | None = None,
     size: str | None = None,

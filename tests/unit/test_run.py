@@ -65,6 +65,15 @@ def test_keywords_are_settings_of_the_model_that_a_recipe_or_the_run_names(tmp_p
         regard.train(recipe=recipe, n_heads=2)
 
 
+def test_a_text_and_a_cache_may_be_paths(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    options = {"size": "tiny", "budget": "1steps", "batch_size": 2, "length": 8, "device": "cpu", "quiet": True}
+    run = regard.train("dan", tmp_path / "my.txt", out=tmp_path / "run", cache=tmp_path / "kept", **options)
+    assert run.config["data"]["cache"] == str(tmp_path / "kept")
+    assert any((tmp_path / "kept").iterdir())
+    assert regard.load(run.path).evaluate() == run.evaluate()
+
+
 def test_generate_returns_the_prompt_and_what_follows_in_whole_words(run: regard.Run):
     text = run.generate("the cat", max_tokens=6, seed=1)
     assert text.startswith("the cat ")
