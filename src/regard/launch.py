@@ -140,10 +140,11 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
 
 def _checked(job: Job) -> tuple[TrainSettings, str]:
     """Everything that can be refused before the data is read, which may take a while."""
-    from regard.training import settings
+    from regard.training import folder, settings
     from regard.training.loop import device_of
 
     require_name(job.out)
+    folder.refuse_file(job.out)
     if job.resume == "no" and (job.out / CONFIG).exists():
         raise UsageError(f"{job.out}: already holds a run; continue it with --resume or choose another --out")
     if not job.is_large:

@@ -127,8 +127,7 @@ def claim(path: Path) -> Iterator[RunFolder]:
     What a dead writer left unfinished is removed: the lock proves that it is dead.
     """
     with disk.reported("make the run folder", path):
-        if path.exists() and not path.is_dir():
-            raise UsageError(f"{path}: is a file, not a run folder; choose another --out")
+        refuse_file(path)
         _refuse_foreign(path)
         _make_folders(path)
         lock = disk.try_lock(path / LOCK)
@@ -191,6 +190,13 @@ def require_run(path: Path) -> None:
         raise CheckpointError(f"{path}: no such run folder")
     if not (path / manifest.NAME).exists():
         raise CheckpointError(f"{path}: not a run folder, it has no {manifest.NAME}")
+
+
+def refuse_file(path: Path) -> None:
+    """Refuse a place for a run that is a file or lies below one."""
+    for part in (path, *path.parents):
+        if part.exists() and not part.is_dir():
+            raise UsageError(f"{part}: is a file, not a folder; choose another --out")
 
 
 def json_file(content: Any) -> list[bytes]:
