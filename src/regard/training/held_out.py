@@ -22,7 +22,6 @@ from regard.training.display import Evaluation
 from regard.training.interrupt import Interrupt
 from regard.training.report import read_pending
 from regard.training.session import Session
-from regard.training.task import to_device
 
 SHARE = 0.05
 FORWARD_SHARE = 1 / 3
@@ -104,7 +103,7 @@ def held_out_loss(session: Session, interrupt: Interrupt) -> tuple[float, int] |
         if session.task.carries and (batch.fresh or state is None):
             state = session.fresh_state(batch.tokens.shape[0])
         with session.precision():
-            loss, _, state = session.task.objective(session.model, to_device(batch, session.device), state)
+            loss, _, state = session.task.objective(session.model, batch.to(session.device), state)
         total += loss
         tokens += batch.n_counted
         if session.task.carries and tokens >= enough:

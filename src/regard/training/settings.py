@@ -19,7 +19,7 @@ from regard.errors import UsageError, nearest
 from regard.training import budget
 
 OnResume = Literal["identity", "override", "free"]
-DEFAULT_LR = {"adamw": 1e-3, "muon": 1e-3}
+DEFAULT_LR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class TrainSettings:
     @property
     def rate(self) -> float:
         """The highest learning rate."""
-        return DEFAULT_LR[self.optimiser] if self.lr is None else self.lr
+        return DEFAULT_LR if self.lr is None else self.lr
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
