@@ -63,6 +63,8 @@ def files_below(folder: Path) -> set[str]:
         (["show", "runs/none"], CHECKPOINT, "runs/none"),
         (["show", "gpt", "--verify"], USAGE, "--verify"),
         (["check"], USAGE, "--all"),
+        (["list", "--device", "cpu"], USAGE, "--device"),
+        (["score", "runs/none", "text", "--seed", "1"], USAGE, "--seed"),
         (["check", "atention"], USAGE, "did you mean 'attention'"),
         (["new", "no/such/folder.toml"], USAGE, "no/such"),
         (["new", "my.txt/x"], USAGE, "my.txt/x"),
