@@ -90,7 +90,7 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(here: Path, argv: list[
     assert outcome.err.count("\n") == 1
     assert words in outcome.err
     assert "Traceback" not in outcome.err
-    assert files_below(here) - before <= {"runs"}
+    assert files_below(here) == before
 
 
 @pytest.mark.parametrize(
