@@ -8,9 +8,10 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import CheckpointError, UsageError
@@ -57,7 +58,7 @@ class Job:
 
 def train(
     model: str | None = None,
-    data: str | None = None,
+    data: str | Path | None = None,
     *,
     budget: str | None = None,
     size: str | None = None,
@@ -73,28 +74,35 @@ def train(
     `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
     """
     named = {"model.name": model, "data.path": data, "train.budget": budget, "model.size": size}
-    named |= {section_of(key, model or DEFAULT_MODEL): value for key, value in settings.items()}
     changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
-    job = plan(recipe=recipe, changes=changes, out=out, resume="last" if resume else "no")
+    job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, resume="last" if resume else "no")
     return launch(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
 
 
 def plan(
-    *, recipe: str | Path | None, changes: Layer, out: str | Path | None, resume: str = "no", is_large: bool = False
+    *,
+    recipe: str | Path | None,
+    changes: Layer,
+    out: str | Path | None,
+    resume: str = "no",
+    is_large: bool = False,
+    keywords: Mapping[str, Any] = MappingProxyType({}),
 ) -> Job:
-    """The job that a recipe and changes to it describe, on top of the defaults or of the run that goes on."""
-    layers = [read_recipe(recipe)] if recipe is not None else []
-    layers.append(changes)
-    given: Layer = {}
-    for layer in layers:
-        given |= layer
+    """The job that a recipe and changes to it describe, on top of the defaults or of the run that goes on.
+
+    keywords  further changes, named by their key alone: which section one is of depends on the model.
+    """
+    given = (read_recipe(recipe) if recipe is not None else {}) | changes
     name = str(given["model.name"].value if "model.name" in given else DEFAULT_MODEL).rpartition(":")[2]
     default = free_path if resume == "no" else latest_path
     path = default(name) if out is None else Path(out).expanduser()
-    if resume == "last" or (resume == "auto" and (path / CONFIG).exists()):
-        layers.insert(0, saved_settings(path))
+    goes_on = resume == "last" or (resume == "auto" and (path / CONFIG).exists())
+    saved = saved_settings(path) if goes_on else {}
+    model = str((saved | given).get("model.name", Origin(DEFAULT_MODEL, "default")).value)
+    found = {section_of(key, model): Origin(value, "argument") for key, value in keywords.items()}
+    given |= {key: origin for key, origin in found.items() if origin.value is not None}
     changed = [key.removeprefix("train.") for key in given if key.startswith("train.")]
-    return Job(resolve(*layers), path, resume, changed, is_large)
+    return Job(resolve(saved, given), path, resume, changed, is_large)
 
 
 def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
@@ -137,10 +145,11 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
 
 def _checked(job: Job) -> tuple[TrainSettings, str]:
     """Everything that can be refused before the data is read, which may take a while."""
-    from regard.training import settings
+    from regard.training import folder, settings
     from regard.training.loop import device_of
 
     require_name(job.out)
+    folder.refuse_file(job.out)
     if job.resume == "no" and (job.out / CONFIG).exists():
         raise UsageError(f"{job.out}: already holds a run; continue it with --resume or choose another --out")
     if not job.is_large:

@@ -189,7 +189,7 @@ def data_settings() -> dict[str, tuple[Any, Any]]:
     """What `data.KEY` may be: the type and default of each keyword of `prepare` that is a plain value."""
     from regard.data.corpus import prepare
 
-    hints = typing.get_type_hints(prepare)
+    hints = typing.get_type_hints(prepare) | {"cache": str | None}  # among settings a path is its text
     plain = {name: default for name, default in _keyword_defaults(prepare).items() if name in DATA_KEYS}
     return {name: (hints[name], default) for name, default in plain.items()}
 
@@ -267,7 +267,7 @@ def _checked(value: Any, hint: Any, where: str) -> Any:
     """`value` as its setting declares it, refused when no run could mean it."""
     from regard.core.config import decode
 
-    value = decode(value, hint, where)
+    value = decode(str(value) if isinstance(value, Path) else value, hint, where)
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{where}: {value} is not a number that can be used")
     return value

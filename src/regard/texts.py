@@ -56,6 +56,10 @@ class TextOptions:
     def __post_init__(self) -> None:
         if self.beam is not None and self.stop:
             raise UsageError("a beam searches whole texts and knows no stop strings; leave out --stop or --beam")
+        drawn = ("temperature", "top_k", "top_p", "min_p")
+        given = [name for name in drawn if getattr(self, name) != getattr(TextOptions, name)]
+        if self.beam is not None and given:
+            raise UsageError(f"a beam searches and draws nothing; leave out {', '.join(given)} or beam")
         if isinstance(self.stop, str):
             object.__setattr__(self, "stop", (self.stop,))
 

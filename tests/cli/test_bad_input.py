@@ -63,8 +63,16 @@ def files_below(folder: Path) -> set[str]:
         (["show", "runs/none"], CHECKPOINT, "runs/none"),
         (["show", "gpt", "--verify"], USAGE, "--verify"),
         (["check"], USAGE, "--all"),
+        (["list", "--device", "cpu"], USAGE, "--device"),
+        (["score", "runs/none", "text", "--seed", "1"], USAGE, "--seed"),
         (["check", "atention"], USAGE, "did you mean 'attention'"),
         (["new", "no/such/folder.toml"], USAGE, "no/such"),
+        (["new", "my.txt/x"], USAGE, "my.txt/x"),
+        (["train", "my.txt", "--out", "my.txt/x"], USAGE, "my.txt: is a file"),
+        (["train", "my.txt", "--out", "my.txt"], USAGE, "my.txt: is a file"),
+        (["train", "my.txt/x"], DATA, "my.txt/x"),
+        (["train", "--recipe", "my.txt/x"], USAGE, "my.txt/x"),
+        (["show", "my.txt/x"], CHECKPOINT, "my.txt/x"),
         (["bench", "--repeats", "0"], USAGE, "repeats"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
@@ -82,7 +90,7 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(here: Path, argv: list[
     assert outcome.err.count("\n") == 1
     assert words in outcome.err
     assert "Traceback" not in outcome.err
-    assert files_below(here) - before <= {"runs"}
+    assert files_below(here) == before
 
 
 @pytest.mark.parametrize(
@@ -97,6 +105,10 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(here: Path, argv: list[
         ["--stop", ""],
         ["--beam", "0"],
         ["--beam", "2", "--stop", "x"],
+        ["--beam", "2", "--temperature", "0.5"],
+        ["--beam", "2", "--top-k", "3"],
+        ["--beam", "2", "--top-p", "0.9"],
+        ["--beam", "2", "--min-p", "0.1"],
         ["--beam", "2", "--length-penalty", "gmnt"],
         ["--beam", "2", "--n", "3"],
     ],

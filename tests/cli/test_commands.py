@@ -19,8 +19,10 @@ COMMANDS = ("train", "generate", "score", "evaluate", "check", "list", "show", "
 def test_every_command_explains_itself_and_has_the_common_options(command: str):
     outcome = call_here(command, "--help")
     assert outcome.code == 0
-    for option in ("--json", "--seed", "--device", "--quiet", "--debug", "--import"):
+    for option in ("--json", "--quiet", "--debug", "--import"):
         assert option in outcome.out
+    assert ("--device" in outcome.out) is (command in ("train", "generate", "score", "evaluate"))
+    assert ("--seed" in outcome.out) is (command in ("train", "generate"))
 
 
 def test_no_command_is_a_call_for_help():

@@ -137,6 +137,7 @@ def test_a_recipe_that_is_not_text_is_refused(tmp_path: Path):
         ("model.name=gtp", "did you mean 'gpt'"),
         ("model.size=smal", "did you mean 'small'"),
         ("train.schedule=cosinus", "did you mean 'cosine'"),
+        ("data.cache=5", "data.cache: expected str"),
     ],
 )
 def test_a_bad_assignment_is_refused_with_its_key(assignment: str, words: str):

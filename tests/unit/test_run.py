@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import regard
@@ -51,6 +53,27 @@ def test_a_misspelt_setting_names_the_nearest():
         regard.train("gpt", "x.txt", batchsize=3)
 
 
+def test_keywords_are_settings_of_the_model_that_a_recipe_or_the_run_names(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    recipe = tmp_path / "fnn.toml"
+    recipe.write_text('[data]\npath = "my.txt"\n[model]\nname = "fnn"\nsize = "tiny"\n', encoding="utf-8")
+    options = {"out": tmp_path / "run", "quiet": True, "window": 3, "device": "cpu"}
+    run = regard.train(recipe=recipe, budget="1steps", batch_size=2, length=8, **options)
+    assert run.config["model"]["settings"]["window"] == 3
+    assert regard.train(resume=True, budget="2steps", **options).config["train"]["budget"] == "2steps"
+    with pytest.raises(UsageError, match="n_heads: there is no such setting"):
+        regard.train(recipe=recipe, n_heads=2)
+
+
+def test_a_text_and_a_cache_may_be_paths(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    options = {"size": "tiny", "budget": "1steps", "batch_size": 2, "length": 8, "device": "cpu", "quiet": True}
+    run = regard.train("dan", tmp_path / "my.txt", out=tmp_path / "run", cache=tmp_path / "kept", **options)
+    assert run.config["data"]["cache"] == str(tmp_path / "kept")
+    assert any((tmp_path / "kept").iterdir())
+    assert regard.load(run.path).evaluate() == run.evaluate()
+
+
 def test_generate_returns_the_prompt_and_what_follows_in_whole_words(run: regard.Run):
     text = run.generate("the cat", max_tokens=6, seed=1)
     assert text.startswith("the cat ")
@@ -58,6 +81,12 @@ def test_generate_returns_the_prompt_and_what_follows_in_whole_words(run: regard
     assert text == regard.load(run.path).generate("the cat", max_tokens=6, seed=1)
     with pytest.raises(UsageError, match="did you mean 'top_p'"):
         run.generate("the cat", topp=0.5)
+
+
+def test_a_beam_refuses_what_only_draws_would_heed(run: regard.Run):
+    assert run.generate("the cat", beam=2, max_tokens=3, temperature=1.0, top_k=None)
+    with pytest.raises(UsageError, match="leave out temperature, top_k or beam"):
+        run.generate("the cat", beam=2, temperature=0.5, top_k=3)
 
 
 def test_texts_do_not_depend_on_those_beside_them(run: regard.Run):

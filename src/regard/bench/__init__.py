@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from regard.bench.race import Row
-from regard.errors import UsageError, nearest
+from regard.errors import RegardError, UsageError, nearest
 
 
-def run(names: Iterable[str] = (), repeats: int = 5) -> list[Row]:
-    """The rows of the named benchmarks, or of all. A peer that is not installed makes a row without a ratio."""
+def run(names: Iterable[str] = (), repeats: int = 5) -> Iterator[Row]:
+    """The rows of the named benchmarks, or of all, as they come.
+
+    A peer that is not installed makes a row without a ratio, a benchmark that fails one with the reason.
+    """
     table = benchmarks()
     chosen = list(names) or list(table)
     for name in chosen:
         if name not in table:
             raise UsageError(f"unknown benchmark {name!r}{nearest(name, table)}")
-    return [row for name in chosen for row in table[name](repeats)]
+    return (row for name in chosen for row in _rows_or_reason(name, table[name], repeats))
+
+
+def _rows_or_reason(name: str, benchmark: Callable[[int], list[Row]], repeats: int) -> list[Row]:
+    """Minutes of other rows must not be lost to one benchmark, whatever happened to it."""
+    try:
+        return benchmark(repeats)
+    except Exception as error:
+        reason = str(error) if isinstance(error, RegardError) else f"{type(error).__name__}: {error}"
+        return [Row(name, None, None, None, None, "", note=reason)]
 
 
 def benchmarks() -> dict[str, Callable[[int], list[Row]]]:

@@ -15,17 +15,19 @@ Work = Callable[[], object]
 class Row:
     """One line of the table.
 
-    ours, peer  in `unit`; peer is None when it is not installed.
+    ours, peer  in `unit`; peer is None when it is not installed, both are when the benchmark failed.
     ratio       how many times better ours is: above 1 is faster, or smaller for memory.
     aim         what the ratio should reach, None where there is no aim.
+    note        why there are no numbers.
     """
 
     name: str
-    ours: float
+    ours: float | None
     peer: float | None
     ratio: float | None
     aim: float | None
     unit: str
+    note: str = ""
 
 
 def race(ours: Work, peer: Work | None, repeats: int, warmups: int = 2) -> tuple[float, float | None, float | None]:
@@ -53,6 +55,15 @@ def speed_row(
     """A race told as units a second."""
     ours_seconds, peer_seconds, ratio = race(ours, peer, repeats)
     return Row(name, units / ours_seconds, None if peer_seconds is None else units / peer_seconds, ratio, aim, unit)
+
+
+def ratio_of(peer: float | None, ours: float) -> float | None:
+    """How many times smaller ours is; None without a peer, or where nothing was measured to divide by.
+
+    >>> ratio_of(3.0, 2.0), ratio_of(None, 2.0), ratio_of(3.0, 0.0)
+    (1.5, None, None)
+    """
+    return None if peer is None or ours == 0 else peer / ours
 
 
 def installed(package: str) -> bool:

@@ -27,12 +27,17 @@ def bench(
     from regard import bench as benchmarks
 
     screen = common.screen
-    rows = benchmarks.run(names or [], repeats)
+    rows = []
+    for row in benchmarks.run(names or [], repeats):
+        rows.append(row)
+        screen.note(f"{row.name}: {row.note or _number(row.ratio) or 'measured'}")
     screen.object({"repeats": repeats, "rows": [vars(row) for row in rows]})
     screen.table(
-        ("name", "ours#", "peer#", "ratio#", "aim#", "unit"),
-        [(row.name, *map(_number, (row.ours, row.peer, row.ratio, row.aim)), row.unit) for row in rows],
+        ("name", "ours#", "peer#", "ratio#", "aim#", "unit", "note"),
+        [(row.name, *map(_number, (row.ours, row.peer, row.ratio, row.aim)), row.unit, row.note) for row in rows],
     )
+    if any(row.note for row in rows):
+        raise typer.Exit(1)
 
 
 def _number(value: float | None) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import Common, command
+from regard.cli.options import CommonOnDevice, command
 
 
 def add_to(app: typer.Typer) -> None:
@@ -15,7 +15,7 @@ def add_to(app: typer.Typer) -> None:
 
 def evaluate(
     run: Annotated[str, typer.Argument(help="A run folder.", metavar="RUN", show_default=False)],
-    common: Common,
+    common: CommonOnDevice,
     data: Annotated[
         str | None,
         typer.Argument(

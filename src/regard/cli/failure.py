@@ -60,7 +60,7 @@ def as_known(error: BaseException) -> RegardError | None:
             return ResourceError(f"{where}no room left on the disk; free some or choose another --out")
         if error.errno in REFUSED:
             return ResourceError(f"{where}{(error.strerror or 'refused').lower()}; choose another path or its rights")
-        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR):
             return UsageError(f"{where}{(error.strerror or 'bad path').lower()}")
     return None
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import Common, command
+from regard.cli.options import CommonWithChance, command
 from regard.cli.prompt import given_text
 from regard.errors import UsageError
 from regard.table import visible
@@ -39,7 +39,7 @@ class TextFlags:
 
 def generate(
     run: Annotated[str, typer.Argument(help="A run folder.", metavar="RUN", show_default=False)],
-    common: Common,
+    common: CommonWithChance,
     flags: TextFlags,
     prompt: Annotated[
         str | None, typer.Argument(help="Where the text begins; stdin without it.", metavar="PROMPT")

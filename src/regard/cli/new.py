@@ -34,7 +34,7 @@ def new(
             out.write(text)
     except FileExistsError:
         raise UsageError(f"{path}: is there already; choose another name") from None
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{path}: there is no folder {path.parent}") from None
     screen.object({"recipe": str(path)})
     if not screen.quiet:

@@ -30,21 +30,36 @@ class Common:
     """What every command understands."""
 
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")] = False
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.", metavar="N")] = None
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.", metavar="NAME")] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False
     plugins: Plugins = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        if self.device is not None and self.device.partition(":")[0] not in DEVICES:
-            raise UsageError(f"--device: unknown device {self.device!r}{nearest(self.device, DEVICES)}")
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise UsageError(f"--seed: expected a whole number from 0 to 2^63 - 1, found {self.seed}")
-
     @property
     def screen(self) -> Screen:
         return Screen(json=self.json, quiet=self.quiet)
+
+
+@dataclass(frozen=True)
+class CommonOnDevice(Common):
+    """The same for a command that runs a model."""
+
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.", metavar="NAME")] = None
+
+    def __post_init__(self) -> None:
+        if self.device is not None and self.device.partition(":")[0] not in DEVICES:
+            raise UsageError(f"--device: unknown device {self.device!r}{nearest(self.device, DEVICES)}")
+
+
+@dataclass(frozen=True)
+class CommonWithChance(CommonOnDevice):
+    """The same for a command that runs a model and draws."""
+
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.", metavar="N")] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            raise UsageError(f"--seed: expected a whole number from 0 to 2^63 - 1, found {self.seed}")
 
 
 def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -68,7 +83,7 @@ def spread(function: Callable[..., Any]) -> Callable[..., Any]:
             groups[parameter.name] = hint
         else:
             own.append(parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
-    for group in sorted(groups.values(), key=lambda group: group is Common):
+    for group in sorted(groups.values(), key=lambda group: issubclass(group, Common)):
         own += _field_parameters(group)
 
     @wraps(function)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import Common, command
+from regard.cli.options import CommonOnDevice, command
 from regard.cli.prompt import given_text
 from regard.errors import UsageError
 
@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
 
 def score(
     run: Annotated[str, typer.Argument(help="A run folder.", metavar="RUN", show_default=False)],
-    common: Common,
+    common: CommonOnDevice,
     text: Annotated[str | None, typer.Argument(help="The text; stdin without it.", metavar="TEXT")] = None,
 ) -> None:
     """Show how probable a text is, token by token.

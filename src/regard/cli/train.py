@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import Common, command
+from regard.cli.options import CommonWithChance, command
 from regard.errors import Stopped, UsageError, nearest
 
 RESUME = ("last", "auto")
@@ -55,7 +55,7 @@ class TrainFlags:
 
 
 def train(
-    common: Common,
+    common: CommonWithChance,
     flags: TrainFlags,
     data: Annotated[
         str | None, typer.Argument(help="A file, a folder, - or world:NAME. [default: world:stories]", metavar="DATA")

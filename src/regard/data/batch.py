@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -52,29 +51,19 @@ class Batch:
         """Whether some row is padded."""
         return int(self.lengths.min()) < self.tokens.shape[1]
 
-    def to(self, device: torch.device | str) -> Batch:
-        return replace(
-            self,
-            tokens=self.tokens.to(device, non_blocking=True),
-            targets=self.targets.to(device, non_blocking=True),
-            lengths=self.lengths.to(device, non_blocking=True),
-        )
-
-
-class Sampler(Protocol):
-    """An endless supply of batches, numbered from 0."""
-
-    @property
-    def samples_per_epoch(self) -> int: ...
-
-    def batch(self, step: int, batch_size: int) -> Batch: ...
+    def to(self, device: torch.device) -> Batch:
+        """The batch with its tokens and targets on `device`; its lengths stay on the host, where they are looked at."""
+        # From pinned memory the copy does not wait for the work that is queued on the device.
+        parts = [part.pin_memory() if device.type == "cuda" else part for part in (self.tokens, self.targets)]
+        tokens, targets = (part.to(device, non_blocking=True) for part in parts)
+        return replace(self, tokens=tokens, targets=targets)
 
 
 class Windows:
     """Windows of `length` tokens. An epoch cuts the ring into windows from a random point on and shuffles them."""
 
     def __init__(self, shard: TokenShard, length: int, seed: int) -> None:
-        _check_length(length, shard.tokens, length + 1, "a window")
+        _check_length(length, shard.tokens, length + 1, "a window", "a smaller train.length")
         self.shard, self.length, self.seed = shard, length, seed
 
     @property
@@ -122,7 +111,8 @@ class Lanes:
     """
 
     def __init__(self, shard: TokenShard, length: int, batch_size: int, seed: int) -> None:
-        _check_length(length, shard.tokens, length * batch_size, f"a batch of {batch_size} lanes")
+        what, advice = f"a batch of {batch_size} lanes", "a smaller train.batch_size or train.length"
+        _check_length(length, shard.tokens, length * batch_size, what, advice)
         self.shard, self.length, self.batch_size, self.seed = shard, length, batch_size, seed
         self.lane_length = shard.tokens // batch_size
 
@@ -237,11 +227,11 @@ def _phases(epochs: np.ndarray, seed: int, n_tokens: int) -> np.ndarray:
     return np.array([found[int(epoch)] for epoch in epochs])
 
 
-def _check_length(length: int, n_tokens: int, needed: int, what: str) -> None:
+def _check_length(length: int, n_tokens: int, needed: int, what: str, advice: str) -> None:
     if length < 1:
         raise UsageError(f"length {length} must be at least 1")
     if n_tokens < needed:
         raise DataError(
             f"the text has {n_tokens} tokens and {what} of length {length} needs at least {needed}: "
-            f"give more text or choose a smaller length"
+            f"give more text or choose {advice}"
         )

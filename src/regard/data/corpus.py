@@ -56,7 +56,7 @@ def prepare(
     valid: str = BY_HASH,
     documents: str = "auto",
     tokenizer: Tokenizer | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     seed: int = 0,
 ) -> Corpus:
     """The corpus of a path or of an address such as `world:stories?train=5000`.

@@ -80,7 +80,8 @@ class Mamba(Mixer):
         self.convolution = CausalConvolution(self.inner, config.window)
         self.stream_to_selection = nn.Linear(self.inner, self.rank + 2 * config.d_state, bias=False)
         self.rank_to_step = nn.Linear(self.rank, self.inner)
-        self.log_decay = nn.Parameter(torch.log(torch.arange(1.0, config.d_state + 1)).repeat(self.inner, 1))
+        decays = torch.arange(1.0, config.d_state + 1, device="cpu")  # not on meta, see S4d
+        self.log_decay = nn.Parameter(torch.empty(self.inner, config.d_state).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.inner))
         self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
         self.steps, self.inputs, self.readers = Tap(), Tap(), Tap()
@@ -125,5 +126,6 @@ def initialise_steps(weight: Tensor | None, bias: Tensor, rank: int) -> None:
     """dt log-uniform in [0.001, 0.1] at the start: the bias is the inverse softplus of it."""
     if weight is not None:
         weight.uniform_(-(rank**-0.5), rank**-0.5)
-    step = torch.exp(torch.rand_like(bias) * (math.log(0.1) - math.log(0.001)) + math.log(0.001)).clamp(min=1e-4)
+    chance = torch.rand(bias.shape, device="cpu")
+    step = torch.exp(chance * (math.log(0.1) - math.log(0.001)) + math.log(0.001)).clamp(min=1e-4)
     bias.copy_(step + torch.log(-torch.expm1(-step)))

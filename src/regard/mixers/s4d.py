@@ -72,15 +72,17 @@ class S4d(Mixer):
 
     def __init__(self, config: S4dConfig) -> None:
         super().__init__()
-        modes = initial_modes(config.init, config.d_state)  # (N',) complex
+        span = math.log(config.step_max) - math.log(config.step_min)
+        with torch.device("cpu"):  # few numbers; the first arithmetic on the meta device loads two seconds of torch
+            modes = initial_modes(config.init, config.d_state)  # (N',) complex
+            log_step = torch.rand(config.d_model) * span + math.log(config.step_min)
         self.conjugate_factor = 1.0 if config.init == "real" else 2.0
         width, count = config.d_model, len(modes)
-        self.log_decay = nn.Parameter(torch.log(-modes.real).float().repeat(width, 1))
-        self.frequency = nn.Parameter(modes.imag.float().repeat(width, 1))
-        span = math.log(config.step_max) - math.log(config.step_min)
-        self.log_step = nn.Parameter(torch.rand(width) * span + math.log(config.step_min))
-        self.state_to_channel = nn.Parameter(torch.randn(width, count, 2) * 0.5**0.5)
-        self.skip = nn.Parameter(torch.randn(width))
+        self.log_decay = nn.Parameter(torch.empty(width, count).copy_(torch.log(-modes.real)))
+        self.frequency = nn.Parameter(torch.empty(width, count).copy_(modes.imag))
+        self.log_step = nn.Parameter(torch.empty(width).copy_(log_step))
+        self.state_to_channel = nn.Parameter(torch.empty(width, count, 2).normal_(std=0.5**0.5))
+        self.skip = nn.Parameter(torch.empty(width).normal_())
         self.hidden_to_output = nn.Linear(width, 2 * width)
         self.kernel, self.channels = Tap(), Tap()
 

@@ -69,7 +69,8 @@ class Ssd(Mixer):
         self.input_to_streams = nn.Linear(config.d_model, self.inner + self.d_mixed + self.n_heads, bias=False)
         self.convolution = CausalConvolution(self.d_mixed, config.window)
         self.step_bias = nn.Parameter(torch.empty(self.n_heads))
-        self.log_decay = nn.Parameter(torch.log(torch.arange(1.0, self.n_heads + 1)))
+        decays = torch.arange(1.0, self.n_heads + 1, device="cpu")  # not on meta, see S4d
+        self.log_decay = nn.Parameter(torch.empty(self.n_heads).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.n_heads))
         self.norm = RmsNorm(self.inner)
         self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)

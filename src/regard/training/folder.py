@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,13 +124,13 @@ class RunFolder:
 def claim(path: Path) -> Iterator[RunFolder]:
     """The run folder at `path`, made when there is none, for this process alone until the block ends.
 
-    What a dead writer left unfinished is removed: the lock proves that it is dead.
+    What a dead writer left unfinished is removed: the lock proves that it is dead. A folder that was made here and
+    is still empty when the block fails is taken back.
     """
     with disk.reported("make the run folder", path):
-        if path.exists() and not path.is_dir():
-            raise UsageError(f"{path}: is a file, not a run folder; choose another --out")
+        refuse_file(path)
         _refuse_foreign(path)
-        _make_folders(path)
+        made = _make_folders(path)
         lock = disk.try_lock(path / LOCK)
     if lock is None:
         raise LockedError(f"{path}: in use by {_holder(path)}; wait for it to end or choose another --out")
@@ -145,6 +145,9 @@ def claim(path: Path) -> Iterator[RunFolder]:
                     if name.startswith(TEMPORARY):
                         disk.remove_tree(folder / name)
         yield RunFolder(path)
+    except BaseException:
+        _remove_unused(made)
+        raise
     finally:
         os.close(lock)
 
@@ -191,6 +194,13 @@ def require_run(path: Path) -> None:
         raise CheckpointError(f"{path}: no such run folder")
     if not (path / manifest.NAME).exists():
         raise CheckpointError(f"{path}: not a run folder, it has no {manifest.NAME}")
+
+
+def refuse_file(path: Path) -> None:
+    """Refuse a place for a run that is a file or lies below one."""
+    for part in (path, *path.parents):
+        if part.exists() and not part.is_dir():
+            raise UsageError(f"{part}: is a file, not a folder; choose another --out")
 
 
 def json_file(content: Any) -> list[bytes]:
@@ -242,14 +252,26 @@ def _refuse_foreign(path: Path) -> None:
         raise UsageError(f"{path}: not empty and not a run folder (it has {foreign[0]}); choose another --out")
 
 
-def _make_folders(path: Path) -> None:
+def _make_folders(path: Path) -> list[Path]:
+    """Make the folder and those above it; what had to be made, the folder itself last."""
     missing = []
     while not path.exists():
-        missing.append(path)
+        missing.insert(0, path)
         path = path.parent
-    for folder in reversed(missing):
+    for folder in missing:
         disk.make_folder(folder)
         disk.sync_folder(folder.parent)
+    return missing
+
+
+def _remove_unused(made: list[Path]) -> None:
+    """Take back the folders made for a run that was refused before it wrote anything."""
+    is_unused = made and set(disk.names(made[-1])) <= {LOCK, CHECKPOINTS} and not disk.names(made[-1] / CHECKPOINTS)
+    if is_unused:
+        disk.discard(made[-1])
+        with suppress(OSError):  # another run may have come to lie beside it
+            for folder in reversed(made[:-1]):
+                disk.remove_folder(folder)
 
 
 def _sign(lock: int) -> None:

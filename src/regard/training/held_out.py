@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 
 import torch
 from torch import nn
 
+from regard.data.batch import Batch
 from regard.errors import NumericError
 from regard.training import disk, folder, tensors
 from regard.training.display import Evaluation
 from regard.training.interrupt import Interrupt
 from regard.training.report import read_pending
 from regard.training.session import Session
-from regard.training.task import to_device
 
 SHARE = 0.05
 FORWARD_SHARE = 1 / 3
@@ -96,20 +95,34 @@ def held_out_loss(session: Session, interrupt: Interrupt) -> tuple[float, int] |
     enough = session.counters.plan_tokens or whole
     total = torch.zeros((), dtype=torch.float64, device=session.device)
     tokens, state = 0, None
-    # Spread over all of them when each stands alone; rows that go on must be read from their beginning.
-    stride = 1 if session.task.carries else max(1, whole // max(1, enough))
-    for batch in islice(session.task.held_out(), 0, None, stride):
+    # Rows that go on must be read from their beginning.
+    batches = session.task.held_out() if session.task.carries else spread(session.task.held_out(), enough, whole)
+    for batch in batches:
         if interrupt.received:
             return None
         if session.task.carries and (batch.fresh or state is None):
             state = session.fresh_state(batch.tokens.shape[0])
         with session.precision():
-            loss, _, state = session.task.objective(session.model, to_device(batch, session.device), state)
+            loss, _, state = session.task.objective(session.model, batch.to(session.device), state)
         total += loss
         tokens += batch.n_counted
-        if tokens >= enough:
+        if session.task.carries and tokens >= enough:
             break
     return float(total) / max(1, tokens), tokens
+
+
+def spread(batches: Iterable[Batch], enough: int, whole: int) -> Iterator[Batch]:
+    """About `enough` of `whole` tokens, at least one batch, in even distances from the first to the last batch.
+
+    Documents come sorted by length, so that a part from the beginning would be of the longest only.
+    """
+    seen = taken = 0
+    for batch in batches:
+        count = batch.n_counted
+        seen, enough = seen + count, max(enough, count)
+        if taken + count / 2 <= enough / whole * seen:
+            taken += count
+            yield batch
 
 
 @contextmanager

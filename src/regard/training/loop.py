@@ -34,7 +34,7 @@ from regard.training.saving import save, save_is_due
 from regard.training.schedule import factor
 from regard.training.session import Pending, Session
 from regard.training.settings import TrainSettings
-from regard.training.task import Task, to_device
+from regard.training.task import Task
 
 
 def train(
@@ -130,7 +130,7 @@ def _backward(session: Session, batch: Batch, tokens: int) -> Tensor:
         is_new = batch.fresh or session.carried is None
         state = session.fresh_state(batch.tokens.shape[0]) if is_new else session.carried
     with session.precision():
-        total, _, state = session.objective(session.model, to_device(batch, session.device), state)
+        total, _, state = session.objective(session.model, batch.to(session.device), state)
         loss = total / max(1, tokens)
     loss.backward()
     session.carried = None if state is None else state.detach()

@@ -20,7 +20,7 @@ from regard.errors import UsageError, nearest
 from regard.training import budget
 
 OnResume = Literal["identity", "override", "free"]
-DEFAULT_LR = {"adamw": 1e-3, "muon": 1e-3}
+DEFAULT_LR = 1e-3
 
 
 UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -166,7 +166,7 @@ class TrainSettings:
     @property
     def rate(self) -> float:
         """The highest learning rate."""
-        return DEFAULT_LR[self.optimiser] if self.lr is None else self.lr
+        return DEFAULT_LR if self.lr is None else self.lr
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
 from torch import Tensor, nn
 
 from regard.core.state import State
@@ -51,16 +49,6 @@ class Task:
     carries: bool = False
     identity: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
-
-
-def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch with its tokens and targets on `device`; its lengths stay on the host, where they are looked at."""
-    if device.type == "cpu":
-        return batch
-    # From pinned memory the copy does not wait for the work that is queued on the device.
-    moved = (part.pin_memory().to(device, non_blocking=True) for part in (batch.tokens, batch.targets))
-    tokens, targets = moved
-    return dataclasses.replace(batch, tokens=tokens, targets=targets)
 
 
 def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:

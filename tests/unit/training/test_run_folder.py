@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from regard.errors import CheckpointError, ResourceError, UsageError
-from regard.training import checkpoint, folder, manifest, tensors
+from regard.training import checkpoint, disk, folder, manifest, tensors
 from regard.training.checkpoint import Contents
 from regard.training.folder import claim
 from regard.training.manifest import FileRecord, Manifest
@@ -320,3 +320,18 @@ def test_config_is_plain_json(tmp_path):
     assert config["model"]["name"] == "gpt"
     assert config["origins"] == {"train.lr": "flag"}
     assert config["format_version"] == 1
+
+
+def test_a_run_refused_before_it_wrote_anything_takes_its_folders_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk, "free_bytes", lambda _: 0)
+    with pytest.raises(ResourceError, match="free"):
+        run(tmp_path / "runs" / "run")
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(ResourceError, match="free"):
+        run(tmp_path / "mine")
+    assert (tmp_path / "mine").is_dir(), "made by somebody else"
+    monkeypatch.undo()
+    with pytest.raises(AttributeError):
+        run(tmp_path / "written", sampler=object())
+    assert (tmp_path / "written" / "config.json").exists()

@@ -3,17 +3,24 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
+from regard.data.batch import evaluation_batches
+from regard.data.shard import TokenShard
 from regard.errors import NumericError, ResourceError, UsageError
 from regard.training import held_out as evaluation
 from regard.training import metrics, tensors
 from regard.training.display import Lines
 from regard.training.loop import device_of, train
 from regard.training.optimiser import Optimiser
+from regard.training.session import Counters
 from regard.training.task import Task
 from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of
 
@@ -167,6 +174,22 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path):
     _, result = run(tmp_path / "run", budget="400steps", lr=1e-30, evaluate_every=2, patience=3)
     assert result.reason == "patience"
     assert result.step == 8
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.3, 0.1, 1e-6])
+def test_a_part_of_the_held_out_documents_has_their_mean_length(share):
+    """Documents of 1 to 99 tokens, and as the loss of a token the length of its document."""
+    sizes = np.arange(7 * 99) * 31 % 99 + 1
+    shard = TokenShard(np.ones(sizes.sum(), np.uint16), np.cumsum(sizes) - sizes, 0, 0)
+    batches = partial(evaluation_batches, shard, length=128, batch_size=4, kind="documents")
+    task = Task(Steps(), batches, shard.tokens, lambda _, batch, state: (batch.lengths.square().sum(), None, state))
+    session = SimpleNamespace(
+        task=task, counters=Counters(plan_tokens=max(1, int(share * shard.tokens))), device=torch.device("cpu"),
+        precision=nullcontext, model=None,
+    )  # fmt: skip
+    mean, tokens = evaluation.held_out_loss(session, SimpleNamespace(received=None))
+    assert mean == pytest.approx((sizes**2).sum() / sizes.sum(), rel=1e-9 if share == 1 else 0.1)
+    assert tokens == pytest.approx(max(share * shard.tokens, 4 * 66), abs=0 if share == 1 else 4 * 66)
 
 
 def test_without_held_out_data_the_last_weights_are_kept(tmp_path):
