@@ -1,0 +1,1 @@
+"""Files of other programs: ARPA, the text form of n-gram models (KenLM, SRILM)."""
