@@ -98,19 +98,15 @@ def _formula(rules: Rules) -> str:
 
 def _calculation(step: OrderStep, token: TokenExplanation, below: str) -> str:
     """p(w | h) = the calculation = its terms in numbers = the result. `below` is the name of what gamma weighs."""
-    symbols, numbers = [], []
-    if step.seen:
-        symbols.append(_alpha(step))
-        numbers.append(_number(step.alpha))
-    if step.lower is not None and step.context_seen:
-        symbols.append(f"{_number(step.gamma)} x {below if step.lower else 0}")
-        numbers.append(_number(step.gamma * step.lower))
-    elif step.lower is not None:
-        symbols.append(below if step.lower else "0")
-    parts = [_named(token, step), " + ".join(symbols)]
-    if len(numbers) > 1:
-        parts.append(" + ".join(numbers))
-    return " = ".join([*parts, _number(step.probability)])
+    terms = [(_alpha(step), _number(step.alpha))] if step.seen else []
+    given_whole = step.seen and step.count is None and step.gamma == 0
+    if step.lower is not None and not given_whole:
+        lower = below if step.lower else "0"
+        weighted = f"{_number(step.gamma)} x {lower}" if step.context_seen else lower
+        terms.append((weighted, _number(step.gamma * step.lower)))
+    sums = [" + ".join(column) for column in zip(*terms, strict=True)]
+    # Where a sum has one term, its number is the result: said once.
+    return " = ".join(dict.fromkeys([_named(token, step), *sums, _number(step.probability)]))
 
 
 def _named(token: TokenExplanation, step: OrderStep) -> str:

@@ -22,6 +22,7 @@ import regard
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import UsageError
 from regard.explain import NgramExplanation, TokenExplanation, explain_ngram
+from regard.interop.arpa_read import read_arpa
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.quantise import quantise
 
@@ -200,6 +201,23 @@ def test_given_probabilities_are_explained_without_counts(interpolate: bool):
             token.path for token in explain_ngram(counted, tokenizer, text).tokens
         ]
         assert {step.count for token in found.tokens for step in token.orders} == {None}
+
+
+def test_what_an_arpa_file_gives_whole_is_said_once(tmp_path: Path):
+    file = tmp_path / "tiny.arpa"
+    file.write_text(
+        "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\t-0.5\n-0.5\t</s>\n-0.3\ta\t-0.25\n\n"
+        "\\2-grams:\n-0.1\t<s> a\n-0.2\ta a\n\n\\end\\\n"
+    )
+    model, tokenizer = read_arpa(file)
+    found = hold_equal(model, tokenizer, "a a")
+    # 10^-0.1 is listed; </s> after a is not: 10^-0.25 x 10^-0.5 = 0.5623 x 0.3162.
+    assert found.steps(1)[2:] == [
+        "order 2: <s> a was seen; its counts are not kept",
+        "  p(a | <s>) = 0.7943",
+        "p = 0.7943, log p = -0.2303",
+    ]
+    assert found.steps(3)[3::2] == ["  p(</s>) = 0.3162", "  p(</s> | a) = 0.5623 x p(</s>) = 0.1778"]
 
 
 def test_a_quantised_model_is_explained():
