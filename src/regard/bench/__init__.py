@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from regard.bench.race import Row
 from regard.errors import RegardError, UsageError, nearest
 
 
-def run(names: Iterable[str] = (), repeats: int = 5) -> Iterator[Row]:
-    """The rows of the named benchmarks, or of all, as they come.
+def run(names: Iterable[str] = (), repeats: int = 5, data: str | None = None) -> Iterator[Row]:
+    """The rows of the named benchmarks, or of all, as they come. `data`: a text for those that count one.
 
     A peer that is not installed makes a row without a ratio, a benchmark that fails one with the reason.
     """
-    table = benchmarks()
+    table = benchmarks(data)
     chosen = list(names) or list(table)
     for name in chosen:
         if name not in table:
@@ -30,9 +31,9 @@ def _rows_or_reason(name: str, benchmark: Callable[[int], list[Row]], repeats: i
         return [Row(name, None, None, None, None, "", note=reason)]
 
 
-def benchmarks() -> dict[str, Callable[[int], list[Row]]]:
+def benchmarks(data: str | None = None) -> dict[str, Callable[[int], list[Row]]]:
     """Every benchmark by name."""
-    from regard.bench import generation, memory, step, storage
+    from regard.bench import generation, memory, ngram, step, storage
 
     return {
         "gpt": step.gpt,
@@ -45,4 +46,5 @@ def benchmarks() -> dict[str, Callable[[int], list[Row]]]:
         "scan-memory": memory.scan,
         "checkpoint": storage.checkpoint,
         "overhead": storage.overhead,
+        "ngram": partial(ngram.ngram, data=data),
     }

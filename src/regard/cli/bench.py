@@ -18,6 +18,7 @@ def bench(
     names: Annotated[
         list[str] | None, typer.Argument(help="Benchmarks; all when none is named.", metavar="NAME", show_default=False)
     ] = None,
+    data: Annotated[str | None, typer.Option(help="A text to count, for ngram.", metavar="FILE")] = None,
     repeats: Annotated[int, typer.Option(help="Times each is measured; the median counts.", min=1)] = 5,
 ) -> None:
     """Measure speed beside other packages.
@@ -28,7 +29,7 @@ def bench(
 
     screen = common.screen
     rows = []
-    for row in benchmarks.run(names or [], repeats):
+    for row in benchmarks.run(names or [], repeats, data):
         rows.append(row)
         screen.note(f"{row.name}: {row.note or _number(row.ratio) or 'measured'}")
     screen.object({"repeats": repeats, "rows": [vars(row) for row in rows]})

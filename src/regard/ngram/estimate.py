@@ -61,19 +61,27 @@ class Estimate:
 
 @dataclass
 class _Grams:
-    """The n-grams of one order while they are worked on."""
+    """The n-grams of one order while they are worked on.
 
+    raw     how often each occurred; counts is what it is estimated from.
+    begins  whether it begins a sentence.
+    seen    p of its last word, where something is backed off to it.
+    """
+
+    keys: np.ndarray
     context: np.ndarray
-    word: np.ndarray
     raw: np.ndarray
     begins: np.ndarray
     suffix: np.ndarray
-    keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     seen: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __len__(self) -> int:
-        return len(self.word)
+        return len(self.raw)
+
+    def forget(self) -> None:
+        """Let go of what is not needed any more: the arrays of all orders together are the most that is ever held."""
+        self.context = self.raw = self.begins = self.suffix = self.counts = self.seen = np.zeros(0, np.int32)
 
 
 def estimate(counts: Counts, rules: Rules, tell: Callable[[str, float], None] = lambda *_: None) -> Estimate:
@@ -84,7 +92,8 @@ def estimate(counts: Counts, rules: Rules, tell: Callable[[str, float], None] = 
         tell("counting", order / counts.order)
     n_grams = [len(part) for part in grams]
     _adjust(grams, rules.smoothing in CONTINUATION)
-    found = [discounts(rules.smoothing, part) for part in _counts_for_discounts(grams, counts, rules.smoothing)]
+    known = _counts_for_discounts(grams, counts, rules.smoothing)
+    found = [discounts(rules.smoothing, part, rules.interpolate) for part in known]
     kept = [part.raw > rules.dropped(order) for order, part in enumerate(grams, 1)]
     levels: list[Level] = []
     root = (0.0, 1)
@@ -95,6 +104,8 @@ def estimate(counts: Counts, rules: Rules, tell: Callable[[str, float], None] = 
             alpha, gamma = _probabilities(part, grams[order - 2], kept[order - 1], found[order - 1], rules, root[1])
             levels[-1].gamma = _values(gamma[kept[order - 2]] if order > 2 else gamma)
         levels.append(Level(_keys(grams, kept, order, counts.vocab_size), alpha, empty_values(), counts.vocab_size))
+        if order > 1:
+            grams[order - 2].forget()
         tell("estimating", order / counts.order)
     return Estimate(levels, found, root, n_grams)
 
@@ -104,22 +115,24 @@ def _orders(table: Counts) -> Iterator[_Grams]:
     yield _unigrams(table)
     differs = np.ones(len(table), bool)
     differs[1:] = table.columns[0][1:] != table.columns[0][:-1]
-    places = table.columns[0].astype(np.int64) - 1
+    places = table.columns[0].astype(np.int32) - 1
     keys = np.zeros(0, np.int64)
-    suffixes = np.zeros(0, np.int64)
+    suffixes = np.zeros(0, np.int32)
     for order in range(2, table.order + 1):
         column = table.columns[order - 1]
         differs[1:] |= column[1:] != column[:-1]
         new = differs & (column != 0)
         rows = np.flatnonzero(new)
-        context, word = places[rows], column[rows].astype(np.int64) - 1
         raw = np.add.reduceat(np.where(column != 0, table.counts, 0), rows) if len(rows) else np.zeros(0, np.int64)
+        raw = _narrow(raw)
+        context, word = places[rows], column[rows].astype(np.int64) - 1
         begins = table.columns[0][rows] == table.eos_id + 1
-        suffix = word if order == 2 else _places(keys, suffixes[context] * table.vocab_size + word)
-        keys, suffixes = context * table.vocab_size + word, suffix
-        yield _Grams(context, word, raw, begins, suffix, keys)
+        del rows
+        suffix = word if order == 2 else _places(keys, suffixes[context] * np.int64(table.vocab_size) + word)
+        keys, suffixes = context * np.int64(table.vocab_size) + word, _narrow(suffix)
+        yield _Grams(keys, context, raw, begins, suffixes)
         if order < table.order:
-            places = np.cumsum(new) - 1
+            places = _narrow(np.cumsum(new)) - 1
 
 
 def _unigrams(table: Counts) -> _Grams:
@@ -129,9 +142,8 @@ def _unigrams(table: Counts) -> _Grams:
     if table.order > 1:
         weights = np.where((first == table.eos_id) & (table.columns[1] != 0), 0, weights)
     raw = np.bincount(first, weights, minlength=table.vocab_size).astype(np.int64)
-    words = np.arange(table.vocab_size)
-    nothing = np.zeros(table.vocab_size, np.int64)
-    return _Grams(nothing, words, raw, np.zeros(table.vocab_size, bool), nothing)
+    nothing = np.zeros(table.vocab_size, np.int32)
+    return _Grams(np.arange(table.vocab_size), nothing, raw, np.zeros(table.vocab_size, bool), nothing)
 
 
 def _adjust(grams: list[_Grams], continuation: bool) -> None:
@@ -141,30 +153,30 @@ def _adjust(grams: list[_Grams], continuation: bool) -> None:
             part.counts = part.raw
         else:
             left = np.bincount(longer.suffix, minlength=len(part))
-            part.counts = np.where(part.begins, part.raw, left)
+            part.counts = np.where(part.begins, part.raw, left).astype(part.raw.dtype)
 
 
-def _counts_for_discounts(grams: list[_Grams], table: Counts, smoothing: Smoothing) -> list[np.ndarray]:
+def _counts_for_discounts(grams: list[_Grams], table: Counts, smoothing: Smoothing) -> Iterator[np.ndarray]:
     """The counts of each order as KenLM counts them for its discounts, so that both agree to the last digit.
 
     KenLM walks through n-grams by their last word, words in the order in which the text brings them up, and for the
     very last n-gram of an order below the highest it takes the count itself instead of the continuation count.
     """
-    counts = [part.counts for part in grams]
-    if smoothing not in CONTINUATION or table.first is None or len(grams) == 1:
-        return counts
-    rank = np.where(table.first == NEVER, -1, table.first)
-    rank[table.eos_id] = -1  # </s> comes before the words, <s> before everything
-    last = int(np.argmax(rank))
-    for order, part in enumerate(grams[:-1], 1):
-        if order > 1:
+    last = None
+    rank = np.zeros(0)
+    if smoothing in CONTINUATION and table.first is not None:
+        rank = np.where(table.first == NEVER, -1, table.first)
+        rank[table.eos_id] = -1  # </s> comes before the words, <s> before everything
+        last = int(np.argmax(rank))
+    for order, part in enumerate(grams, 1):
+        if last is not None and order > 1:
             ending = np.flatnonzero(part.suffix == last)
-            if len(ending) == 0:
-                break
-            last = int(ending[np.argmax(rank[_first_words(grams, order, ending)])])
-        counts[order - 1] = part.counts.copy()
-        counts[order - 1][last] = part.raw[last]
-    return counts
+            last = int(ending[np.argmax(rank[_first_words(grams, order, ending)])]) if len(ending) else None
+        counts = part.counts
+        if last is not None and order < len(grams):
+            counts = counts.copy()
+            counts[last] = part.raw[last]
+        yield counts
 
 
 def _first_words(grams: list[_Grams], order: int, places: np.ndarray) -> np.ndarray:
@@ -178,11 +190,10 @@ def _words(part: _Grams, found: Discounts, rules: Rules, vocab_size: int) -> tup
     """The words' own values, and the weight of the uniform distribution below them with the number of its tokens."""
     n_base = int((part.raw > 0).sum()) if rules.closed else vocab_size
     total = float(part.counts.sum())
-    more = float(extra(rules.smoothing, rules.k, n_base, np.array([(part.counts > 0).sum()]))[0])
+    more = float(extra(rules.smoothing, rules.k, n_base, lambda: (part.counts > 0).sum()))
     mass = float(found.of(part.counts).sum()) + more
     part.seen = (part.counts - found.of(part.counts)) / (total + more) + mass / (total + more) / n_base
-    denominators = np.full(1, total + more)
-    return _alpha(part, np.zeros(len(part), np.int64), denominators, found), (mass / (total + more), n_base)
+    return _alpha(part.counts, part.context, np.full(1, total + more), found), (mass / (total + more), n_base)
 
 
 def _probabilities(
@@ -190,23 +201,22 @@ def _probabilities(
 ) -> tuple[Values, np.ndarray]:
     """alpha of the n-grams that are kept, and gamma of all n-grams one shorter."""
     n_contexts = len(shorter)
-    n_children = np.bincount(part.context, minlength=n_contexts)
+    whole = bool(kept.all())
     discount = found.of(part.counts)
-    total = np.bincount(part.context, part.counts, n_contexts)
-    more = extra(rules.smoothing, rules.k, n_base, n_children)
-    denominator = total + more
-    mass = np.bincount(part.context, np.where(kept, discount, part.counts), n_contexts) + more
+    mass = _sums(part.context, discount if whole else np.where(kept, discount, part.counts), n_contexts)
+    denominator = _sums(part.context, part.counts, n_contexts)
+    more = extra(rules.smoothing, rules.k, n_base, lambda: np.bincount(part.context, minlength=n_contexts))
+    mass = mass + more  # not in place: where there is nothing, bincount gives whole numbers
+    denominator = denominator + more
     if not rules.interpolate:
         mass, denominator = _back_off(part, shorter, kept, discount, (mass, denominator))
-    has_children = np.bincount(part.context[kept], minlength=n_contexts) > 0
-    gamma = np.ones(n_contexts)
-    np.divide(mass, denominator, out=gamma, where=has_children)
-    part.seen = (part.counts - discount) / denominator[part.context]
-    if rules.interpolate:
-        part.seen = part.seen + gamma[part.context] * shorter.seen[part.suffix]
-    kept_part = _Grams(*(values[kept] for values in (part.context, part.word, part.raw, part.begins, part.suffix)))
-    kept_part.counts = part.counts[kept]
-    return _alpha(kept_part, kept_part.context, denominator, found), gamma
+    # 1 where nothing followed; where all that followed was dropped this is 1 of itself.
+    gamma = np.divide(mass, denominator, out=np.ones(n_contexts), where=denominator > 0)
+    if not rules.interpolate:
+        part.seen = (part.counts - discount) / denominator[part.context]
+    del mass, discount
+    counts, context = (part.counts, part.context) if whole else (part.counts[kept], part.context[kept])
+    return _alpha(counts, context, denominator, found), gamma
 
 
 def _back_off(
@@ -225,11 +235,11 @@ def _back_off(
     return np.where(nobody, 0.0, mass / np.where(nobody, 1.0, left)), denominator
 
 
-def _alpha(part: _Grams, context: np.ndarray, denominators: np.ndarray, found: Discounts) -> Values:
+def _alpha(counts: np.ndarray, context: np.ndarray, denominators: np.ndarray, found: Discounts) -> Values:
     """(c - D(c)) / denominator, coded by the different pairs of count and denominator."""
     different = np.unique(denominators)
-    rank = np.searchsorted(different, denominators)
-    codes, pairs = coded(part.counts * len(different) + rank[context])
+    rank = np.searchsorted(different, denominators).astype(np.int32)
+    codes, pairs = coded(counts * np.int64(len(different)) + rank[context])
     counts, totals = pairs // len(different), different[pairs % len(different)]
     table = np.divide(counts - found.of(counts), totals, out=np.zeros(len(pairs)), where=totals > 0)
     return Values(codes, *(torch.from_numpy(values) for values in (table, counts, totals)))
@@ -247,10 +257,20 @@ def _keys(grams: list[_Grams], kept: list[np.ndarray], order: int, vocab_size: i
     part, keep = grams[order - 1], kept[order - 1]
     if keep.all() and (order == 2 or kept[order - 2].all()):
         return torch.from_numpy(part.keys)
-    context = part.context[keep]
+    context, word = part.context[keep], part.keys[keep] % vocab_size
     if order > 2:
         context = (np.cumsum(kept[order - 2]) - 1)[context]
-    return torch.from_numpy(context * vocab_size + part.word[keep])
+    return torch.from_numpy(context * vocab_size + word)
+
+
+def _sums(place: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
+    """Sums of weights by place, float64 also where there is nothing to sum."""
+    return np.bincount(place, weights, size).astype(np.float64, copy=False)
+
+
+def _narrow(numbers: np.ndarray) -> np.ndarray:
+    """In 32 bits where they fit: half the memory."""
+    return numbers.astype(np.int32) if len(numbers) == 0 or int(numbers.max()) < 1 << 31 else numbers
 
 
 def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ continuation count   for orders below the highest: the number of different words
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,13 +55,13 @@ class Discounts:
         return np.array([0.0, self.one, self.two, self.more])[np.minimum(counts, 3)]
 
 
-def discounts(smoothing: Smoothing, counts: np.ndarray) -> Discounts:
+def discounts(smoothing: Smoothing, counts: np.ndarray, interpolate: bool = True) -> Discounts:
     """The discounts of one order from its counts."""
     if smoothing not in ("absolute", *CONTINUATION):
         return Discounts()
     n = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].tolist()
     if smoothing == "modified_kneser_ney":
-        return _modified(n)
+        return _modified(n, interpolate)
     if n[0] == 0 or n[1] == 0:
         missing, half = 1 if n[0] == 0 else 2, FALLBACK[0]
         return Discounts(half, half, half, f"no n-gram occurs exactly {missing} times")
@@ -68,22 +69,26 @@ def discounts(smoothing: Smoothing, counts: np.ndarray) -> Discounts:
     return Discounts(one, one, one)
 
 
-def _modified(n: list[int]) -> Discounts:
-    """D_j = j - (j + 1) Y n_(j+1) / n_j with Y = n1 / (n1 + 2 n2)."""
+def _modified(n: list[int], interpolate: bool) -> Discounts:
+    """D_j = j - (j + 1) Y n_(j+1) / n_j with Y = n1 / (n1 + 2 n2).
+
+    D_j = j takes all of a count. Interpolation adds to what is left; a model that backs off would call a word that it
+    saw impossible.
+    """
     for j in (1, 2, 3):
         if n[j - 1] == 0:
             return Discounts(*FALLBACK, f"no n-gram occurs exactly {j} times")
     y = n[0] / (n[0] + 2 * n[1])
     found = [j - (j + 1) * y * n[j] / n[j - 1] for j in (1, 2, 3)]
     for j, discount in enumerate(found, 1):
-        if not 0 <= discount <= j:
+        if not 0 <= discount <= j or (discount == j and not interpolate):
             return Discounts(*FALLBACK, f"a count of {j} would be discounted by {discount:.3g}")
     one, two, more = found
     return Discounts(one, two, more)
 
 
-def extra(smoothing: Smoothing, k: float, vocab_size: int, n_children: np.ndarray) -> np.ndarray:
-    """E(h) for contexts with so many different words after them."""
+def extra(smoothing: Smoothing, k: float, vocab_size: int, different: Callable[[], np.ndarray]) -> np.ndarray | float:
+    """E(h). `different` counts the different words after each h, where that is asked for."""
     if smoothing == "add_k":
-        return np.full(len(n_children), k * vocab_size)
-    return n_children.astype(np.float64) if smoothing == "witten_bell" else np.zeros(len(n_children))
+        return k * vocab_size
+    return different() if smoothing == "witten_bell" else 0.0
