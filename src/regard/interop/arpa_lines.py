@@ -134,7 +134,7 @@ def header(lines: Lines) -> list[int]:
 def parts(lines: Lines, order: int, declared: int) -> Iterator[Part]:
     """The n-grams of one order, block by block, and at the end the check that all are there."""
     if lines.title != f"\\{order}-grams:":
-        raise lines.error(lines.number, f"expected '\\{order}-grams:', found {short(lines.title)}; {AGAIN}")
+        raise lines.error(lines.number, rf"expected '\{order}-grams:', found {short(lines.title)}; {AGAIN}")
     start, total = lines.number, 0
     while block := lines.block():
         part = _part(lines, block, order)
@@ -207,4 +207,6 @@ def _float(field: bytes) -> float:
 
 
 def short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+    """The beginning of a text in quotes, on one line."""
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return f"'{text}'" if text.isprintable() else repr(text)
