@@ -151,6 +151,7 @@ def load_kinds() -> None:
         importlib.import_module(path)
     for mixer in MIXERS:
         importlib.import_module(f"regard.mixers.{mixer}")
+    importlib.import_module("regard.ngram.mixture")
     _load_plugins()
 
 

@@ -160,6 +160,9 @@ class NgramModel(nn.Module):
         """
         order, width = self.config.order, self.config.order - 1
         history = torch.cat([state.tokens, tokens], 1)
+        if self.config.smoothing != "add_k":
+            p = quick.probabilities(self.table, history)[:, width + 1 :]
+            return p.log(), self._after(history[:, :-1], state, EMPTY)
         places = self.table.places(history, order)
         contexts = [
             self.table.contexts(place, history, length)[:, width:-1].flatten()

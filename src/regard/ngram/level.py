@@ -80,6 +80,12 @@ class Level(nn.Module):
         place.clamp_(max=len(self.keys) - 1)
         return torch.where(self.keys[place] == key, place, -1)
 
+    def added(self, place: Tensor) -> Tensor:
+        """alpha of n-grams, 0 for one that was not seen."""
+        if len(self.alpha) == 0:
+            return torch.zeros(place.shape, dtype=torch.float64, device=place.device)
+        return torch.where(place >= 0, self.alpha.at(place.clamp(min=0)), 0.0)
+
     def following(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Where the n-grams after each context begin and end."""
         bounds = torch.stack([context, context + 1]) * self.vocab_size

@@ -133,8 +133,11 @@ class NgramTable(nn.Module):
                 continue
             place = place[rows]
             lower = self.level(order - 1).gamma.at(context[rows]) * p[rows]
-            seen = self.level(order).alpha.at(place.clamp(min=0))
-            p[rows] = torch.where(place >= 0, seen + lower if self.rules.interpolate else seen, lower)
+            if len(self.level(order)) == 0:  # all of them were pruned
+                p[rows] = lower
+                continue
+            added = self.level(order).added(place)
+            p[rows] = added + lower if self.rules.interpolate else torch.where(place >= 0, added, lower)
         return p
 
     def distributions(self, contexts: list[Int[Tensor, "M"]], n_rows: int) -> Float[Tensor, "M V"]:
