@@ -133,9 +133,6 @@ class NgramTable(nn.Module):
                 continue
             place = place[rows]
             lower = self.level(order - 1).gamma.at(context[rows]) * p[rows]
-            if len(self.level(order)) == 0:  # all of them were pruned
-                p[rows] = lower
-                continue
             added = self.level(order).added(place)
             p[rows] = added + lower if self.rules.interpolate else torch.where(place >= 0, added, lower)
         return p
