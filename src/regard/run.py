@@ -120,6 +120,8 @@ class Run:
         """The held-out part of the run's own data, made again and checked to be what it was."""
         about = self.config["data"]
         if self.corpus is None:
+            if about["path"] is None:
+                raise UsageError(f"{self.path} says nothing of the text it was counted on: name data to evaluate on")
             if about["path"] == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
             settings = {key: about[key] for key in ("valid", "documents", "cache") if key in about}
@@ -140,8 +142,10 @@ class Run:
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:
-    """The run in a folder, every file checked against its hash before it is used."""
+    """The run in a folder, every file checked against its hash before it is used; or the model in an ARPA file."""
     where = Path(path).expanduser()
+    if ".arpa" in where.suffixes[-2:]:
+        return _from_arpa(where, device)
     config = folder.read_config(where)
     tokenizer = tokenizers.load(folder.verified_tokenizer(where))
     weights = folder.verified_weights(where)
@@ -162,3 +166,14 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
         tensors.load_weights(model, weights)
     model.to(device_of(TrainSettings(device=device)))
     return Run(where, config, model.eval(), tokenizer)
+
+
+def _from_arpa(path: Path, device: str) -> Run:
+    """An n-gram model that another program estimated, usable like a run of one's own."""
+    from regard.interop.arpa_read import read_arpa
+
+    model, tokenizer = read_arpa(path)
+    model.to(device_of(TrainSettings(device=device)))
+    about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
+    data = {"path": None, "documents": "line"}
+    return Run(path, {"model": about, "data": data, "train": TrainSettings().to_dict()}, model.eval(), tokenizer)  # pyright: ignore[reportArgumentType]  # all that a run asks of a model

@@ -89,7 +89,7 @@ def count(
     check_order(order)
     if len(ids) == 0:
         raise DataError("there is no text to count: it has no tokens")
-    block = max(1024, memory // (WORKERS * (ROW_BYTES + 3 * order * _token_type(vocab_size)().itemsize)))
+    block = max(1024, memory // (WORKERS * (ROW_BYTES + 3 * order * token_type(vocab_size)().itemsize)))
     starts = range(0, len(ids), block)
     tell(0.0)
     if len(starts) == 1:
@@ -142,7 +142,7 @@ def check_order(order: int) -> None:
 
 def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int, eos_id: int) -> Counts:
     """Rows that begin at tokens start .. stop - 1, and at the beginning of the text when start is 0."""
-    kind = _token_type(vocab_size)
+    kind = token_type(vocab_size)
     _check_range(ids[start:stop], vocab_size)
     text = ids[start : stop + order - 1].astype(kind)
     first = _first_places(ids[start:stop], vocab_size)
@@ -259,7 +259,7 @@ def _spilled(part: Counts, place: Path) -> Counts:
     return replace(_gathered(iter([part]), part, place), first=part.first)
 
 
-def _token_type(vocab_size: int) -> type[np.unsignedinteger]:
+def token_type(vocab_size: int) -> type[np.unsignedinteger]:
     """Of a token + 1."""
     return np.uint16 if vocab_size < (1 << 16) else np.uint32
 

@@ -1,0 +1,41 @@
+"""`regard export`: a run in the format of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Common, command
+from regard.errors import UsageError
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "export")(export)
+
+
+def export(
+    run: Annotated[str, typer.Argument(help="The folder of a run.", metavar="RUN", show_default=False)],
+    out: Annotated[str, typer.Argument(help="FILE.arpa, also .gz or .xz.", metavar="FILE", show_default=False)],
+    common: Common,
+) -> None:
+    """Write a run for other programs.
+
+    An n-gram model as an ARPA file, which KenLM and SRILM read. `regard generate FILE.arpa` and the other verbs read
+    it back.
+    """
+    path = Path(out).expanduser()
+    if ".arpa" not in path.suffixes[-2:]:
+        raise UsageError(f"{out}: a run is exported as FILE.arpa, FILE.arpa.gz or FILE.arpa.xz")
+    from regard.interop.arpa_write import write_arpa
+    from regard.models.ngram import NgramModel
+    from regard.run import load
+
+    loaded = load(run, device="cpu")
+    if not isinstance(loaded.model, NgramModel):
+        raise UsageError(f"{run}: ARPA files hold n-gram models, and this is a {loaded.config['model']['name']} model")
+    write_arpa(loaded.model, loaded.tokenizer, path)
+    size = path.stat().st_size
+    common.screen.object({"file": str(path), "bytes": size})
+    common.screen.line(f"{path}: {size:,} bytes")
