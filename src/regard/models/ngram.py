@@ -209,4 +209,5 @@ def ngram(
     quantise: bool = False,
 ) -> NgramConfig:
     """Counts of what came after the last few tokens, smoothed."""
+    check(smoothing != "given", "smoothing = given is that of ARPA files, which hold probabilities and no counts")
     return NgramConfig(vocab_size, order, smoothing, interpolate, k, prune, closed, quantise)
