@@ -77,6 +77,7 @@ def build(text: Path, out: Path, is_quantised: bool) -> dict[str, Any]:
     model.fit(model.count(ids))
     if is_quantised:
         quantise(model.table)
+    out.unlink(missing_ok=True)
     manifest.write_file(out, tensors.chunks(stored(model)))
     return {"vocab_size": tokenizer.vocab_size, "tokens": len(ids), "quantise": is_quantised}
 

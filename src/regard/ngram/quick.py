@@ -22,6 +22,8 @@ from regard.ngram.table import UNSEEN, NgramTable
 
 # Up to so many rows the loop is faster than operations over all of them.
 MOST_ROWS = 32
+# From so many on it pays to look things up in order.
+MANY = 4096
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def probabilities(table: NgramTable, tokens: Int[Tensor, "B W"]) -> Float[Tensor
         if len(at) == 0:
             break
         level, gamma = table.level(order), table.level(order - 1).gamma
+        at, context = _in_order(at, context, word, table.vocab_size)
         place = level.find(context, word[at])
         lower = gamma.at(context) * p[at]
         added = level.added(place)
@@ -63,6 +66,14 @@ def probabilities(table: NgramTable, tokens: Int[Tensor, "B W"]) -> Float[Tensor
         found = torch.nonzero((place >= 0) & not_end[at])[:, 0]
         at, context = at[found] + 1, place[found]
     return p.view(tokens.shape)
+
+
+def _in_order(at: Tensor, context: Tensor, word: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+    """The same places by ascending key: neighbours in memory are then looked up one after the other."""
+    if len(at) < MANY or at.device.type != "cpu":
+        return at, context
+    order = torch.from_numpy(np.argsort((context * vocab_size + word[at]).numpy()))
+    return at[order], context[order]
 
 
 def log_distributions(table: NgramTable, history: Int[Tensor, "B W"]) -> Float[Tensor, "B V"]:
