@@ -160,7 +160,7 @@ class NgramModel(nn.Module):
         """
         order, width = self.config.order, self.config.order - 1
         history = torch.cat([state.tokens, tokens], 1)
-        if self.config.smoothing != "add_k":
+        if self.config.smoothing != "add_k" and tokens.device.type == "cpu":
             p = quick.probabilities(self.table, history)[:, width + 1 :]
             return p.log(), self._after(history[:, :-1], state, EMPTY)
         places = self.table.places(history, order)

@@ -4,12 +4,14 @@ Generation asks for whole distributions after a few texts: row by row, by slices
 small operations, and numpy's cost a fifth of torch's.
 
 Scoring asks for the probability of every token of long texts: order by order, over those tokens only whose context was
-found at the order below, which soon are few.
+found at the order below, which soon are few; with numpy, which sorts keys faster, and half of the text on each core.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +24,8 @@ from regard.ngram.table import UNSEEN, NgramTable
 
 # Up to so many rows the loop is faster than operations over all of them.
 MOST_ROWS = 32
-# From so many on it pays to look things up in order.
-MANY = 4096
+# From so many tokens on a second thread pays.
+MANY = 16384
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,12 @@ class _Arrays:
     keys: np.ndarray
     alpha: tuple[np.ndarray, np.ndarray]
     gamma: tuple[np.ndarray, np.ndarray]
+
+    def alpha_at(self, place: np.ndarray) -> np.ndarray:
+        return self.alpha[1].take(self.alpha[0].take(place))
+
+    def gamma_at(self, place: np.ndarray) -> np.ndarray:
+        return self.gamma[1].take(self.gamma[0].take(place))
 
     @classmethod
     def of(cls, level: Level) -> _Arrays:
@@ -46,34 +54,41 @@ class _Arrays:
 
 def probabilities(table: NgramTable, tokens: Int[Tensor, "B W"]) -> Float[Tensor, "B W"]:
     """p of every token after those before it in its row, float64; of the first one without any."""
-    word = tokens.flatten()
-    p = table.base[word.clamp(min=0)]
-    goes_on = torch.ones_like(tokens, dtype=torch.bool)
+    levels = [_Arrays.of(table.level(order)) for order in range(1, table.order + 1)]
+    rows, overlap = tokens.numpy(), table.order - 1
+    middle = rows.shape[1] // 2
+    if rows.size < MANY or middle <= overlap:
+        return torch.from_numpy(_probabilities(table, levels, rows))
+    with ThreadPoolExecutor(1) as second:
+        right = second.submit(_probabilities, table, levels, rows[:, middle - overlap :])
+        left = _probabilities(table, levels, rows[:, :middle])
+        return torch.from_numpy(np.concatenate([left, right.result()[:, overlap:]], 1))
+
+
+def _probabilities(table: NgramTable, levels: Sequence[_Arrays], tokens: np.ndarray) -> np.ndarray:
+    word = tokens.ravel()
+    p = table.base.numpy().take(word, mode="clip")
+    goes_on = np.ones(tokens.shape, bool)
     goes_on[:, -1] = False  # nothing follows in the row
-    goes_on = goes_on.flatten()
+    goes_on = goes_on.ravel()
     not_end = goes_on & (word != table.eos_id)
-    at = torch.nonzero(goes_on & (word >= 0))[:, 0] + 1
-    context = word[at - 1]
-    for order in range(2, table.order + 1):
-        if len(at) == 0:
-            break
-        level, gamma = table.level(order), table.level(order - 1).gamma
-        at, context = _in_order(at, context, word, table.vocab_size)
-        place = level.find(context, word[at])
-        lower = gamma.at(context) * p[at]
-        added = level.added(place)
-        p[at] = added + lower if table.rules.interpolate else torch.where(place >= 0, added, lower)
-        found = torch.nonzero((place >= 0) & not_end[at])[:, 0]
-        at, context = at[found] + 1, place[found]
-    return p.view(tokens.shape)
-
-
-def _in_order(at: Tensor, context: Tensor, word: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """The same places by ascending key: neighbours in memory are then looked up one after the other."""
-    if len(at) < MANY or at.device.type != "cpu":
-        return at, context
-    order = torch.from_numpy(np.argsort((context * vocab_size + word[at]).numpy()))
-    return at[order], context[order]
+    at = np.flatnonzero(goes_on & (word >= 0)) + 1
+    context = word.take(at - 1)
+    for shorter, longer in itertools.pairwise(levels):
+        key = context * table.vocab_size + word.take(at)
+        # By ascending key, so that neighbours in memory are looked up one after the other.
+        order = key.argsort()
+        key, at, context = key.take(order), at.take(order), context.take(order)
+        place = longer.keys.searchsorted(key)
+        found = np.flatnonzero(longer.keys.take(place, mode="clip") == key) if len(longer.keys) else place[:0]
+        there, place = at.take(found), place.take(found)
+        lower = shorter.gamma_at(context) * p.take(at)
+        added = longer.alpha_at(place)
+        lower[found] = lower.take(found) + added if table.rules.interpolate else added
+        p[at] = lower
+        on = not_end.take(there)
+        at, context = there[on] + 1, place[on]
+    return p.reshape(tokens.shape)
 
 
 def log_distributions(table: NgramTable, history: Int[Tensor, "B W"]) -> Float[Tensor, "B V"]:
