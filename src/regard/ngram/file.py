@@ -6,8 +6,10 @@ keys, the word of each n-gram and where the n-grams of each context begin; its k
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,8 +32,11 @@ def open_file(model: NgramModel, path: Path) -> None:
     """Let the model use the arrays of a file."""
     found = tensors.mapped(path)
     try:
-        for name in [key.removesuffix(".first") for key in found if key.endswith(".first")]:
-            found[f"{name}.keys"] = _keys(found.pop(f"{name}.word"), found.pop(f"{name}.first"), model.vocab_size)
+        tight = [key.removesuffix(".first") for key in found if key.endswith(".first")]
+        parts = [(found.pop(f"{name}.word"), found.pop(f"{name}.first")) for name in tight]
+        with ThreadPoolExecutor(2) as pool:
+            keys = pool.map(lambda part: _keys(part[0], part[1], model.vocab_size), parts)
+            found |= {f"{name}.keys": made for name, made in zip(tight, keys, strict=True)}
         model.load_state_dict(found)
     except (KeyError, RuntimeError, IndexError) as error:
         raise CheckpointError(
@@ -47,6 +52,7 @@ def _tight(keys: Tensor, name: str, n_contexts: int, vocab_size: int) -> dict[st
 
 
 def _keys(word: Tensor, first: Tensor, vocab_size: int) -> Tensor:
-    words = word.long() & 0xFFFF if word.dtype is torch.int16 else word.long()
-    context = torch.arange(len(first) - 1).repeat_interleave(first.long().diff())
-    return context * vocab_size + words
+    words = word.numpy().view(np.uint16) if word.dtype is torch.int16 else word.numpy()
+    keys = np.repeat(np.arange(len(first) - 1) * vocab_size, np.diff(first.numpy()))
+    keys += words
+    return torch.from_numpy(keys)
