@@ -125,7 +125,8 @@ def empty_level(order: int, vocab_size: int) -> Level:
     nothing = torch.zeros(0, dtype=torch.int64)
     if order > 1:
         return Level(nothing, empty_values(), empty_values(), vocab_size)
-    codes, zero, one = torch.zeros(vocab_size, dtype=torch.uint8), *torch.eye(2, dtype=torch.float64)[1].split(1)
+    codes = torch.zeros(vocab_size, dtype=torch.uint8)
+    zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     return Level(nothing, Values(codes, zero, torch.zeros(1, dtype=torch.int64), one), Values(codes, one), vocab_size)
 
 

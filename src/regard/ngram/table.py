@@ -82,8 +82,10 @@ class NgramTable(nn.Module):
 
     def _settle(self) -> None:
         """Work out p(w) and the uniform distribution below it, of which `levels` and `root` hold the parts."""
+        if self.root.is_meta:
+            return
         alpha = self.level(1).alpha
-        weight, n_base = self.root  # tensors, so that this works on the meta device too
+        weight, n_base = self.root
         entries = alpha.entry(torch.arange(self.vocab_size, device=alpha.codes.device))
         inside = alpha.counts[entries] > 0 if self.rules.closed and len(alpha.counts) else torch.ones_like(entries)
         self.uniform = inside.double() / n_base

@@ -35,7 +35,7 @@ def test_a_failing_benchmark_is_a_row_and_the_others_stay(
 ):
     good = Row("good step", 2.0, 1.0, 2.0, None, "s")
     table = {"bad": lambda repeats: [Row("", 1 / (repeats - 1), None, None, None, "")], "good": lambda _: [good]}
-    monkeypatch.setattr(bench, "benchmarks", lambda: table)
+    monkeypatch.setattr(bench, "benchmarks", lambda _data: table)
     assert main(["bench", "--repeats", "1", "--json"]) == 1
     first, second = json.loads(capsys.readouterr().out)["rows"]
     assert (first["name"], first["ratio"], first["note"]) == ("bad", None, "ZeroDivisionError: division by zero")

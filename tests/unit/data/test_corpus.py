@@ -182,8 +182,8 @@ def test_worlds_are_corpora_of_documents():
     assert corpus.world is not None
     assert texts(corpus, "train") == corpus.world.documents("train", 30, seed=5)
     assert texts(corpus, "valid") == corpus.world.documents("valid", 10, seed=5)
-    # <unk>, the end of a line and <eos> beside the words, all of them although thirty stories miss some.
-    assert corpus.tokenizer.vocab_size == len(corpus.world.vocabulary) + 3
+    # <unk> and <eos> beside the words, all of them although thirty stories miss some.
+    assert corpus.tokenizer.vocab_size == len(corpus.world.vocabulary) + 2
     assert (corpus.name, corpus.samples) == ("world:stories", "documents")
     letters = prepare("world:ab?length=4&train=100&valid=20")
     assert letters.tokenizer.kind == "chars"

@@ -187,9 +187,16 @@ def test_words_round_trip_in_both_styles_of_lines(lines):
 
 
 def test_words_keep_the_most_frequent_up_to_the_size():
-    tokens = train_tokenizer("words", ["c c c b b a"], vocab_size=5)
-    assert tokens.vocab_size == 5
+    tokens = train_tokenizer("words", ["c c c b b a"], vocab_size=4)
+    assert tokens.vocab_size == 4
     assert tokens.decode(tokens.encode("a b c")) == "<unk> b c"
+
+
+def test_the_end_of_a_line_is_a_word_where_the_text_has_lines():
+    one, many = train_tokenizer("words", ["a b"]), train_tokenizer("words", ["a\nb"])
+    assert (one.vocab_size, many.vocab_size) == (4, 5)
+    assert one.decode(one.encode("a\nb")) == "a <unk> b"
+    assert many.decode(many.encode("a\nb")) == "a\nb"
 
 
 def test_integers_name_what_they_cannot_hold():
