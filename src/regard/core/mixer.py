@@ -31,6 +31,7 @@ class Mixer(nn.Module):
     reach        how far back y_t feels x: y_t depends on x_(t-k) for every k < reach. None: without limit.
     chunk_sizes  internal chunk lengths, around which the laws choose their cuts.
     permutes     commutes with any permutation of the positions.
+    needs_memory looks at the memory of the context, which its state remembers from the first call on.
     """
 
     causal: bool = True
@@ -38,6 +39,7 @@ class Mixer(nn.Module):
     reach: int | None = None
     chunk_sizes: tuple[int, ...] = ()
     permutes: bool = False
+    needs_memory: bool = False
 
     def init_state(self, batch_size: int) -> State:
         """The state before any token."""
@@ -82,7 +84,7 @@ class Mixer(nn.Module):
                 return pack(self(padded, None, inner), lengths)
             y, state = self(padded, state, inner)
             return pack(y, lengths), state
-        if x.shape[1] == 0:
+        if x.shape[1] == 0 and not self.needs_memory:
             return x if state is None else (x, state)
         if state is None:
             return self.outputs(x, context)

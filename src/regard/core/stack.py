@@ -203,6 +203,7 @@ def inherit_facts(whole: Mixer, parts: list[Mixer]) -> None:
     whole.causal = all(part.causal for part in parts)
     whole.state_grows = any(part.state_grows for part in parts)
     whole.permutes = all(part.permutes for part in parts)
+    whole.needs_memory = any(part.needs_memory for part in parts)
     whole.chunk_sizes = tuple(sorted({size for part in parts for size in part.chunk_sizes}))
     reaches = [part.reach for part in parts]
     # Each layer of finite reach r looks r - 1 positions further back than the one below it.

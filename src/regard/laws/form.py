@@ -38,7 +38,7 @@ def step(subject: Subject, ledger: Ledger) -> None:
             ledger.equal(torch.cat(rows, 1), whole, case)
             same_future(subject, ledger, state, last, case)
             if seen == 0:
-                ledger.equal(subject.module(x), whole, f"{length} tokens, outputs without a state against with one")
+                ledger.equal(subject.whole(x), whole, f"{length} tokens, outputs without a state against with one")
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -53,14 +53,27 @@ class Subject:
         return state if seen == 0 else self(self.inputs(batch, seen, seed), state)[1]
 
     def __call__(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        return self.module(x, state, context)
+        return self.module(x, state, self._with_memory(context, state.batch_size))
+
+    def whole(self, x: Tensor) -> Tensor:
+        """The outputs from the beginning by the form that drops the state."""
+        return self.module(x, None, self._with_memory(EMPTY, len(x)))
+
+    def _with_memory(self, context: Context, batch_size: int) -> Context:
+        """The context with something to look at where that is needed: the same for every row, one vector of padding."""
+        if not getattr(self.facts, "needs_memory", False):
+            return context
+        assert self.width is not None
+        memory = torch.randn(1, 5, self.width, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+        lengths = torch.full((batch_size,), 4)
+        return replace(context, memory=memory.expand(batch_size, -1, -1), memory_lengths=lengths)
 
     def one(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One token by the subject's own step where it has one; (B, 1, ...)."""
         step = getattr(self.module, "step", None)
         if step is None:
             return self(x, state)
-        y, state = step(x[:, 0], state)
+        y, state = step(x[:, 0], state, self._with_memory(EMPTY, state.batch_size))
         return y[:, None], state
 
     @property

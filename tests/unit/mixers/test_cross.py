@@ -1,0 +1,84 @@
+"""Cross-attention: what it remembers, what padding in the memory does, and torch's own beside it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from regard.core.context import Context
+from regard.errors import UsageError
+from regard.mixers.cross import CrossAttention, CrossAttentionConfig
+
+
+def made(**settings: object) -> CrossAttention:
+    torch.manual_seed(0)
+    return CrossAttentionConfig(8, 2, **settings).build().double()  # pyright: ignore[reportArgumentType]
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@torch.no_grad()
+def test_equals_torch_with_padded_memories_of_another_width():
+    ours = made(d_memory=6)
+    peer = nn.MultiheadAttention(8, 2, kdim=6, vdim=6, batch_first=True).double()
+    biases = [ours.input_to_queries.bias, torch.zeros(8), ours.memory_to_values.bias]  # pyright: ignore
+    for name, part in (("q", ours.input_to_queries), ("k", ours.memory_to_keys), ("v", ours.memory_to_values)):
+        getattr(peer, f"{name}_proj_weight").copy_(part.weight)
+    peer.in_proj_bias.copy_(torch.cat(biases))  # pyright: ignore
+    peer.out_proj.load_state_dict(ours.heads_to_output.state_dict())
+    x, memory, lengths = drawn(3, 4, 8), drawn(3, 5, 6, seed=1), torch.tensor([5, 1, 3])
+    padding = torch.arange(5) >= lengths[:, None]
+    expected, _ = peer(x, memory, memory, key_padding_mask=padding)
+    got = ours(x, None, Context(memory=memory, memory_lengths=lengths))
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-14)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("score", ["dot", "scaled_dot", "additive", "bilinear", "cosine"])
+def test_padding_in_the_memory_changes_nothing(score: str):
+    attention = made(score=score)
+    x, memory = drawn(2, 3, 8), drawn(2, 4, 8, seed=1)
+    longer = torch.cat([memory, torch.full((2, 3, 8), 1e6, dtype=torch.float64)], 1)
+    plain = attention(x, None, Context(memory=memory))
+    padded = attention(x, None, Context(memory=longer, memory_lengths=torch.tensor([4, 4])))
+    torch.testing.assert_close(padded, plain, rtol=0, atol=1e-14)
+
+
+@torch.no_grad()
+def test_an_empty_memory_gives_an_empty_context_and_spoils_no_other_row():
+    attention = made(project_output=False)
+    x, memory = drawn(2, 3, 8), drawn(2, 4, 8, seed=1)
+    y = attention(x, None, Context(memory=memory, memory_lengths=torch.tensor([0, 4])))
+    assert (y[0] == 0).all()
+    assert torch.isfinite(y[1]).all()
+    assert (y[1] != 0).any()
+
+
+@torch.no_grad()
+def test_the_memory_is_projected_once_and_goes_with_its_row():
+    attention, calls = made(), []
+    attention.memory_to_keys.register_forward_hook(lambda *_: calls.append(1))
+    x, memory = drawn(3, 6, 8), drawn(3, 4, 8, seed=1)
+    context = Context(memory=memory, memory_lengths=torch.tensor([4, 2, 3]))
+    whole = attention(x, None, context)
+    calls.clear()
+    first, state = attention(x[:, :1], attention.init_state(3), context)
+    order = torch.tensor([2, 0, 0])
+    state, rows = state.select(order), [first[order]]
+    for t in range(1, 6):
+        y, state = attention(x[order, t : t + 1], state)  # without the memory: the state has it
+        rows.append(y)
+    assert len(calls) == 1
+    torch.testing.assert_close(torch.cat(rows, 1), whole[order], rtol=0, atol=1e-14)
+
+
+def test_what_cannot_be_is_said():
+    with pytest.raises(ValueError, match="no memory"):
+        made()(drawn(1, 2, 8))
+    with pytest.raises(UsageError, match="does not divide"):
+        CrossAttentionConfig(8, 3)
+    with pytest.raises(UsageError, match="one head"):
+        CrossAttentionConfig(8, 2, project_values=False)
