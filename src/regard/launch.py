@@ -123,6 +123,8 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     if config.counts:
         from regard.training import counting
 
+        for key in sorted(set(job.changed) - counting.USED):
+            display.note(f"train.{key} has no effect: {settings['model.name']} is counted in one pass")
         result = counting.fit(config.build(), corpus, training, job.out, about=description(settings), display=display)
     else:
         _tell_need(job, config, training, device, display)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from calling import TEXT, call_here, call_process
+from calling import TEXT, call_here, call_process, environment
 
 COUNT = ("train", "my.txt", "--model", "ngram")
 
@@ -132,3 +135,29 @@ def test_discounts_that_a_tiny_text_does_not_define_are_explained(text: Path):
     assert outcome.code == 0, outcome.err
     assert "Kneser-Ney discounts are estimated from" in outcome.out
     assert "witten_bell" in outcome.out
+
+
+@pytest.mark.parametrize("change", ["model.smoothing=mle", "model.closed=true"])
+def test_an_infinite_loss_is_said_and_the_run_is_whole(text: Path, change: str):
+    Path("held.txt").write_text("a zebra never sang\n", encoding="utf-8")
+    words = ("--set", "data.tokens=words", "--set", "data.documents=line", "--set", "data.valid=held.txt")
+    outcome = call_here(*COUNT, "--out", "run", *words, "--set", change)
+    assert outcome.code == 0, outcome.err
+    assert "infinite" in outcome.out
+    assert "verified" in call_here("show", "run", "--verify").out
+    assert call_here("evaluate", "run").code == 0
+
+
+def test_a_terminated_fit_leaves_nothing(text: Path):
+    Path("my.txt").write_text(TEXT * 3000, encoding="utf-8")
+    Path("spill").mkdir()
+    flags = ("--out", "run", "--memory", "16M", "--spill", "spill", "--set", "data.tokens=words")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "regard", *COUNT, *flags], env=environment(), stdout=subprocess.DEVNULL
+    )
+    while child.poll() is None and not list(Path("spill").iterdir()):
+        time.sleep(0.01)
+    child.terminate()
+    assert child.wait(timeout=60) == 143
+    assert not list(Path("spill").iterdir())
+    assert not Path("run").exists()

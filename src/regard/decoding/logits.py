@@ -73,6 +73,11 @@ def next_logits(
     model: TokenModel, tokens: Int[Tensor, "B T"], state: State, lengths: Int[Tensor, "B"] | None = None
 ) -> tuple[Float[Tensor, "B V"], State]:
     """The logits after the last real token of each row, and the state."""
+    chunk = max(1, LOGITS_AT_ONCE // (model.vocab_size * len(tokens)))
+    if lengths is None and not isinstance(model, Headed):
+        while tokens.shape[1] > chunk:
+            _, state = model(tokens[:, :chunk], state)
+            tokens = tokens[:, chunk:]
     values, after = _hidden_or_logits(model, tokens, state, Context(lengths=lengths))
     last = -1 if lengths is None else lengths - 1
     return _head(model, values[torch.arange(len(values), device=values.device), last]), after
@@ -89,18 +94,22 @@ def read(
              answer is False.
     """
     rows, length = tokens.shape
-    direct = model if not best and isinstance(model, Direct) else None
-    width = TOKENS_AT_ONCE if direct is not None or isinstance(model, Headed) else LOGITS_AT_ONCE // model.vocab_size
+    direct = model if isinstance(model, Direct) else None
+    whole = best or direct is None
+    width = LOGITS_AT_ONCE // model.vocab_size if whole and not isinstance(model, Headed) else TOKENS_AT_ONCE
     chunk = max(1, width // rows)
     log_probs, first = [], []
     for start in range(0, length, chunk):
         part = slice(start, start + chunk)
-        if direct is not None:
-            chosen, state = direct.log_probs(torch.cat([tokens[:, part], targets[:, part][:, -1:]], 1), state)
-            is_first = torch.zeros_like(chosen, dtype=torch.bool)
-        else:
-            values, state = _hidden_or_logits(model, tokens[:, part], state, EMPTY)
+        after = state
+        if whole:
+            values, after = _hidden_or_logits(model, tokens[:, part], state, EMPTY)
             chosen, is_first = _of_targets(model, values, targets[:, part])
+        else:
+            is_first = torch.zeros_like(targets[:, part], dtype=torch.bool)
+        if direct is not None:  # what it says of one token is its word, also where the whole is not quite 1
+            chosen, after = direct.log_probs(torch.cat([tokens[:, part], targets[:, part][:, -1:]], 1), state)
+        state = after
         log_probs.append(chosen)
         first.append(is_first)
     return torch.cat(log_probs, 1), torch.cat(first, 1), state

@@ -10,7 +10,8 @@ How counts become probabilities is in regard.ngram.smoothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
@@ -27,6 +28,7 @@ from regard.errors import UsageError
 from regard.ngram import quick
 from regard.ngram.counts import LARGEST_ORDER, Counts, count
 from regard.ngram.estimate import Estimate, Rules, estimate
+from regard.ngram.quantise import quantise
 from regard.ngram.smoothing import Smoothing
 from regard.ngram.table import NgramTable
 
@@ -65,7 +67,9 @@ class NgramConfig(Config, kind="ngram"):
 
     def __post_init__(self) -> None:
         check(1 <= self.order <= LARGEST_ORDER, f"order must lie in 1 .. {LARGEST_ORDER}, found {self.order}")
-        check(self.k > 0, f"k must be positive, found {self.k}")
+        check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
+        check(0 <= self.end < self.vocab_size, f"eos_id must be one of {self.vocab_size} tokens, found {self.eos_id}")
+        check(0 < self.k < math.inf, f"k must be positive and finite, found {self.k}")
         rises = all(a <= b for a, b in itertools.pairwise((0, *self.prune)))
         check(rises, f"prune must be counts from 0 on that do not fall, found {list(self.prune)}")
         check(not self.prune or self.prune[0] == 0, f"prune must begin with 0: tokens stay, found {list(self.prune)}")
@@ -108,10 +112,21 @@ class NgramModel(nn.Module):
         return count(ids, self.config.order, vocab_size=self.vocab_size, eos_id=self.config.end, **options)
 
     def fit(self, counts: Counts) -> Estimate:
-        """Take the probabilities that counts give; what was known before is forgotten."""
+        """Take the probabilities that counts give, in eight bits where the config says so; forget all from before."""
+        found = self.fit_exactly(counts)
+        if self.config.quantise:
+            self.quantise()
+        return found
+
+    def quantise(self) -> None:
+        """Keep eight bits of each number."""
+        quantise(self.table)
+
+    def fit_exactly(self, counts: Counts, tell: Callable[[str, float], None] = lambda *_: None) -> Estimate:
+        """As `fit`, without rounding. `tell` hears what is being done and how much of it is done."""
         if self.config.smoothing == "given":
             raise UsageError("smoothing = given takes probabilities from an ARPA file and counts nothing")
-        found = estimate(counts, self.config.rules)
+        found = estimate(counts, self.config.rules, tell)
         self.table.take(found)
         return found
 

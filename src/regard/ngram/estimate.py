@@ -260,7 +260,7 @@ def _keys(grams: list[_Grams], kept: list[np.ndarray], order: int, vocab_size: i
     context, word = part.context[keep], part.keys[keep] % vocab_size
     if order > 2:
         context = (np.cumsum(kept[order - 2]) - 1)[context]
-    return torch.from_numpy(context * vocab_size + word)
+    return torch.from_numpy(context * np.int64(vocab_size) + word)
 
 
 def _sums(place: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:

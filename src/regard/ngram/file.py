@@ -45,7 +45,7 @@ def open_file(model: NgramModel, path: Path) -> None:
 
 
 def _tight(keys: Tensor, name: str, n_contexts: int, vocab_size: int) -> dict[str, Tensor]:
-    first = torch.searchsorted(keys, torch.arange(n_contexts + 1) * vocab_size)
+    first = torch.searchsorted(keys, torch.arange(n_contexts + 1, device=keys.device) * vocab_size)
     word = keys % vocab_size
     narrow = word.to(torch.int16) if vocab_size <= 1 << 16 else word.to(torch.int32)
     return {f"{name}.word": narrow, f"{name}.first": first.to(torch.int32) if len(keys) < 1 << 31 else first}

@@ -94,12 +94,13 @@ def _probabilities(table: NgramTable, levels: Sequence[_Arrays], tokens: np.ndar
 def log_distributions(table: NgramTable, history: Int[Tensor, "B W"]) -> Float[Tensor, "B V"]:
     """log p(w | h) for every w after the last token of each row."""
     levels = [_Arrays.of(table.level(order)) for order in range(1, table.order + 1)]
-    rows = [_row(table, levels, row) for row in history.tolist()]
-    return torch.from_numpy(np.stack(rows))
+    start_log = table.base_log if table.base_log.dtype is torch.float64 else table.base_log.float()
+    rows = [_row(table, levels, start_log.numpy(), row) for row in history.tolist()]
+    return torch.from_numpy(np.stack(rows)).to(table.like.dtype)
 
 
-def _row(table: NgramTable, levels: Sequence[_Arrays], tokens: list[int]) -> np.ndarray:
-    start, start_log = table.base.numpy(), table.base_log.numpy()
+def _row(table: NgramTable, levels: Sequence[_Arrays], start_log: np.ndarray, tokens: list[int]) -> np.ndarray:
+    start = table.base.numpy()
     contexts = _contexts(table, levels, tokens)
     if table.rules.smoothing == "add_k" and contexts:
         start = table.uniform.numpy()

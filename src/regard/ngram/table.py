@@ -68,7 +68,7 @@ class NgramTable(nn.Module):
         self.levels = nn.ModuleList(found.levels)
         self.discounts = torch.tensor([[d.one, d.two, d.more] for d in found.discounts], dtype=torch.float64)
         self.root = torch.tensor(found.root, dtype=torch.float64)
-        self._settle()
+        self.to(self.like.device)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Take the arrays as they are, of whatever length: a mapped file stays mapped."""
@@ -77,7 +77,7 @@ class NgramTable(nn.Module):
             level_of({key.removeprefix(f"levels.{i}."): value for key, value in state_dict.items()}, self.vocab_size)
             for i in range(self.order)
         )
-        self._settle()
+        self.to(self.like.device)
         return IncompatibleKeys([], [])
 
     def _settle(self) -> None:
@@ -87,7 +87,9 @@ class NgramTable(nn.Module):
         alpha = self.level(1).alpha
         weight, n_base = self.root
         entries = alpha.entry(torch.arange(self.vocab_size, device=alpha.codes.device))
-        inside = alpha.counts[entries] > 0 if self.rules.closed and len(alpha.counts) else torch.ones_like(entries)
+        inside = torch.ones_like(entries)
+        if self.rules.closed and bool(alpha.counts.any()):
+            inside = alpha.counts[entries] > 0
         self.uniform = inside.double() / n_base
         self.base = alpha.table[entries] + weight * self.uniform
         self.base_log = self.base.log().to(self.like.dtype)

@@ -6,6 +6,7 @@ Nothing is written before the model is whole, and then all files at once: an int
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,17 +16,18 @@ from regard.data.corpus import Corpus
 from regard.errors import UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.models.ngram import NgramModel
-from regard.ngram.counts import count
-from regard.ngram.estimate import Estimate, estimate
+from regard.ngram.estimate import Estimate
 from regard.ngram.file import stored
-from regard.ngram.quantise import quantise
 from regard.training import disk, folder, manifest, tensors
 from regard.training.display import Display, Result, Start
 from regard.training.folder import CONFIG, METRICS, TOKENIZER, WEIGHTS, RunFolder, claim
+from regard.training.interrupt import exit_on_sigterm
 from regard.training.loop import device_of
 from regard.training.session import environment
 from regard.training.settings import TrainSettings
 
+# Training settings that counting has a use for.
+USED = frozenset({"memory", "spill", "seed", "device", "length"})
 # Part of a fit's time that each of its parts takes, for the bar.
 SHARES = {"counting": 0.3, "estimating": 0.6, "reading the held-out part": 0.1}
 
@@ -42,13 +44,13 @@ def fit(
     """Count the corpus into `model` and leave a run folder at `path`."""
     start = time.monotonic()
     result = None
-    with claim(path) as run:
+    with claim(path) as run, exit_on_sigterm():
         if not run.is_new:
             raise UsageError(f"{path}: already holds a run; choose another --out")
         display.start(Start(path, "one pass", 0, "cpu", 0, 0.0))
         try:
             found = _fitted(model, corpus, settings, display)
-            loss = _held_out(model, corpus, settings, display)
+            loss = _told(_held_out(model, corpus, settings, display), display)
             facts = {"tokens": corpus.train.tokens, **_facts(model, found)}
             seconds = time.monotonic() - start
             _publish(run, model, corpus, settings, {**about, "fit": facts}, loss, seconds)
@@ -59,19 +61,14 @@ def fit(
 
 
 def _fitted(model: NgramModel, corpus: Corpus, settings: TrainSettings, display: Display) -> Estimate:
-    config = model.config
-    counts = count(
+    counts = model.count(
         corpus.train.ids,
-        config.order,
-        vocab_size=config.vocab_size,
-        eos_id=config.end,
         memory=settings.memory_bytes,
         folder=None if settings.spill is None else Path(settings.spill).expanduser(),
         tell=_teller(display, "counting"),
     )
     tell = _teller(display, "estimating")
-    found = estimate(counts, config.rules, lambda part, share: tell((share + (part == "estimating")) / 2))
-    model.table.take(found)
+    found = model.fit_exactly(counts, lambda part, share: tell((share + (part == "estimating")) / 2))
     for note in notes(found):
         display.note(note)
     return found
@@ -99,10 +96,18 @@ def _held_out(model: NgramModel, corpus: Corpus, settings: TrainSettings, displa
     exact = loss()
     if not model.config.quantise:
         return exact
-    quantise(model.table)
+    model.quantise()
     rounded = loss()
     display.note(f"eight bits a number: held-out loss {exact:.6f} becomes {rounded:.6f} ({rounded - exact:+.6f})")
     return rounded
+
+
+def _told(loss: float, display: Display) -> float | None:
+    """The loss, or None with a word of why when something held out has no probability at all."""
+    if math.isfinite(loss):
+        return loss
+    display.note("the held-out loss is infinite: some of its tokens have a probability of 0 without smoothing")
+    return None
 
 
 def _facts(model: NgramModel, found: Estimate) -> dict[str, Any]:
@@ -122,7 +127,7 @@ def _publish(
     corpus: Corpus,
     settings: TrainSettings,
     about: Mapping[str, Any],
-    loss: float,
+    loss: float | None,
     seconds: float,
 ) -> None:
     """Put everything into the run folder at once."""
@@ -137,15 +142,16 @@ def _publish(
         "train": settings.to_dict(),
         "environment": environment(device_of(settings)),
     }
-    record = {"step": 1, "seconds": seconds, "tokens": corpus.train.tokens, "valid_loss": loss}
+    record: dict[str, Any] = {"step": 1, "seconds": seconds, "tokens": corpus.train.tokens}
+    record |= {} if loss is None else {"valid_loss": loss}
     run.publish(
         {
             TOKENIZER: [json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False).encode()],
             WEIGHTS: tensors.chunks(weights, {"format": "pt"}),
+            METRICS: [manifest.canonical(record).replace(b"\n", b"") + b"\n"],
             CONFIG: folder.json_file(config),
         }
     )
-    run.rewrite(METRICS, [manifest.canonical(record).replace(b"\n", b"") + b"\n"])
     run.close_logs({"step": 1, "best_step": 1, "best_loss": loss, "reason": "counted"})
 
 

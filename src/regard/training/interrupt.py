@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
@@ -37,3 +40,16 @@ class Interrupt:
         for number, handler in self._usual.items():
             signal.signal(number, handler)
         self._usual = {}
+
+
+@contextmanager
+def exit_on_sigterm() -> Iterator[None]:
+    """A context in which SIGTERM ends the process the way an exception does, so that what must be cleared away is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)

@@ -123,3 +123,45 @@ def test_closed_vocabulary_gives_nothing_to_unseen_tokens() -> None:
         p = model.probabilities(torch.tensor([[0, 1, 2]]), model.init_state(1))
         assert bool((p[..., [2, 3]] == 0).all()) is closed
         torch.testing.assert_close(p.sum(-1), torch.ones(1, 3, dtype=torch.float64), rtol=0, atol=1e-12)
+
+
+def test_pruning_pairs_of_a_large_vocabulary_keeps_the_others():
+    ids = np.array([50000, 50001, 59999] * 3 + [50000, 50002, 59999] + [5, 6, 59999] * 3)
+    model = NgramConfig(60000, 2, smoothing="witten_bell", prune=(0, 1)).build()
+    model.fit(model.count(ids))
+    keys = model.table.level(2).keys
+    assert (keys.diff() > 0).all()
+    assert model.table.level(2).find(torch.tensor([50000]), torch.tensor([50001])) >= 0
+
+
+def test_eight_bits_sum_to_about_one_also_with_zeros_in_the_tables():
+    ids = np.random.default_rng(0).integers(5, size=30_000)
+    model = NgramConfig(5, 7, interpolate=False, quantise=True).build()
+    model.fit(model.count(ids))
+    assert all(len(level.alpha.table) <= 256 for level in model.table.levels)  # pyright: ignore
+    sums = model.probabilities(torch.from_numpy(ids[None, :500]), model.init_state(1)).sum(-1)
+    assert 0.95 < float(sums.min()) <= float(sums.max()) < 1.05
+
+
+def test_the_general_path_and_the_quick_ones_agree():
+    for seed, rules in enumerate([{}, {"interpolate": False}, {"prune": (0, 0, 1)}, {"closed": True}, {"order": 1}]):
+        ids = np.random.default_rng(seed).integers(9, size=400)
+        model = NgramConfig(9, **{"order": 4, **rules}).build()
+        model.fit(model.count(ids))
+        tokens = torch.from_numpy(ids[:120].reshape(40, 3))
+        together, _ = model(tokens, model.init_state(40))
+        contexts, _ = model._contexts(tokens, model.init_state(40))
+        general = model.table.log_distributions(contexts, tokens.numel()).view_as(together)
+        state, steps = model.init_state(8), []
+        for t in range(3):
+            y, state = model(tokens[:8, t : t + 1], state)
+            steps.append(y)
+        torch.testing.assert_close(together, general)
+        torch.testing.assert_close(torch.cat(steps, 1), general[:8])
+
+
+def test_other_number_types_and_an_unfitted_closed_vocabulary():
+    model = NgramConfig(5, 3, closed=True).build().to(torch.bfloat16)
+    y, _ = model(torch.tensor([[1]]), model.init_state(1))
+    assert y.dtype is torch.bfloat16
+    assert y.float().exp().sum().item() == pytest.approx(1, abs=0.02)
