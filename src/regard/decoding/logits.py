@@ -94,25 +94,30 @@ def read(
              answer is False.
     """
     rows, length = tokens.shape
-    direct = model if isinstance(model, Direct) else None
-    whole = best or direct is None
+    whole = best or not isinstance(model, Direct)
     width = LOGITS_AT_ONCE // model.vocab_size if whole and not isinstance(model, Headed) else TOKENS_AT_ONCE
     chunk = max(1, width // rows)
     log_probs, first = [], []
     for start in range(0, length, chunk):
         part = slice(start, start + chunk)
-        after = state
-        if whole:
-            values, after = _hidden_or_logits(model, tokens[:, part], state, EMPTY)
-            chosen, is_first = _of_targets(model, values, targets[:, part])
-        else:
-            is_first = torch.zeros_like(targets[:, part], dtype=torch.bool)
-        if direct is not None:  # what it says of one token is its word, also where the whole is not quite 1
-            chosen, after = direct.log_probs(torch.cat([tokens[:, part], targets[:, part][:, -1:]], 1), state)
-        state = after
+        chosen, is_first, state = _read_chunk(model, tokens[:, part], targets[:, part], state, best)
         log_probs.append(chosen)
         first.append(is_first)
     return torch.cat(log_probs, 1), torch.cat(first, 1), state
+
+
+def _read_chunk(
+    model: TokenModel, tokens: Tensor, targets: Tensor, state: State, best: bool
+) -> tuple[Tensor, Tensor, State]:
+    if not isinstance(model, Direct):
+        values, after = _hidden_or_logits(model, tokens, state, EMPTY)
+        return *_of_targets(model, values, targets), after
+    # What the model says of one token is its word, also where its distributions do not quite sum to 1.
+    chosen, after = model.log_probs(torch.cat([tokens, targets[:, -1:]], 1), state)
+    if not best:
+        return chosen, torch.zeros_like(targets, dtype=torch.bool), after
+    values, _ = _hidden_or_logits(model, tokens, state, EMPTY)
+    return chosen, _of_targets(model, values, targets)[1], after
 
 
 def _of_targets(model: TokenModel, values: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
