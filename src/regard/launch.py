@@ -152,12 +152,16 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
 
     require_name(job.out)
     folder.refuse_file(job.out)
+    counts = _model_config(job.settings, vocab_size=2).counts
     if job.resume == "no" and (job.out / CONFIG).exists():
-        raise UsageError(f"{job.out}: already holds a run; continue it with --resume or choose another --out")
+        go_on = "" if counts else "continue it with --resume or "
+        raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
     if not job.is_large:
         refuse_absurd(job.settings)
     training = settings.from_dict(job.settings.section("train"))
-    if _model_config(job.settings, vocab_size=2).counts and job.resume != "no":
+    if training.spill is not None and not Path(training.spill).expanduser().is_dir():
+        raise UsageError(f"--spill {training.spill}: there is no such folder")
+    if counts and job.resume != "no":
         raise UsageError(
             f"{job.settings['model.name']} is fitted in one pass, there is nothing to resume; to add text, merge "
             f"counts (docs/counting.md)"

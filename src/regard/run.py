@@ -10,10 +10,12 @@ run.encode("the bank of the river")      (T, D)
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -37,6 +39,7 @@ from regard.training.settings import TrainSettings
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
     from regard.data.worlds.contract import World
+    from regard.explain import NgramExplanation
     from regard.models.language import LanguageModel
 
 
@@ -80,12 +83,25 @@ class Run:
         """log p of every token of a text, and their chain-rule product."""
         return self.writer.score(text)
 
+    def explain(self, text: str) -> NgramExplanation:
+        """How the probability of each token came about, as calculations to follow; of n-gram models so far."""
+        from regard.explain import explain_ngram
+        from regard.models.ngram import NgramModel
+
+        if not isinstance(self.model, NgramModel):
+            kind = self.config.get("model", {}).get("name", "neural")
+            raise UsageError(
+                f"{self.path}: worked views exist for n-gram models so far, and this is a {kind} model; score tells "
+                f"the probability of each of its tokens"
+            )
+        return explain_ngram(self.model, self.tokenizer, text)
+
     def evaluate(self, data: str | None = None, *, limit: int | None = None) -> LanguageReport:
         """Loss, perplexity and bits on `data`, or on the part held out from the run's own data."""
         shard, world = self._held_out() if data is None else self._other(data)
         trained = self.config["train"]
         by_line = self.config["data"].get("documents") in ("line", "blank")
-        return evaluate_language(
+        report = evaluate_language(
             self.model,
             shard,
             tokenizer=self.tokenizer,
@@ -97,6 +113,8 @@ class Run:
                 by_document=trained.get("samples") == "documents" or (by_line and trained.get("samples") == "auto"),
             ),
         )
+        unknown = int((np.asarray(shard.ids[: report.tokens]) == self.tokenizer.unknown_id).sum())
+        return dataclasses.replace(report, unknown=unknown or None)
 
     def encode(self, text: str) -> Float[Tensor, "T D"]:
         """The context-sensitive vectors h_1 .. h_n of the tokens of `text`."""

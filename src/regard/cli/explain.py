@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regard.cli.options import CommonOnDevice, command
 from regard.cli.prompt import given_text
 from regard.errors import UsageError
-
-if TYPE_CHECKING:
-    from regard.explain import NgramExplanation
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,7 +30,9 @@ def explain(
     given = given_text(text)
     if not given:
         raise UsageError('there is nothing to explain: regard explain RUN "some text", or a text on stdin')
-    found = explained(run, given, common.device or "auto")
+    from regard.run import load
+
+    found = load(run, device=common.device or "auto").explain(given)
     screen = common.screen
     if position is not None:
         lines = found.steps(position)
@@ -45,19 +44,3 @@ def explain(
     if not screen.quiet:
         screen.table(found.columns, found.rows())
     screen.line(found.totals())
-
-
-def explained(folder: str, text: str, device: str) -> NgramExplanation:
-    """The calculations of a text by the model of a run, which must be one that counts."""
-    from regard.explain import explain_ngram
-    from regard.models.ngram import NgramModel
-    from regard.run import load
-
-    run = load(folder, device=device)
-    if not isinstance(run.model, NgramModel):
-        kind = run.config.get("model", {}).get("name", "neural")
-        raise UsageError(
-            f"{folder}: worked views exist for n-gram models so far, and this is a {kind} model; "
-            f"regard score {folder} shows its probabilities"
-        )
-    return explain_ngram(run.model, run.tokenizer, text)

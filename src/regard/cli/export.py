@@ -22,12 +22,14 @@ def export(
 ) -> None:
     """Write a run for other programs.
 
-    An n-gram model as an ARPA file, which KenLM and SRILM read. `regard generate FILE.arpa` and the other verbs read
-    it back.
+    An n-gram model as an ARPA file, which KenLM and SRILM read. generate, score, evaluate and explain take FILE.arpa
+    in the place of a run.
     """
     path = Path(out).expanduser()
-    if ".arpa" not in path.suffixes[-2:]:
+    if not path.name.endswith((".arpa", ".arpa.gz", ".arpa.xz")):
         raise UsageError(f"{out}: a run is exported as FILE.arpa, FILE.arpa.gz or FILE.arpa.xz")
+    if not path.parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {path.parent}")
     from regard.interop.arpa_write import write_arpa
     from regard.models.ngram import NgramModel
     from regard.run import load
@@ -36,6 +38,10 @@ def export(
     if not isinstance(loaded.model, NgramModel):
         raise UsageError(f"{run}: ARPA files hold n-gram models, and this is a {loaded.config['model']['name']} model")
     write_arpa(loaded.model, loaded.tokenizer, path)
+    if loaded.tokenizer.kind != "words":
+        common.screen.note(f"its words are {loaded.tokenizer.kind}: who reads it must split text in the same way")
+    elif loaded.config["data"].get("documents") != "line":
+        common.screen.note("its sentences are not lines: count with data.documents=line for other programs")
     size = path.stat().st_size
     common.screen.object({"file": str(path), "bytes": size})
     common.screen.line(f"{path}: {size:,} bytes")

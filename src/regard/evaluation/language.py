@@ -70,6 +70,8 @@ class LanguageReport:
     loss          nats per token; perplexity is exp(loss).
     bits_per_*    over the bytes and characters of the original text; None when their number is not known.
     tokens        how many were predicted, the ends of documents among them.
+    unknown       how many of those stand for words that are not in the vocabulary, where there are any: they cost one
+                  token however long they are, so that bits per character then say too little.
     optimal_loss  in a world: the loss of the true distribution on the same documents; excess is loss less that.
     recall        in a world: how often the most probable token was right where a fact had to be recalled, by distance.
     """
@@ -79,6 +81,7 @@ class LanguageReport:
     bits_per_byte: float | None
     bits_per_character: float | None
     tokens: int
+    unknown: int | None = None
     optimal_loss: float | None = None
     excess: float | None = None
     recall: dict[str, float] | None = None

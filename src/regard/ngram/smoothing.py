@@ -36,6 +36,7 @@ Smoothing = Literal["mle", "add_k", "witten_bell", "absolute", "kneser_ney", "mo
 CONTINUATION = ("kneser_ney", "modified_kneser_ney")
 # What KenLM takes when asked to go on with undefined discounts.
 FALLBACK = (0.5, 1.0, 1.5)
+TIMES = {1: "once", 2: "twice", 3: "three times"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def discounts(smoothing: Smoothing, counts: np.ndarray, interpolate: bool = True
         return _modified(n, interpolate)
     if n[0] == 0 or n[1] == 0:
         missing, half = 1 if n[0] == 0 else 2, FALLBACK[0]
-        return Discounts(half, half, half, f"no n-gram occurs exactly {missing} times")
+        return Discounts(half, half, half, f"no n-gram occurs exactly {TIMES[missing]}")
     one = n[0] / (n[0] + 2 * n[1])
     return Discounts(one, one, one)
 
@@ -77,7 +78,7 @@ def _modified(n: list[int], interpolate: bool) -> Discounts:
     """
     for j in (1, 2, 3):
         if n[j - 1] == 0:
-            return Discounts(*FALLBACK, f"no n-gram occurs exactly {j} times")
+            return Discounts(*FALLBACK, f"no n-gram occurs exactly {TIMES[j]}")
     y = n[0] / (n[0] + 2 * n[1])
     found = [j - (j + 1) * y * n[j] / n[j - 1] for j in (1, 2, 3)]
     for j, discount in enumerate(found, 1):

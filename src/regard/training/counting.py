@@ -56,6 +56,9 @@ def fit(
             _publish(run, model, corpus, settings, {**about, "fit": facts}, loss, seconds)
             result = Result(path, 1, corpus.train.tokens, seconds, None, loss, loss, 1, "counted")
             return result
+        except KeyboardInterrupt:
+            display.note("interrupted: nothing was written")
+            raise
         finally:
             display.finish(result)
 
@@ -75,13 +78,16 @@ def _fitted(model: NgramModel, corpus: Corpus, settings: TrainSettings, display:
 
 
 def notes(found: Estimate) -> list[str]:
-    """What a person should know of the discounts, a sentence an order."""
+    """What a person should know of the discounts, in one sentence."""
+    undefined = {order: discount for order, discount in enumerate(found.discounts, 1) if discount.fallback}
+    if not undefined:
+        return []
+    orders = ", ".join(map(str, undefined))
+    first, discount = next(iter(undefined.items()))
     return [
-        f"order {order}: Kneser-Ney discounts are estimated from how many n-grams occur once, twice and so on, and "
-        f"here there are too few to tell ({discount.fallback}): {discount.one:g}, {discount.two:g} and "
-        f"{discount.more:g} are taken instead; smoothing = witten_bell needs none"
-        for order, discount in enumerate(found.discounts, 1)
-        if discount.fallback
+        f"order {orders}: Kneser-Ney discounts are estimated from how many n-grams occur once, twice and so on, and "
+        f"here there are too few to tell (of order {first}, {discount.fallback}): {discount.one:g}, {discount.two:g} "
+        f"and {discount.more:g} are taken instead; smoothing = witten_bell needs none"
     ]
 
 
@@ -106,7 +112,10 @@ def _told(loss: float, display: Display) -> float | None:
     """The loss, or None with a word of why when something held out has no probability at all."""
     if math.isfinite(loss):
         return loss
-    display.note("the held-out loss is infinite: some of its tokens have a probability of 0 without smoothing")
+    display.note(
+        "the held-out loss is infinite: some of its tokens have a probability of 0, which smoothing = mle and closed = "
+        "true give to what was never seen"
+    )
     return None
 
 

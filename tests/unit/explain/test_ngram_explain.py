@@ -9,7 +9,6 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from regard.explain import NgramExplanation, TokenExplanation, explain_ngram
 from regard.interop.arpa_read import read_arpa
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.quantise import quantise
+from regard.run import Run
 
 COUNTED = golden("chain_rule")["ngram"]["own_count_example"]
 SENTENCES = [line.removeprefix("<s> ").removesuffix(" </s>") for line in COUNTED["corpus"]]
@@ -326,7 +326,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> NgramModel:
 
     def load(path: str, *, device: str) -> Any:
         name, part = ("ngram", model) if path == "counted" else ("lstm", neural)
-        return SimpleNamespace(model=part, tokenizer=tokenizer, config={"model": {"name": name}})
+        return Run(Path(path), {"model": {"name": name}}, part, tokenizer)
 
     monkeypatch.setattr("regard.run.load", load)
     return model
@@ -375,7 +375,7 @@ def test_a_run_in_a_folder_is_explained_as_it_is_scored(tmp_path: Path):
     [
         (
             ("neural", "Today"),
-            "worked views exist for n-gram models so far, and this is a lstm model; regard score neural",
+            "worked views exist for n-gram models so far, and this is a lstm model; score tells",
         ),
         (("counted", "Today", "--position", "9"), "position 9: the text has the positions 1 .. 2"),
         (("counted",), "there is nothing to explain"),

@@ -55,6 +55,11 @@ class Tokenizer(ABC):
     def eos_id(self) -> int:
         return self.vocab_size - 1
 
+    @property
+    def unknown_id(self) -> int | None:
+        """The token that stands for what has none of its own; None where everything can be spelt."""
+        return None
+
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         """The text of `ids`. `<eos>` adds nothing; bytes that are no character become U+FFFD."""
         return b"".join(self._pieces(ids)).decode("utf-8", "replace")

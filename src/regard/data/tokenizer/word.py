@@ -58,6 +58,10 @@ class WordTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.words) + 1
 
+    @property
+    def unknown_id(self) -> int | None:
+        return 0
+
     def encode(self, text: str) -> np.ndarray:
         utf8(text)
         id_of = self._id_of
