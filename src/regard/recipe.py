@@ -258,7 +258,9 @@ def _keyword_defaults(function: Any) -> dict[str, Any]:
 def _refuse_misplaced(key: str) -> None:
     section, dot, name = key.partition(".")
     if not dot or not name:
-        raise UsageError(f"{key}: expected section.key, such as model.{key} (sections: {', '.join(SECTIONS)})")
+        raise UsageError(
+            f"{key}: expected section.key, such as model.{key} or train.{key} (sections: {', '.join(SECTIONS)})"
+        )
     if section not in SECTIONS:
         raise UsageError(f"{key}: unknown section {section!r}{nearest(section, SECTIONS)}")
 

@@ -246,12 +246,12 @@ def test_discounts_of_modified_kneser_ney_by_hand(counts: list[int], expected: t
 @pytest.mark.parametrize(
     ("smoothing", "counts", "reason"),
     [
-        ("modified_kneser_ney", [2, 3], "no n-gram occurs exactly 1 times"),
-        ("modified_kneser_ney", [1, 3], "no n-gram occurs exactly 2 times"),
-        ("modified_kneser_ney", [1, 2, 4], "no n-gram occurs exactly 3 times"),
+        ("modified_kneser_ney", [2, 3], "no n-gram occurs exactly once"),
+        ("modified_kneser_ney", [1, 3], "no n-gram occurs exactly twice"),
+        ("modified_kneser_ney", [1, 2, 4], "no n-gram occurs exactly three times"),
         ("modified_kneser_ney", [1, 2, *[3] * 9], "a count of 2 would be discounted by -7"),
-        ("kneser_ney", [2, 3], "no n-gram occurs exactly 1 times"),
-        ("absolute", [1, 3], "no n-gram occurs exactly 2 times"),
+        ("kneser_ney", [2, 3], "no n-gram occurs exactly once"),
+        ("absolute", [1, 3], "no n-gram occurs exactly twice"),
     ],
 )
 def test_undefined_discounts_fall_back_and_say_why(smoothing: Smoothing, counts: list[int], reason: str) -> None:
