@@ -152,12 +152,12 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
 
     require_name(job.out)
     folder.refuse_file(job.out)
+    if not job.is_large:
+        refuse_absurd(job.settings)
     counts = _model_config(job.settings, vocab_size=2).counts
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if counts else "continue it with --resume or "
         raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
-    if not job.is_large:
-        refuse_absurd(job.settings)
     training = settings.from_dict(job.settings.section("train"))
     if training.spill is not None and not Path(training.spill).expanduser().is_dir():
         raise UsageError(f"--spill {training.spill}: there is no such folder")
