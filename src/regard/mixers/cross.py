@@ -52,7 +52,7 @@ class MemoryState(State):
 
 
 @dataclass(frozen=True)
-class CrossAttentionConfig(MixerConfig, kind="cross_attention"):
+class CrossAttentionConfig(MixerConfig, kind="cross"):
     """d_memory: width of the memory, None for d_model. d_head: K, None for d_model / H. base: of the softmax.
 
     project_values  values are W_V m_j; otherwise the memory's vectors as they are, with one head.
