@@ -38,7 +38,10 @@ MODELS = {
     "mamba": "regard.models.mamba",
     "mamba2": "regard.models.mamba2",
 }
-MIXERS = ("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "s4d", "mamba", "ssd", "senses")
+MIXERS = (
+    *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
+    *("s4d", "mamba", "ssd", "senses"),
+)
 SIZES = ("tiny", "small", "base", "paper")
 
 _entries: dict[str, Entry] = {}
