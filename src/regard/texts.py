@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from regard.core.model import TokenModel
-from regard.decoding.beam import Hypothesis, LengthPenalty, beam_search
+from regard.decoding.beam import Hypothesis, beam_search
 from regard.decoding.generate import Limits, generate, stream
+from regard.decoding.penalty import LengthPenalty
 from regard.decoding.score import Score, TextSize, score
 from regard.decoding.warp import Sampling
 from regard.errors import UsageError, nearest

@@ -2,20 +2,29 @@
 
     loss = - sum_t log p(w_(t+1) | w_1 .. w_t)
 
+With label smoothing the target is not one class but a distribution q, and the loss is - sum_k q_k log p_k:
+
+    all     q = epsilon / K for every class and 1 - epsilon more for the target      Szegedy et al. 2016, section 7
+    others  q = epsilon / (K - 1) for every other class and 1 - epsilon for the target
+
 Sums and counts are returned apart, so that batches of unequal length can be averaged by token and not by batch.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
 from regard.data.batch import NOT_COUNTED, Batch
+from regard.errors import UsageError
 from regard.kernels.cross_entropy import linear_cross_entropy
+
+Smoothing = Literal["all", "others"]
 
 
 def context_of(batch: Batch) -> Context:
@@ -27,25 +36,43 @@ def context_of(batch: Batch) -> Context:
 
 
 def next_token_loss(
-    model: nn.Module, batch: Batch, state: State | None, label_smoothing: float = 0.0
+    model: nn.Module,
+    batch: Batch,
+    state: State | None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
 ) -> tuple[Tensor, Tensor, State | None]:
     """The loss summed over the targets that count, how many these are, and the state after the batch.
 
-    label_smoothing  gives every class that part of the target's weight, divided by their number (Szegedy et al. 2016);
-    only while training, so that a held-out loss means the same with and without it. Without it, a model with `hidden`
-    and `to_logits` never has its logits formed whole; any other gives them itself.
+    label_smoothing  epsilon, shared out as `smoothing` says; only while training, so that a held-out loss means the
+    same with and without it. Without it, a model with `hidden` and `to_logits` never has its logits formed whole; any
+    other gives them itself.
     """
     context = context_of(batch)
     targets = batch.targets.flatten()
     count = (targets != NOT_COUNTED).sum()
     whole: Any = model
-    smoothing = label_smoothing if model.training else 0.0
-    if not hasattr(model, "hidden") or smoothing > 0:
+    epsilon = label_smoothing if model.training else 0.0
+    if not hasattr(model, "hidden") or epsilon > 0:
         given = whole.init_state(batch.tokens.shape[0]) if state is None else state
         logits, after = whole(batch.tokens, given, context)
-        flat = logits.flatten(0, 1).float()
-        loss = F.cross_entropy(flat, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing)
+        loss = smoothed_loss(logits.flatten(0, 1).float(), targets, epsilon, smoothing)
         return loss, count, None if state is None else after
     vectors, after = whole.hidden(batch.tokens, state, context)
     head = whole.to_logits
     return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED), count, after
+
+
+def smoothed_loss(
+    logits: Float[Tensor, "N K"], targets: Int[Tensor, "N"], epsilon: float, smoothing: Smoothing = "all"
+) -> Tensor:
+    """The loss summed over the targets that count, with label smoothing."""
+    n_classes = logits.shape[-1]
+    if smoothing == "others" and epsilon > 0:
+        if epsilon * n_classes > n_classes - 1:
+            raise UsageError(
+                f"train.label_smoothing: {epsilon} gives a target less than the others of {n_classes} classes; lower it"
+            )
+        # An epsilon so much larger, shared by all classes, gives each the weight it has among the others.
+        epsilon = epsilon * n_classes / (n_classes - 1)
+    return F.cross_entropy(logits, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=epsilon)

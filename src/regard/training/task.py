@@ -70,7 +70,7 @@ def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> 
         sampler,
         batches if corpus.valid.tokens else None,
         corpus.valid.tokens,
-        partial(next_token_loss, label_smoothing=settings.label_smoothing)
+        partial(next_token_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
         if settings.label_smoothing
         else next_token_loss,
         carries,
