@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.registry import register
-from regard.core.state import State, advance, zero_position
+from regard.core.state import RecentTokens, State
 from regard.errors import UsageError
 from regard.ngram import quick
 from regard.ngram.counts import LARGEST_ORDER, Counts, count
@@ -31,18 +31,6 @@ from regard.ngram.estimate import Estimate, Rules, estimate
 from regard.ngram.quantise import quantise
 from regard.ngram.smoothing import Smoothing
 from regard.ngram.table import NgramTable
-
-
-@dataclass(frozen=True)
-class NgramState(State):
-    """tokens (B, n - 1): the last tokens, -1 where there was none yet."""
-
-    tokens: Tensor
-    count: Tensor
-
-    @property
-    def position(self) -> Tensor:
-        return self.count
 
 
 @dataclass(frozen=True)
@@ -135,9 +123,8 @@ class NgramModel(nn.Module):
         inner = {key.removeprefix("table."): value for key, value in state_dict.items()}
         return self.table.load_state_dict(inner, strict, assign)
 
-    def init_state(self, batch_size: int) -> NgramState:
-        nothing = torch.full((batch_size, self.config.order - 1), -1, dtype=torch.int64, device=self.table.like.device)
-        return NgramState(nothing, zero_position(batch_size, self.table.like.device))
+    def init_state(self, batch_size: int) -> RecentTokens:
+        return RecentTokens.none(batch_size, self.config.order - 1, self.table.like.device)
 
     @overload
     def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
@@ -148,8 +135,8 @@ class NgramModel(nn.Module):
         return logits if state is None else (logits, after)
 
     def forward(
-        self, tokens: Int[Tensor, "B T"], state: NgramState, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T V"], NgramState]:
+        self, tokens: Int[Tensor, "B T"], state: RecentTokens, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B T V"], RecentTokens]:
         """The logits of the token after every token: log p itself."""
         if context.offsets is not None:
             padded, lengths = unpack(tokens, context.offsets)
@@ -161,14 +148,14 @@ class NgramModel(nn.Module):
         else:
             contexts, history = self._contexts(tokens, state)
             logits = self.table.log_distributions(contexts, tokens.numel())
-        return logits.unflatten(0, tokens.shape), self._after(history, state, context)
+        return logits.unflatten(0, tokens.shape), state.after(history, context.lengths)
 
-    def probabilities(self, tokens: Int[Tensor, "B T"], state: NgramState) -> Float[Tensor, "B T V"]:
+    def probabilities(self, tokens: Int[Tensor, "B T"], state: RecentTokens) -> Float[Tensor, "B T V"]:
         """p of every token after every token, in float64 whatever the model's number type."""
         contexts, _ = self._contexts(tokens, state)
         return self.table.distributions(contexts, tokens.numel()).unflatten(0, tokens.shape)
 
-    def log_probs(self, tokens: Int[Tensor, "B T1"], state: NgramState) -> tuple[Float[Tensor, "B T"], NgramState]:
+    def log_probs(self, tokens: Int[Tensor, "B T1"], state: RecentTokens) -> tuple[Float[Tensor, "B T"], RecentTokens]:
         """log p of every token but the first after those before it, float64, and the state before the last one.
 
         Each costs a search an order: no whole distribution is made.
@@ -177,7 +164,7 @@ class NgramModel(nn.Module):
         history = torch.cat([state.tokens, tokens], 1)
         if self.config.smoothing != "add_k" and tokens.device.type == "cpu":
             p = quick.probabilities(self.table, history)[:, width + 1 :]
-            return p.log(), self._after(history[:, :-1], state, EMPTY)
+            return p.log(), state.after(history[:, :-1], None)
         places = self.table.places(history, order)
         contexts = [
             self.table.contexts(place, history, length)[:, width:-1].flatten()
@@ -186,25 +173,15 @@ class NgramModel(nn.Module):
         found = [place[:, width + 1 :].flatten() for place in places[1:]]
         words = tokens[:, 1:]
         p = self.table.probabilities(contexts, found, words.flatten())
-        return p.log().view(words.shape), self._after(history[:, :-1], state, EMPTY)
+        return p.log().view(words.shape), state.after(history[:, :-1], None)
 
-    def _contexts(self, tokens: Tensor, state: NgramState) -> tuple[list[Tensor], Tensor]:
+    def _contexts(self, tokens: Tensor, state: RecentTokens) -> tuple[list[Tensor], Tensor]:
         """Places of the last 1 .. n - 1 tokens at every token, each (B x T,), and the tokens with those before them."""
         width = self.config.order - 1
         history = torch.cat([state.tokens, tokens], 1)
         places = self.table.places(history, width)
         cut = (self.table.contexts(place, history, length) for length, place in enumerate(places, 1))
         return [place[:, width:].flatten() for place in cut], history
-
-    def _after(self, history: Tensor, state: NgramState, context: Context) -> NgramState:
-        """The state after the real tokens of a chunk."""
-        width = state.tokens.shape[1]
-        length = history.shape[1] - width
-        count = advance(state.count, length, context.lengths)
-        if context.lengths is None:
-            return NgramState(history[:, length:], count)
-        index = context.lengths.to(history.device)[:, None] + torch.arange(width, device=history.device)
-        return NgramState(history.gather(1, index), count)
 
 
 @register(

@@ -32,13 +32,12 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _IncompatibleKeys as IncompatibleKeys
 
 from regard.core.config import Config, check
-from regard.core.context import EMPTY, Context, last_real, pack, unpack
+from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.model import TokenModel
-from regard.core.state import Chain, State, advance, zero_position
+from regard.core.state import Chain, RecentTokens, State
 from regard.decoding.logits import read
 from regard.decoding.score import score
 from regard.errors import DataError, UsageError
-from regard.models.ngram import NgramState
 
 # Nats above the best loss at which fitting ends, and rounds after which it does in any case.
 GAP, MOST_ROUNDS = 1e-10, 20_000
@@ -240,13 +239,12 @@ class Cache(_StatefulModule):
         # Of the number type and on the device of what is given out.
         self.register_buffer("like", torch.zeros(0), persistent=False)
 
-    def init_state(self, batch_size: int) -> NgramState:
-        nothing = torch.full((batch_size, self.config.window), -1, dtype=torch.int64, device=self.like.device)
-        return NgramState(nothing, zero_position(batch_size, self.like.device))
+    def init_state(self, batch_size: int) -> RecentTokens:
+        return RecentTokens.none(batch_size, self.config.window, self.like.device)
 
     def forward(
-        self, tokens: Int[Tensor, "B T"], state: NgramState, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T V"], NgramState]:
+        self, tokens: Int[Tensor, "B T"], state: RecentTokens, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B T V"], RecentTokens]:
         """log p of every token after every token."""
         if context.offsets is not None:
             padded, lengths = unpack(tokens, context.offsets)
@@ -256,19 +254,17 @@ class Cache(_StatefulModule):
         p = torch.cat([self._distributions(piece) for piece in windows.split(self._piece(len(tokens)), 1)], 1)
         return p.log().to(self.like.dtype), after
 
-    def log_probs(self, tokens: Int[Tensor, "B T1"], state: NgramState) -> tuple[Float[Tensor, "B T"], NgramState]:
+    def log_probs(self, tokens: Int[Tensor, "B T1"], state: RecentTokens) -> tuple[Float[Tensor, "B T"], RecentTokens]:
         """log p of every token but the first, float64, and the state before the last one."""
         windows, after = self._windows(tokens[:, :-1], state, EMPTY)
         size = self._piece(len(tokens))
         pieces = zip(windows.split(size, 1), tokens[:, 1:, None].split(size, 1), strict=True)
         return torch.cat([self._probabilities(piece, wanted) for piece, wanted in pieces], 1).log(), after
 
-    def _windows(self, tokens: Tensor, state: NgramState, context: Context) -> tuple[Tensor, NgramState]:
+    def _windows(self, tokens: Tensor, state: RecentTokens, context: Context) -> tuple[Tensor, RecentTokens]:
         """The last N tokens at every token, (B, T, N), and the state after the real ones."""
-        size = self.config.window
         history = torch.cat([state.tokens, tokens], 1)
-        count = advance(state.count, tokens.shape[1], context.lengths)
-        return history.unfold(1, size, 1)[:, 1:], NgramState(last_real(history, context.lengths, size), count)
+        return history.unfold(1, self.config.window, 1)[:, 1:], state.after(history, context.lengths)
 
     def _piece(self, n_rows: int) -> int:
         return max(1, LOOKED_AT // (max(1, n_rows) * self.config.window))
