@@ -23,7 +23,7 @@ import torch
 from regard.bench.race import Row, installed, race
 from regard.errors import ResourceError
 from regard.models.ngram import NgramConfig, NgramModel
-from regard.ngram.file import open_file
+from regard.training.counted_file import open_file
 
 ORDER = 5
 _BUILD = """
@@ -65,9 +65,9 @@ def build(text: Path, out: Path, is_quantised: bool) -> dict[str, Any]:
     from regard.data.shard import make_shard
     from regard.data.source import read_documents
     from regard.data.tokenizer import train_tokenizer
-    from regard.ngram.file import stored
     from regard.ngram.quantise import quantise
     from regard.training import manifest, tensors
+    from regard.training.counted_file import stored
 
     lines = list(read_documents(str(text), documents="line"))
     tokenizer = train_tokenizer("words", lines)
