@@ -1,4 +1,4 @@
-"""Counting in parts: files of counts, processes of their own, and engines that group by."""
+"""Counts as files: parts of a text, processes of their own, and engines that group by."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from safetensors import safe_open
 
 from regard.errors import DataError, ResourceError, UsageError
+from regard.interop.counts import from_columns, load_counts, save_counts
 from regard.ngram.counts import LARGEST_ORDER, NEVER, Counts, count, merge
-from regard.ngram.shards import from_columns, load_counts, save_counts
 from regard.training import disk
 
 PAGE = Path(__file__).parents[3] / "docs" / "counting.md"
