@@ -13,17 +13,18 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.core.config import Config, check
-from regard.core.context import EMPTY, Context, pack, unpack
+from regard.core.context import EMPTY, Context
+from regard.core.model import StatefulModel
 from regard.core.registry import register
-from regard.core.state import RecentTokens, State
+from regard.core.state import RecentTokens
 from regard.errors import UsageError
 from regard.ngram import quick
 from regard.ngram.counts import LARGEST_ORDER, Counts, count
@@ -81,7 +82,7 @@ class NgramConfig(Config, kind="ngram"):
         return model
 
 
-class NgramModel(nn.Module):
+class NgramModel(StatefulModel):
     """An n-gram table behind the contract."""
 
     causal, state_grows, permutes = True, False, False
@@ -126,22 +127,10 @@ class NgramModel(nn.Module):
     def init_state(self, batch_size: int) -> RecentTokens:
         return RecentTokens.none(batch_size, self.config.order - 1, self.table.like.device)
 
-    @overload
-    def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
-    @overload
-    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
-    def __call__(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        logits, after = super().__call__(tokens, state or self.init_state(len(tokens)), context)
-        return logits if state is None else (logits, after)
-
     def forward(
         self, tokens: Int[Tensor, "B T"], state: RecentTokens, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B T V"], RecentTokens]:
         """The logits of the token after every token: log p itself."""
-        if context.offsets is not None:
-            padded, lengths = unpack(tokens, context.offsets)
-            logits, state = self.forward(padded, state, Context(lengths=lengths))
-            return pack(logits, lengths), state
         if tokens.shape[1] == 1 and len(tokens) <= quick.MOST_ROWS and tokens.device.type == "cpu":
             history = torch.cat([state.tokens, tokens], 1)
             logits = quick.log_distributions(self.table, history)

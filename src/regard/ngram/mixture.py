@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,8 +32,8 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _IncompatibleKeys as IncompatibleKeys
 
 from regard.core.config import Config, check
-from regard.core.context import EMPTY, Context, pack, unpack
-from regard.core.model import TokenModel
+from regard.core.context import EMPTY, Context
+from regard.core.model import StatefulModel, TokenModel
 from regard.core.state import Chain, RecentTokens, State
 from regard.decoding.logits import read
 from regard.decoding.score import score
@@ -120,22 +120,7 @@ class MixtureConfig(Config, kind="mixture"):
         return Mixture([part.build_example() for part in self.parts], self.weights)
 
 
-class _StatefulModule(nn.Module):
-    """Called with a state it gives one back, without one the logits alone."""
-
-    def init_state(self, batch_size: int) -> State:
-        raise NotImplementedError(f"{type(self).__name__} must write init_state")
-
-    @overload
-    def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
-    @overload
-    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
-    def __call__(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        logits, after = super().__call__(tokens, state or self.init_state(len(tokens)), context)
-        return logits if state is None else (logits, after)
-
-
-class Mixture(_StatefulModule):
+class Mixture(StatefulModel):
     """p = sum of w_i p_i behind the contract; the state is the chain of the parts' states, the logits are log p."""
 
     permutes = False
@@ -223,7 +208,7 @@ class CacheConfig(Config, kind="cache"):
         return Cache(self)
 
 
-class Cache(_StatefulModule):
+class Cache(StatefulModel):
     """p(w) from the counts of the last N tokens, which are the state; uniform while there are none."""
 
     causal, state_grows, permutes = True, False, False
@@ -246,10 +231,6 @@ class Cache(_StatefulModule):
         self, tokens: Int[Tensor, "B T"], state: RecentTokens, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B T V"], RecentTokens]:
         """log p of every token after every token."""
-        if context.offsets is not None:
-            padded, lengths = unpack(tokens, context.offsets)
-            logits, state = self.forward(padded, state, Context(lengths=lengths))
-            return pack(logits, lengths), state
         windows, after = self._windows(tokens, state, context)
         p = torch.cat([self._distributions(piece) for piece in windows.split(self._piece(len(tokens)), 1)], 1)
         return p.log().to(self.like.dtype), after

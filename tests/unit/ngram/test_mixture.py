@@ -11,6 +11,7 @@ import torch
 
 import regard
 from regard.core.config import Config, from_dict
+from regard.core.context import Context
 from regard.core.model import TokenModel
 from regard.core.state import Chain
 from regard.decoding.score import score
@@ -78,6 +79,14 @@ def test_a_mixture_is_the_weighted_sum_of_its_parts():
     assert isinstance(state, Chain)
     assert len(state) == 3
     assert state.position.tolist() == [9, 9, 9]
+
+
+@pytest.mark.parametrize("config", [COUNTED, CACHE, SUBJECTS["n-gram with cache"]], ids=["n-gram", "cache", "both"])
+def test_packed_texts_need_no_state(config: Config):
+    model = config.build_example().double()
+    texts = [torch.randint(VOCABULARY, (1, size)) for size in (4, 1, 6)]
+    packed = model(torch.cat(texts, 1), None, Context(offsets=torch.tensor([0, 4, 5, 11])))
+    torch.testing.assert_close(packed, torch.cat([model(text) for text in texts], 1), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("names", [("n-gram", "cache"), ("n-gram", "lstm"), ("lstm", "cache")])
