@@ -1,4 +1,4 @@
-"""Mixtures of models and the cache: distributions, laws, fitted weights."""
+"""Mixtures of models, with a cache among them: distributions, laws, fitted weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from regard.core.config import Config, from_dict
 from regard.core.context import Context
 from regard.core.model import TokenModel
 from regard.core.state import Chain
+from regard.decoding.mixture import Mixture, MixtureConfig, fit_weights
 from regard.decoding.score import score
 from regard.errors import DataError, UsageError
 from regard.laws.check import LAWS, _run, failures
 from regard.laws.subject import VOCABULARY, from_model
+from regard.models.cache import CacheConfig
 from regard.models.ngram import NgramConfig, NgramModel
-from regard.ngram.mixture import Cache, CacheConfig, Mixture, MixtureConfig, fit_weights
 
 TEXT = np.random.default_rng(3).integers(VOCABULARY, size=400)
 COUNTED = NgramConfig(VOCABULARY, 3)
@@ -131,31 +132,6 @@ def test_a_mixture_is_read_back_from_its_config_and_tensors():
     torch.testing.assert_close(twin.eval()(tokens), mixture.eval()(tokens), rtol=0, atol=0)
 
 
-def test_a_cache_counts_its_window_with_decay():
-    """Window of 3 after 4 1 2 1: 1 now and two ago, 2 one ago. Masses 1 + 1/4 and 1/2 of 7/4, prior 1 over 5 tokens."""
-    p = Cache(CacheConfig(5, window=3, decay=0.5, prior=1.0)).double()(torch.tensor([[4, 1, 2, 1]])).exp()[0, -1]
-    expected = torch.tensor([0.2, 1.25 + 0.2, 0.5 + 0.2, 0.2, 0.2], dtype=torch.float64) / 2.75
-    torch.testing.assert_close(p, expected, rtol=0, atol=1e-12)
-    plain = Cache(CacheConfig(5, window=3)).double()(torch.tensor([[4, 1, 2, 1]])).exp()[0, -1]
-    torch.testing.assert_close(plain, torch.tensor([0, 2, 1, 0, 0]).double() / 3, rtol=0, atol=1e-12)
-
-
-def test_an_empty_cache_is_uniform():
-    cache = CacheConfig(5, window=3).build()
-    empty = cache._share(torch.zeros(1, 5).double(), torch.zeros(1, 1).double())
-    torch.testing.assert_close(empty, torch.full((1, 5), 0.2).double())
-    assert cache.init_state(2).tokens.tolist() == [[-1] * 3] * 2
-
-
-def test_a_cache_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch):
-    cache = CacheConfig(VOCABULARY, window=5, decay=0.9, prior=0.1).build()
-    tokens = torch.randint(VOCABULARY, (2, 40))
-    whole, single = cache(tokens), cache.log_probs(tokens, cache.init_state(2))[0]
-    monkeypatch.setattr("regard.ngram.mixture.LOOKED_AT", 30)
-    torch.testing.assert_close(cache(tokens), whole, rtol=0, atol=0)
-    torch.testing.assert_close(cache.log_probs(tokens, cache.init_state(2))[0], single, rtol=0, atol=0)
-
-
 def test_a_cache_helps_where_words_come_back():
     """Held-out text that keeps to two tokens for long: the cache gets weight and lowers the loss."""
     bursts = np.repeat(np.random.default_rng(0).integers(0, VOCABULARY - 1, (20, 2)), 10, axis=0).ravel()
@@ -243,6 +219,3 @@ def test_impossible_mixtures_are_refused():
         Mixture([], ())
     with pytest.raises(DataError, match="no held-out tokens"):
         fit_weights([model], np.zeros(0, np.int64), 0)
-    for wrong in ({"window": 0}, {"decay": 0.0}, {"decay": 1.5}, {"prior": -1.0}):
-        with pytest.raises(UsageError, match=next(iter(wrong))):
-            CacheConfig(5, **wrong)  # pyright: ignore[reportArgumentType]
