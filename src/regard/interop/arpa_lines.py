@@ -187,8 +187,10 @@ def _fields(lines: Lines, block: bytes, order: int) -> tuple[list[bytes], np.nda
 
 
 def _floats(lines: Lines, fields: list[bytes], numbers: np.ndarray, what: str, largest: float) -> np.ndarray:
+    # Python reads 0_4 as 4.
+    read = _float if b"_" in b"".join(fields) else float
     try:
-        values = np.fromiter(map(float, fields), np.float64, len(fields))
+        values = np.fromiter(map(read, fields), np.float64, len(fields))
     except ValueError:
         values = np.array([_float(field) for field in fields])
     wrong = np.flatnonzero(~(np.isfinite(values) & (values <= largest)))
@@ -201,7 +203,7 @@ def _floats(lines: Lines, fields: list[bytes], numbers: np.ndarray, what: str, l
 
 def _float(field: bytes) -> float:
     try:
-        return float(field)
+        return np.nan if b"_" in field else float(field)
     except ValueError:
         return np.nan
 
