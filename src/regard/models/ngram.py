@@ -27,7 +27,7 @@ from regard.core.registry import register
 from regard.core.state import RecentTokens
 from regard.errors import UsageError
 from regard.ngram import quick
-from regard.ngram.counts import LARGEST_ORDER, Counts, count
+from regard.ngram.counts import Counts, check_order, count
 from regard.ngram.estimate import Estimate, Rules, estimate
 from regard.ngram.quantise import quantise
 from regard.ngram.smoothing import Smoothing
@@ -55,7 +55,7 @@ class NgramConfig(Config, kind="ngram"):
     eos_id: int | None = None
 
     def __post_init__(self) -> None:
-        check(1 <= self.order <= LARGEST_ORDER, f"order must lie in 1 .. {LARGEST_ORDER}, found {self.order}")
+        check_order(self.order)
         check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
         check(0 <= self.end < self.vocab_size, f"eos_id must be one of {self.vocab_size} tokens, found {self.eos_id}")
         check(0 < self.k < math.inf, f"k must be positive and finite, found {self.k}")
