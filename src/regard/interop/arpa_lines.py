@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.data.source import _decoded
+from regard.data.source import decoded
 from regard.errors import DataError
 from regard.ngram.counts import LARGEST_ORDER
 
@@ -85,7 +85,7 @@ class Lines:
         if len(self._data) == 2 * BLOCK and not self._data.endswith(b"\n"):
             number = self.number + self._data.count(b"\n") + 1
             raise self.error(number, f"the line has more than {BLOCK:,} bytes, so this is no ARPA file; give another")
-        _decoded(self._data, self.name, self._offset, self.number + 1)
+        decoded(self._data, self.name, self._offset, self.number + 1)
         return not self._data
 
 
