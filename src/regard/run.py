@@ -177,7 +177,7 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
             f"{where}: the model has a vocabulary of {model.vocab_size} and the tokenizer one of {tokenizer.vocab_size}"
         )
     if model.config.counts:
-        from regard.ngram.file import open_file
+        from regard.training.counted_file import open_file
 
         open_file(model, weights)
     else:

@@ -168,7 +168,8 @@ def load_kinds() -> None:
         importlib.import_module(path)
     for mixer in MIXERS:
         importlib.import_module(f"regard.mixers.{mixer}")
-    importlib.import_module("regard.ngram.mixture")
+    for path in ("regard.models.cache", "regard.decoding.mixture"):  # no architectures of their own
+        importlib.import_module(path)
     _load_plugins()
 
 
