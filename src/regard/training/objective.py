@@ -12,6 +12,7 @@ Sums and counts are returned apart, so that batches of unequal length can be ave
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch.nn.functional as F
@@ -33,6 +34,49 @@ def context_of(batch: Batch) -> Context:
     `lengths` stays on the host, where looking at it costs nothing; the tokens may be on a device.
     """
     return Context(lengths=batch.lengths.to(batch.tokens.device)) if batch.ragged else EMPTY
+
+
+def written_loss(
+    model: nn.Module,
+    batch: Batch,
+    state: State | None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
+) -> tuple[Tensor, Tensor, State | None]:
+    """- sum_t log p(y_(t+1) | y_1 .. y_t, x): what is written from a source x, which is read once.
+
+    Every row begins anew, so that no state is taken or given.
+    """
+    whole: Any = model
+    assert batch.source is not None
+    lengths = None if batch.source_lengths is None else batch.source_lengths.to(batch.tokens.device)
+    memory, memory_lengths = whole.encode(batch.source, lengths)
+    context = replace(context_of(batch), memory=memory, memory_lengths=memory_lengths)
+    vectors, _ = whole.decoder.hidden(batch.tokens, None, context)
+    head, targets = whole.decoder.to_logits, batch.targets.flatten()
+    count = (targets != NOT_COUNTED).sum()
+    epsilon = label_smoothing if model.training else 0.0
+    if epsilon > 0:
+        counted = targets != NOT_COUNTED
+        logits = head(vectors.flatten(0, 1)[counted]).float()
+        return smoothed_loss(logits, targets[counted], epsilon, smoothing), count, None
+    return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED), count, None
+
+
+def class_loss(
+    model: nn.Module,
+    batch: Batch,
+    state: State | None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
+) -> tuple[Tensor, Tensor, State | None]:
+    """- sum log p(class | text): of one class for the whole text, or of one at every token."""
+    lengths = batch.lengths.to(batch.tokens.device) if batch.ragged else None
+    logits = model(batch.tokens, lengths)
+    targets = batch.targets.flatten()
+    epsilon = label_smoothing if model.training else 0.0
+    loss = smoothed_loss(logits.flatten(0, -2).float(), targets, epsilon, smoothing)
+    return loss, (targets != NOT_COUNTED).sum(), None
 
 
 def next_token_loss(

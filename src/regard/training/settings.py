@@ -114,6 +114,7 @@ class TrainSettings:
     keep            checkpoints kept beside the best
     sample_every    evaluations between two samples of text; 0 for none
     patience        evaluations without improvement after which the run ends; 0 for no limit
+    choose_by       the best weights have the best "score" of the task, where it has one, or the lowest held-out "loss"
     on_save_error   "stop", or "warn" and go on training
     threads, device None and "auto": what the machine offers
     memory, spill   of a model that counts: about how much memory to count in, such as 512M or 2G, and the folder for
@@ -148,6 +149,7 @@ class TrainSettings:
     keep: int = _setting(2, "free", _count(1, 1 << 20))
     sample_every: int = _setting(1, "free", _count(0, 1 << 40))
     patience: int = _setting(0, "free", _count(0, 1 << 40))
+    choose_by: Literal["score", "loss"] = _setting("score", "free", _choice("score", "loss"))
     on_save_error: Literal["stop", "warn"] = _setting("stop", "free", _choice("stop", "warn"))
     tensorboard: bool = _setting(False, "free", YES_NO)
     memory: str = _setting("1G", "free", _Rule("a size such as 512M or 2G, at least 16M", lambda v: _is_size(v)))
