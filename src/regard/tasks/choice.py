@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import typing
+from pathlib import Path
 from typing import Any
 
 from regard.errors import UsageError
 from regard.recipe import DEFAULT_DATA, Layer, Origin
-from regard.tasks import TEXT, default_model, names
+from regard.tasks import TEXT, default_model
 
 # A language model's name beside labelled or tagged text means that encoder under the task's own head.
 HEADED = {"labelled": "classifier", "tagged": "tagger"}
@@ -35,7 +36,9 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
     from regard.core.registry import entry
     from regard.data.kind import kind_of
 
-    kind = kind_of(path, target)
+    # Of a series the target is a column.
+    other = target if target is not None and Path(str(target)).expanduser().exists() else None
+    kind = "pairs" if "," in path else kind_of(path, other)
     # Text of any kind can be read as plain text, which is what a model of masked words wants too.
     wanted = TEXT if model is None else entry(str(model)).task
     return wanted if kind == TEXT and wanted == "masked" else kind
@@ -53,10 +56,9 @@ def _fitting(model: str, task: str, path: str) -> Layer:
     if task in HEADED and name in typing.get_args(ReaderName):
         said = f"model {name} as an encoder"
         return {"model.name": Origin(HEADED[task], said), "model.encoder": Origin(name, said)}
-    fitting = [other for other in _models() if entry(other).task == task]
+    fitting = [other for other in _models() if entry(other).task == task] or [default_model(task)]
     raise UsageError(
-        f"{name} is for {own}, and {path} holds {task}; choose --model {' or '.join(fitting) or default_model(task)}, or "
-        f"say what the data is with --task {' or '.join(n for n in names() if n == own) or own}"
+        f"{name} is for {own}, and {path} holds {task}; choose --model {' or '.join(fitting)}, or say --task {own}"
     )
 
 

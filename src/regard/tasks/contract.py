@@ -10,6 +10,7 @@ A new task is one file here and one line in `regard.tasks`: it then trains, gene
 from __future__ import annotations
 
 import hashlib
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -147,6 +148,14 @@ class TaskKind(ABC, Generic[C]):
     @abstractmethod
     def describe(self, example: Any, answer: Answer) -> str:
         """An example and what a model made of it, in a line."""
+
+    def command(self, run: str, example: Any) -> str:
+        """A command that shows the run at work on something like `example`."""
+        return f"regard generate {run} {shlex.quote(self.typed(example))}"
+
+    def typed(self, example: Any) -> str:
+        """The example's input as a person would type it."""
+        return str(example)
 
     def inputs(self, text: str) -> list[Any]:
         """What the text that a person pipes in holds: an input a line."""

@@ -72,9 +72,7 @@ class Pairs(TaskKind[PairCodec]):
 
     name: ClassVar[str] = "pairs"
     shape: ClassVar[str] = "N-M"
-    used: ClassVar[frozenset[str]] = frozenset(
-        {"target", "tokens", "vocab_size", "shared", "reverse", "truncate"}
-    )
+    used: ClassVar[frozenset[str]] = frozenset({"target", "tokens", "vocab_size", "shared", "reverse", "truncate"})
     metric: ClassVar[str] = "chrf"
 
     def prepare(self, settings: DataSettings, seed: int, codec: PairCodec | None = None) -> Material[PairCodec]:
@@ -127,9 +125,7 @@ class Pairs(TaskKind[PairCodec]):
         by_word = codec.source.kind == codec.target.kind == "words"
         aligned = [pair for pair in examples if pair.links is not None and by_word]
         written = self.written(model, codec, sources, options or GREEDY, attention=bool(aligned))
-        found = translation_scores(
-            [one.text for one in written], [pair.target for pair in examples], sources
-        ).to_dict()
+        found = translation_scores([one.text for one in written], [pair.target for pair in examples], sources).to_dict()
         buckets = found.pop("by_length", None) or {}
         tables = {"by_length": [{"words": name, **bucket} for name, bucket in buckets.items()]}
         if aligned and written[0].attention is not None:
@@ -139,6 +135,9 @@ class Pairs(TaskKind[PairCodec]):
     def describe(self, example: Pair, answer: Answer) -> str:
         mark = "=" if answer.text == example.target else f"(right: {example.target})"
         return f"{example.source} -> {answer.text} {mark}"
+
+    def typed(self, example: Pair) -> str:
+        return example.source
 
     def written(
         self,
@@ -181,9 +180,7 @@ class Pairs(TaskKind[PairCodec]):
             return None, pairs, self.examples(settings.valid, settings, seed), notes
         return None, *split_examples(pairs, settings.valid, lambda pair: pair.source), notes
 
-    def _codec(
-        self, train: Sequence[Pair], settings: DataSettings, world: ExampleWorld[Pair] | None
-    ) -> PairCodec:
+    def _codec(self, train: Sequence[Pair], settings: DataSettings, world: ExampleWorld[Pair] | None) -> PairCodec:
         """Tokenizers of the training part, one for both sides where the vocabulary is shared."""
         kind = settings.tokens
         if kind == "auto":

@@ -117,9 +117,7 @@ def _covered(given: Given, row: int, result: BeamResult, tokenizer: Tokenizer, o
     return rescored(result, attention, options.penalty, CoveragePenalty(options.coverage))
 
 
-def attention_of(
-    given: Given, texts: Sequence[Sequence[int]], rows: Sequence[int], eos_id: int
-) -> list[Tensor] | None:
+def attention_of(given: Given, texts: Sequence[Sequence[int]], rows: Sequence[int], eos_id: int) -> list[Tensor] | None:
     """(T, S) for each text: how its tokens look at the source `rows` names. None without attention."""
     index = torch.tensor(rows, device=given.source.device)
     lengths = None if given.lengths is None else given.lengths[index]
@@ -146,8 +144,6 @@ def _ranked(texts: list[Written]) -> Written:
     return replace(texts[0], others=tuple(texts[1:]))
 
 
-def _written(
-    tokenizer: Tokenizer, tokens: Sequence[int], log_prob: float, score: float | None, finish: str
-) -> Written:
+def _written(tokenizer: Tokenizer, tokens: Sequence[int], log_prob: float, score: float | None, finish: str) -> Written:
     kept = tuple(token for token in tokens if token != tokenizer.eos_id)
     return Written(tokenizer.decode(kept), kept, log_prob, log_prob if score is None else score, finish)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol, TextIO
 
 
@@ -48,7 +47,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The loss on held-out data, nats a token, what the model writes at this point, and the task's own score by name."""
+    """The loss on held-out data, nats a token, what the model writes now, and the task's own score by name."""
 
     step: int
     loss: float
@@ -57,7 +56,7 @@ class Evaluation:
     tokens: int
     seconds: float
     sample: str | None
-    scores: Mapping[str, float] = MappingProxyType({})
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

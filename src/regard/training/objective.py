@@ -39,10 +39,10 @@ def context_of(batch: Batch) -> Context:
 def written_loss(
     model: nn.Module,
     batch: Batch,
-    state: State | None,
+    _state: State | None,
     label_smoothing: float = 0.0,
     smoothing: Smoothing = "all",
-) -> tuple[Tensor, Tensor, State | None]:
+) -> tuple[Tensor, Tensor, None]:
     """- sum_t log p(y_(t+1) | y_1 .. y_t, x): what is written from a source x, which is read once.
 
     Every row begins anew, so that no state is taken or given.
@@ -66,10 +66,10 @@ def written_loss(
 def class_loss(
     model: nn.Module,
     batch: Batch,
-    state: State | None,
+    _state: State | None,
     label_smoothing: float = 0.0,
     smoothing: Smoothing = "all",
-) -> tuple[Tensor, Tensor, State | None]:
+) -> tuple[Tensor, Tensor, None]:
     """- sum log p(class | text): of one class for the whole text, or of one at every token."""
     lengths = batch.lengths.to(batch.tokens.device) if batch.ragged else None
     logits = model(batch.tokens, lengths)
