@@ -14,7 +14,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """values (P,): all sequences. starts (n + 1,): where each begins, and the end of the last."""
+    """values (P, ...): all sequences. starts (n + 1,): where each begins, and the end of the last."""
 
     values: np.ndarray
     starts: np.ndarray
@@ -37,11 +37,11 @@ class Ragged:
         return digest.hexdigest()
 
     def padded(self, rows: np.ndarray, fill: int) -> tuple[Tensor, Tensor]:
-        """The sequences `rows` side by side, (B, T) int64 with `fill` after the end of each, and their lengths (B,)."""
+        """The sequences `rows` side by side, (B, T, ...) int64 with `fill` after the end of each, and their lengths."""
         sizes = self.sizes[rows]
         places = np.arange(int(sizes.max()) if len(sizes) else 0)
         real = places < sizes[:, None]
-        found = np.full(real.shape, fill, dtype=np.int64)
+        found = np.full((*real.shape, *self.values.shape[1:]), fill, dtype=np.int64)
         found[real] = self.values[(self.starts[rows][:, None] + places)[real]]
         return torch.from_numpy(found), torch.from_numpy(sizes.astype(np.int64))
 
@@ -50,4 +50,4 @@ def ragged(sequences: Iterable[np.ndarray], dtype: str = "<i4") -> Ragged:
     """Sequences of whole numbers, laid end to end."""
     parts = [np.asarray(sequence, dtype=dtype) for sequence in sequences]
     starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return Ragged(np.concatenate([np.empty(0, dtype), *parts]), starts)
+    return Ragged(np.concatenate(parts) if parts else np.empty(0, dtype), starts)

@@ -135,7 +135,7 @@ class LabelRows:
 
 @dataclass(frozen=True, eq=False)
 class TagRows:
-    """text: ids. tags: the class of each, -100 at a token that has none of its own."""
+    """text: words, each an id and its spelling. tags: the class of each."""
 
     text: Ragged
     tags: Ragged
@@ -146,7 +146,7 @@ class TagRows:
 
     @property
     def n_targets(self) -> int:
-        return int((self.tags.values != NOT_COUNTED).sum())
+        return len(self.tags.values)
 
     @property
     def hash(self) -> str:

@@ -17,6 +17,7 @@ from regard.layers.embedding import EmbeddingConfig
 from regard.layers.mlp import Activation, MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
+from regard.layers.spelling import SpelledConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
@@ -59,12 +60,17 @@ class Reader:
     def attends(self) -> bool:
         return self.name in ("transformer", "gpt")
 
-    def config(self, vocab_size: int, *, scaled: bool = False, reverse: bool = False) -> EncoderConfig:
-        """The encoder of tokens."""
+    def config(
+        self, vocab_size: int, *, scaled: bool = False, reverse: bool = False, spelled: bool = False
+    ) -> EncoderConfig:
+        """The encoder of tokens, or of words with their spelling."""
         stack, norm = self.stack()
         position = None
         if self.attends and self.position != "none":
             position = PositionConfig(self.d_model, self.position, self.max_length)
+        if spelled:
+            words = SpelledConfig(vocab_size, self.d_model, position=position, dropout=self.dropout)
+            return EncoderConfig(words, stack, norm, reverse)
         embedding = EmbeddingConfig(vocab_size, self.d_model, position, self.dropout, scaled=scaled)
         if scaled:
             return EncoderConfig(embedding, stack, norm, reverse, embedding_std=self.d_model**-0.5)

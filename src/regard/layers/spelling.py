@@ -1,0 +1,81 @@
+"""Words with their spelling: a vector for the word and one composed of its bytes (Ma and Hovy 2016, 2.1).
+
+    x = E[w] + max_j relu(conv(C[b_1 .. b_L]))_j
+
+A word that was never seen has no row of its own, but its ending and its capital have been seen in others.
+
+Glossary
+b_1 .. b_L  the bytes of the word in UTF-8, each plus 1, padded with 0; of a long word its beginning and its end
+C, conv     vectors of the bytes, and a convolution of width 3 over them
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.core.config import Config, check
+from regard.layers.position import PositionConfig
+
+LENGTH = 16
+BYTES = 257
+WIDTH = 3
+
+
+def spelling(word: str) -> Int[np.ndarray, "L"]:
+    """b_1 .. b_L of a word.
+
+    >>> spelling("ab")[:3].tolist()
+    [98, 99, 0]
+    """
+    data = word.encode("utf-8", "replace")
+    if len(data) > LENGTH:
+        data = data[: LENGTH // 2] + data[-LENGTH // 2 :]
+    found = np.zeros(LENGTH, dtype=np.int32)
+    found[: len(data)] = np.frombuffer(data, dtype=np.uint8).astype(np.int32) + 1
+    return found
+
+
+@dataclass(frozen=True)
+class SpelledConfig(Config, kind="spelled"):
+    """d_byte: width of the vectors of single bytes. position, dropout: as of an embedding of tokens."""
+
+    vocab_size: int
+    d_model: int
+    d_byte: int = 32
+    position: PositionConfig | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    def build(self) -> Spelled:
+        return Spelled(self)
+
+
+class Spelled(nn.Module):
+    """Ids and spellings (B, T, 1 + L) to vectors."""
+
+    def __init__(self, config: SpelledConfig) -> None:
+        super().__init__()
+        self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
+        self.byte_to_vector = nn.Embedding(BYTES, config.d_byte, padding_idx=0)
+        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, WIDTH, padding=WIDTH // 2)
+        self.position = config.position.build() if config.position else None
+        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+
+    @property
+    def max_length(self) -> int | None:
+        return self.position.max_length if self.position is not None else None
+
+    def forward(self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
+        letters = self.byte_to_vector(words[..., 1:]).flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)
+        features = self.bytes_to_features(letters).relu().amax(-1).unflatten(0, words.shape[:2])
+        x = self.token_to_vector(words[..., 0]) + features
+        if self.position is not None:
+            x = x + self.position(start, words.shape[1]).to(x.dtype)
+        return self.dropout(x)

@@ -1,0 +1,185 @@
+"""Labelled text: a whole text is read and one class is told (N-1), as in sentiment and topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from regard.core.facts import Facts
+from regard.data.example import Labelled
+from regard.data.labelled import read_labelled
+from regard.data.ragged import Ragged, ragged
+from regard.data.rows import LabelRows, Rows
+from regard.data.settings import DataSettings
+from regard.data.split import rule, split_examples
+from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
+from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds.example_world import ExampleWorld
+from regard.errors import DataError, UsageError
+from regard.evaluation.classification import classification_report
+from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.vocabulary import class_number, classes_of, words_seen_twice
+from regard.tasks.writing import in_batches
+from regard.training.objective import class_loss
+from regard.training.task import Objective
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.texts import TextOptions
+    from regard.training.settings import TrainSettings
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCodec(Codec):
+    """tokenizer: of the texts. classes: the labels, by number."""
+
+    tokenizer: Tokenizer
+    classes: tuple[str, ...]
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
+            CODEC: json.dumps({"classes": list(self.classes)}, ensure_ascii=False).encode(),
+        }
+
+    def read(self, text: str) -> np.ndarray:
+        """The ids of a text with its `<eos>`, so that no text is empty."""
+        return np.append(self.tokenizer.encode(text), self.tokenizer.eos_id)
+
+    def rows(self, examples: Sequence[Labelled]) -> LabelRows:
+        labels = [class_number(one.label, self.classes, one.where) for one in examples]
+        return LabelRows(ragged(self.read(one.text) for one in examples), np.array(labels, dtype=np.int64))
+
+
+class LabelledText(TaskKind[LabelCodec]):
+    """Classification of texts."""
+
+    name: ClassVar[str] = "labelled"
+    shape: ClassVar[str] = "N-1"
+    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "truncate"})
+    metric: ClassVar[str] = "accuracy"
+    unit: ClassVar[str] = "texts"
+
+    def prepare(self, settings: DataSettings, seed: int, codec: LabelCodec | None = None) -> Material[LabelCodec]:
+        self.refuse_unused(settings)
+        best, train, valid, notes = self._parts(settings, seed)
+        codec = codec or self._codec(train, settings)
+        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
+        name = Path(settings.path).name
+        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+
+    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Labelled]:
+        if data.startswith(PREFIX):
+            return _world(data, seed).examples("valid")
+        return read_labelled(data, text=settings.text, label=settings.label)
+
+    def load_codec(self, verified: Callable[[str], Path]) -> LabelCodec:
+        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
+        return LabelCodec(tokenizer, tuple(json.loads(verified(CODEC).read_bytes())["classes"]))
+
+    def objective(self, settings: TrainSettings) -> Objective:
+        return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
+        assert isinstance(rows, LabelRows)
+        whole: Any = model
+        return LabelRows(cut(rows.text, whole.max_length, settings.truncate), rows.labels)
+
+    @torch.no_grad()
+    def answers(
+        self, model: nn.Module, codec: LabelCodec, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
+        whole: Any = model
+        ids = ragged(map(codec.read, texts))
+        require_fits(ids, whole.max_length)
+        device = next(model.parameters()).device
+        found = np.zeros((len(texts), len(codec.classes)))
+        for rows in in_batches(ids.sizes.tolist()):
+            tokens, lengths = ids.padded(rows, 0)
+            logits = model(tokens.to(device), lengths.to(device))
+            found[rows] = logits.float().softmax(-1).cpu().numpy()
+        for text, chances in zip(texts, found, strict=True):
+            by_class = dict(zip(codec.classes, chances.tolist(), strict=True))
+            best = codec.classes[int(chances.argmax())]
+            yield Answer(best, {"input": text, "label": best, "probabilities": by_class})
+
+    def evaluate(
+        self, model: nn.Module, codec: LabelCodec, examples: Sequence[Labelled], options: TextOptions | None = None
+    ) -> Report:
+        answers = list(self.answers(model, codec, examples))
+        for one in examples:
+            class_number(one.label, codec.classes, one.where)
+        report = classification_report([one.label for one in examples], [answer.text for answer in answers])
+        chances = [answer.details["probabilities"][one.label] for one, answer in zip(examples, answers, strict=True)]
+        scores = {"accuracy": report.accuracy, "macro_f1": report.macro_f1, "examples": report.examples}
+        scores["loss"] = float(-np.log(np.maximum(chances, 1e-30)).mean())
+        table = [{"class": name, **vars(found)} for name, found in report.classes.items()]
+        return Report(scores, {"by_class": table})
+
+    def describe(self, example: Labelled, answer: Answer) -> str:
+        chance = answer.details["probabilities"][answer.text]
+        mark = "=" if answer.text == example.label else f"(right: {example.label})"
+        return f"{example.text[:200]} -> {answer.text} {chance:.0%} {mark}"
+
+    def typed(self, example: Labelled) -> str:
+        return example.text
+
+    def _parts(
+        self, settings: DataSettings, seed: int
+    ) -> tuple[dict[str, float], list[Labelled], list[Labelled], tuple[str, ...]]:
+        """Best scores, examples to train on, those held out, and what is to be said of them."""
+        if settings.path.startswith(PREFIX):
+            world = _world(settings.path, seed)
+            return world.best, world.examples("train"), world.examples("valid"), ()
+        found = read_labelled(settings.path, text=settings.text, label=settings.label)
+        notes = (found.note,) if found.note else ()
+        if rule(settings.valid) is None:
+            held_out = read_labelled(settings.valid, **(found.settings if settings.text is None else {}))
+            return {}, found, held_out, notes
+        return {}, *split_examples(found, settings.valid, lambda one: one.text), notes
+
+    def _codec(self, train: Sequence[Labelled], settings: DataSettings) -> LabelCodec:
+        texts = [one.text for one in train]
+        if settings.tokens in ("auto", "words"):
+            tokenizer = words_seen_twice(texts, settings.vocab_size)
+        else:
+            tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
+        return LabelCodec(tokenizer, classes_of(one.label for one in train))
+
+
+def cut(texts: Ragged, limit: int | None, truncate: bool) -> Ragged:
+    """Texts of at most `limit` tokens; a longer one is refused unless it may be cut."""
+    if limit is None or not len(texts) or int(texts.sizes.max()) <= limit:
+        return texts
+    if not truncate:
+        number = int(texts.sizes.argmax())
+        raise DataError(
+            f"text {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
+            f"model.max_length, or cut with --set data.truncate=true"
+        )
+    return ragged(texts[row][:limit] for row in range(len(texts)))
+
+
+def require_fits(texts: Ragged, limit: int | None) -> None:
+    """Refuse what is longer than the model's positions."""
+    if limit is not None and len(texts) and int(texts.sizes.max()) > limit:
+        number = int(texts.sizes.argmax())
+        raise UsageError(
+            f"input {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; shorten it"
+        )
+
+
+def _world(spec: str, seed: int) -> ExampleWorld[Labelled]:
+    world = from_spec(spec, seed)
+    if not isinstance(world, ExampleWorld) or world.task != "labelled":
+        raise UsageError(f"{spec} is no world of labelled texts")
+    return world

@@ -1,0 +1,178 @@
+"""Tagged text: words are read and a tag is told for each (N-N), as in parts of speech and named entities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from regard.core.facts import Facts
+from regard.data.example import Tagged
+from regard.data.ragged import Ragged, ragged
+from regard.data.rows import Rows, TagRows
+from regard.data.settings import DataSettings
+from regard.data.split import rule, split_examples
+from regard.data.tagged import read_tagged
+from regard.data.tokenizer import Tokenizer, from_dict
+from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds.example_world import ExampleWorld
+from regard.errors import UsageError
+from regard.evaluation.tagging import tagging_report
+from regard.layers.spelling import spelling
+from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.labelled import cut, require_fits
+from regard.tasks.vocabulary import class_number, classes_of, words_seen_twice
+from regard.tasks.writing import in_batches
+from regard.training.objective import class_loss
+from regard.training.task import Objective
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.texts import TextOptions
+    from regard.training.settings import TrainSettings
+
+
+@dataclass(frozen=True, eq=False)
+class TagCodec(Codec):
+    """tokenizer: of single words. classes: the tags, by number."""
+
+    tokenizer: Tokenizer
+    classes: tuple[str, ...]
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
+            CODEC: json.dumps({"classes": list(self.classes)}, ensure_ascii=False).encode(),
+        }
+
+    @cached_property
+    def _known(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def word(self, word: str) -> np.ndarray:
+        """The id of a word and its spelling, (1 + L,)."""
+        found = self._known.get(word)
+        if found is None:
+            ids = self.tokenizer.encode(word)
+            number = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
+            found = self._known[word] = np.concatenate([[number], spelling(word)])
+        return found
+
+    def read(self, words: Sequence[str]) -> np.ndarray:
+        return np.stack([self.word(word) for word in words])
+
+    def rows(self, examples: Sequence[Tagged]) -> TagRows:
+        tags = [[class_number(tag, self.classes, one.where, "tag") for tag in one.tags] for one in examples]
+        return TagRows(ragged(self.read(one.words) for one in examples), ragged(map(np.array, tags)))
+
+
+class TaggedText(TaskKind[TagCodec]):
+    """A tag for every word."""
+
+    name: ClassVar[str] = "tagged"
+    shape: ClassVar[str] = "N-N"
+    used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "truncate"})
+    metric: ClassVar[str] = "accuracy"
+    unit: ClassVar[str] = "words"
+
+    def prepare(self, settings: DataSettings, seed: int, codec: TagCodec | None = None) -> Material[TagCodec]:
+        self.refuse_unused(settings)
+        best, train, valid = self._parts(settings, seed)
+        codec = codec or self._codec(train, settings)
+        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
+        return Material(Path(settings.path).name, codec, facts, codec.rows(train), codec.rows(valid), valid, best)
+
+    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
+        if data.startswith(PREFIX):
+            return _world(data, seed).examples("valid")
+        return read_tagged(data, tag=settings.tag)
+
+    def load_codec(self, verified: Callable[[str], Path]) -> TagCodec:
+        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
+        return TagCodec(tokenizer, tuple(json.loads(verified(CODEC).read_bytes())["classes"]))
+
+    def objective(self, settings: TrainSettings) -> Objective:
+        return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
+        assert isinstance(rows, TagRows)
+        whole: Any = model
+        text, tags = (cut(part, whole.max_length, settings.truncate) for part in (rows.text, rows.tags))
+        return TagRows(text, tags)
+
+    @torch.no_grad()
+    def answers(
+        self, model: nn.Module, codec: TagCodec, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        texts = [one.words if isinstance(one, Tagged) else tuple(str(one).split()) for one in inputs]
+        whole: Any = model
+        spelt = [index for index, words in enumerate(texts) if words]
+        ids = ragged(codec.read(texts[index]) for index in spelt)
+        require_fits(ids, whole.max_length)
+        tags: dict[int, list[str]] = {}
+        for rows in in_batches(ids.sizes.tolist()):
+            found = self._tags(model, ids, rows)
+            tags |= {
+                spelt[row]: [codec.classes[number] for number in one] for row, one in zip(rows, found, strict=True)
+            }
+        for index, words in enumerate(texts):
+            pairs = list(zip(words, tags.get(index, []), strict=True))
+            line = " ".join(f"{word}/{tag}" for word, tag in pairs)
+            yield Answer(line, {"words": list(words), "tags": [tag for _, tag in pairs]})
+
+    def evaluate(
+        self, model: nn.Module, codec: TagCodec, examples: Sequence[Tagged], options: TextOptions | None = None
+    ) -> Report:
+        for one in examples:
+            for tag in one.tags:
+                class_number(tag, codec.classes, one.where, "tag")
+        found = [answer.details["tags"] for answer in self.answers(model, codec, examples)]
+        seen = {word for one in examples for word in one.words if codec.word(word)[0] != codec.tokenizer.unknown_id}
+        words = [one.words for one in examples]
+        return Report(tagging_report([one.tags for one in examples], found, words, seen).to_dict())
+
+    def describe(self, example: Tagged, answer: Answer) -> str:
+        wrong = [
+            f"{word}: {tag}"
+            for word, tag, told in zip(example.words, example.tags, answer.details["tags"], strict=True)
+            if tag != told
+        ]
+        return f"{answer.text} {'(right: ' + ', '.join(wrong) + ')' if wrong else '='}"
+
+    def typed(self, example: Tagged) -> str:
+        return " ".join(example.words)
+
+    def _tags(self, model: nn.Module, ids: Ragged, rows: np.ndarray) -> list[list[int]]:
+        device = next(model.parameters()).device
+        tokens, lengths = ids.padded(rows, 0)
+        best = model(tokens.to(device), lengths.to(device)).argmax(-1).cpu()
+        return [best[i, :count].tolist() for i, count in enumerate(lengths.tolist())]
+
+    def _parts(self, settings: DataSettings, seed: int) -> tuple[dict[str, float], list[Tagged], list[Tagged]]:
+        """Best scores, sentences to train on, and those held out."""
+        if settings.path.startswith(PREFIX):
+            world = _world(settings.path, seed)
+            return world.best, world.examples("train"), world.examples("valid")
+        found = read_tagged(settings.path, tag=settings.tag)
+        if rule(settings.valid) is None:
+            return {}, found, read_tagged(settings.valid, tag=settings.tag)
+        return {}, *split_examples(found, settings.valid, lambda one: " ".join(one.words))
+
+    def _codec(self, train: Sequence[Tagged], settings: DataSettings) -> TagCodec:
+        words = [" ".join(one.words) for one in train]
+        classes = classes_of(tag for one in train for tag in one.tags)
+        return TagCodec(words_seen_twice(words, settings.vocab_size), classes)
+
+
+def _world(spec: str, seed: int) -> ExampleWorld[Tagged]:
+    world = from_spec(spec, seed)
+    if not isinstance(world, ExampleWorld) or world.task != "tagged":
+        raise UsageError(f"{spec} is no world of tagged sentences")
+    return world

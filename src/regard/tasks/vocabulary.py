@@ -1,0 +1,41 @@
+"""What the tasks of labels share: a vocabulary with a trained `<unk>`, the list of classes, and what was never seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.data.tokenizer.word import split
+from regard.errors import DataError, nearest
+
+SEEN_ENOUGH = 2
+SPECIALS = 3
+
+
+def words_seen_twice(texts: Sequence[str], vocab_size: int | None) -> Tokenizer:
+    """Words that occur at least twice, so that `<unk>` is met, and learnt, in training."""
+    counts = Counter(word for text in texts for word in split(text))
+    often = sum(count >= SEEN_ENOUGH for count in counts.values())
+    most = often + SPECIALS if often < len(counts) and often > 0 else None
+    chosen = vocab_size if most is None or (vocab_size is not None and vocab_size < most) else most
+    return train_tokenizer("words", texts, vocab_size=chosen)
+
+
+def classes_of(labels: Iterable[str]) -> tuple[str, ...]:
+    """The different labels, in order."""
+    found = tuple(sorted(set(labels)))
+    if len(found) < 2:
+        told = f"only {found[0]!r}" if found else "none"
+        raise DataError(f"a label has to tell apart at least two classes, found {told} in the training part")
+    return found
+
+
+def class_number(label: str, classes: Sequence[str], where: str, what: str = "label") -> int:
+    """The place of a label among the classes; one that training never saw is refused where it stands."""
+    if label not in classes:
+        raise DataError(
+            f"{where}: the {what} {label!r} does not occur in the training part{nearest(label, classes)}; mend it, or "
+            f"train on data that has it"
+        )
+    return classes.index(label)
