@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from collections import Counter, defaultdict
 from datetime import date, datetime
@@ -12,7 +13,7 @@ import pytest
 from regard.data.corpus import prepare
 from regard.data.example import Captioned, Labelled, Pair, Tagged
 from regard.data.kind import kind_of
-from regard.data.worlds import from_spec, names, world
+from regard.data.worlds import dates, from_spec, names, world
 from regard.data.worlds.dates import FORMS, ORDINALS
 from regard.data.worlds.reviews import ADJECTIVES, LABELS
 from regard.data.worlds.stories import Stories
@@ -116,6 +117,7 @@ def test_dates_are_those_that_python_reads():
 
 
 def test_dates_by_hand():
+    assert doctest.testmod(dates).failed == 0
     day = date(1999, 5, 2)
     assert [form(day) for form in FORMS] == [
         "sunday, 2 may 1999",
