@@ -100,6 +100,10 @@ def plan(
     keywords  further changes, named by their key alone: which section one is of depends on the model.
     """
     given = (read_recipe(recipe) if recipe is not None else {}) | changes
+    keywords = dict(keywords)
+    # What the task is told by is needed before it is known which model, and so which settings, there are.
+    telling = {key: keywords.pop(key) for key in ("task", "target") if key in keywords}
+    given |= {f"data.{key}": Origin(value, "argument") for key, value in telling.items() if value is not None}
     name = _name(given)
     default = free_path if resume == "no" else latest_path
     path = default(name) if out is None else Path(out).expanduser()
