@@ -26,7 +26,7 @@ from regard.data import tokenizer as tokenizers
 from regard.data.corpus import Corpus, prepare
 from regard.data.shard import TokenShard, make_shard
 from regard.data.source import read_documents
-from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds import PREFIX, text_world
 from regard.decoding.logits import device_of as device_of_model
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
@@ -153,7 +153,7 @@ class Run:
     def _other(self, data: str) -> tuple[TokenShard, World | None]:
         """All of another text, or the held-out part of a world, in the run's tokens."""
         if data.startswith(PREFIX):
-            world = from_spec(data, self.config["train"]["seed"])
+            world = text_world(data, self.config["train"]["seed"])
             return make_shard(world.documents("valid"), self.tokenizer), world
         documents = self.config["data"].get("documents", "auto")
         return make_shard(read_documents(data, documents=documents), self.tokenizer), None

@@ -15,7 +15,7 @@ from regard.data import source, store
 from regard.data.shard import TokenShard, make_shard
 from regard.data.split import overlap, rule, split
 from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
-from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds import PREFIX, text_world
 from regard.data.worlds.contract import World
 from regard.errors import DataError, UsageError, nearest
 
@@ -70,7 +70,7 @@ def prepare(
     """
     _check_choices(data, tokens, vocab_size, tokenizer)
     _check_splitting(data, valid, documents)
-    world = from_spec(data, seed) if data.startswith(PREFIX) else None
+    world = text_world(data, seed) if data.startswith(PREFIX) else None
     choices = _Choices(data, world, tokens, vocab_size, valid, documents, tokenizer)
     if cache is None:
         return _made(choices)

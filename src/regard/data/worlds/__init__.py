@@ -1,4 +1,4 @@
-"""Worlds: built-in data from small generated languages whose best possible score is known exactly."""
+"""Worlds: built-in data from small generated languages and tasks whose best possible score is known exactly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
-    from regard.data.worlds.contract import World
+    from regard.data.worlds.contract import Generated, World
 
 PREFIX = "world:"
 
@@ -25,12 +25,12 @@ def names() -> list[str]:
     return list(WORLDS)
 
 
-def world(name: str, /, **settings: Any) -> World:
+def world(name: str, /, **settings: Any) -> Generated:
     """The world of that name; an unknown name or setting names the nearest one."""
     if name not in WORLDS:
         raise UsageError(f"unknown world {name!r}{nearest(name, WORLDS)}")
     module, cls = WORLDS[name]
-    kind: type[World] = getattr(importlib.import_module(module), cls)
+    kind: type[Generated] = getattr(importlib.import_module(module), cls)
     known = [field.name for field in fields(kind)]
     for key, value in settings.items():
         if key not in known:
@@ -40,7 +40,7 @@ def world(name: str, /, **settings: Any) -> World:
     return kind(**settings)
 
 
-def from_spec(spec: str, seed: int = 0) -> World:
+def from_spec(spec: str, seed: int = 0) -> Generated:
     """The world of an address such as `world:stories?train=5000&seed=3`. `seed` holds where the address has none."""
     name, _, query = spec.removeprefix(PREFIX).partition("?")
     settings: dict[str, Any] = {}
@@ -53,3 +53,13 @@ def from_spec(spec: str, seed: int = 0) -> World:
         except ValueError:
             raise UsageError(f"{spec}: {key} must be a whole number, found {value!r}") from None
     return world(name, **({"seed": seed} | settings))
+
+
+def text_world(spec: str, seed: int = 0) -> World:
+    """The world of an address, refused when what it holds is no text."""
+    from regard.data.worlds.contract import World
+
+    found = from_spec(spec, seed)
+    if not isinstance(found, World):
+        raise UsageError(f"{PREFIX}{found.name} holds {found.task}, not text: train a model for the task {found.task}")
+    return found

@@ -1,4 +1,4 @@
-"""World: a small generated language whose best possible score is known exactly."""
+"""World: a small generated language whose best possible score is known exactly, and what all worlds share."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ SPLITS = ("train", "valid")
 
 
 @dataclass(frozen=True)
-class World(ABC):
-    """Base of all worlds. Its fields are the settings of `world:NAME?train=5000&seed=3`, all whole numbers.
+class Generated(ABC):
+    """What all worlds share. The fields are the settings of `world:NAME?train=5000&seed=3`, all whole numbers.
 
     name    under which it is found.
+    task    what its examples are for: text, pairs, labelled, tagged, captions or series.
     tokens  the tokenizer it is made for, "words" or "chars".
     """
 
@@ -27,12 +28,31 @@ class World(ABC):
     seed: int = 0
 
     name: ClassVar[str]
+    task: ClassVar[str]
     tokens: ClassVar[str]
 
     def __post_init__(self) -> None:
         for split in SPLITS:
             if getattr(self, split) < 1:
                 raise UsageError(f"world:{self.name} needs {split} of at least 1, found {getattr(self, split)}")
+
+    @property
+    def spec(self) -> str:
+        """The full address of this world with all its settings."""
+        return f"world:{self.name}?" + "&".join(f"{key}={value}" for key, value in sorted(asdict(self).items()))
+
+    def seeds(self, split: str, count: int | None = None, seed: int | None = None) -> list[int]:
+        """The 64-bit seeds of items 0 .. count-1 of a split: each a pure function of (seed, split, index)."""
+        n = getattr(self, split) if count is None else count
+        seed = self.seed if seed is None else seed
+        return [mixed(seed, SPLITS.index(split), index) for index in range(n)]
+
+
+@dataclass(frozen=True)
+class World(Generated):
+    """Base of the worlds of text, whose next token has a known distribution."""
+
+    task: ClassVar[str] = "text"
 
     @abstractmethod
     def document(self, seed: int) -> str:
@@ -55,20 +75,13 @@ class World(ABC):
     def vocabulary(self) -> list[str]:
         """Every token that can occur, `<eos>` aside."""
 
-    @property
-    def spec(self) -> str:
-        """The full address of this world with all its settings."""
-        return f"world:{self.name}?" + "&".join(f"{key}={value}" for key, value in sorted(asdict(self).items()))
-
     def split(self, document: str) -> list[str]:
         """The tokens of a document."""
         return document.split(" ") if self.tokens == "words" else list(document)
 
     def documents(self, split: str, count: int | None = None, seed: int | None = None) -> list[str]:
         """Documents 0 .. count-1 of a split: each a pure function of (seed, split, index)."""
-        n = getattr(self, split) if count is None else count
-        seed = self.seed if seed is None else seed
-        return [self.document(mixed(seed, SPLITS.index(split), index)) for index in range(n)]
+        return [self.document(number) for number in self.seeds(split, count, seed)]
 
     def optimal_loss(self, documents: Iterable[str]) -> float:
         """Nats per token, `<eos>` included, of a model that knows the world: no model is better in expectation."""

@@ -1,0 +1,30 @@
+"""ExampleWorld: a small generated task whose best possible scores are known exactly."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from regard.data.example import Captioned, Labelled, Pair, Tagged
+from regard.data.worlds.contract import Generated
+
+E = TypeVar("E", Pair, Labelled, Tagged, Captioned)
+
+
+@dataclass(frozen=True)
+class ExampleWorld(Generated, Generic[E]):
+    """Base of the worlds of examples.
+
+    best  what the best possible model scores, such as {"exact_match": 1.0}.
+    """
+
+    best: ClassVar[dict[str, float]]
+
+    @abstractmethod
+    def example(self, seed: int) -> E:
+        """The example that a 64-bit seed stands for."""
+
+    def examples(self, split: str, count: int | None = None, seed: int | None = None) -> list[E]:
+        """Examples 0 .. count-1 of a split: each a pure function of (seed, split, index)."""
+        return [self.example(number) for number in self.seeds(split, count, seed)]
