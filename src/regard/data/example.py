@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,3 +67,17 @@ class Captioned:
 
 
 Example = Pair | Labelled | Tagged | Captioned
+E = TypeVar("E", Pair, Labelled, Tagged, Captioned)
+
+
+class Examples(list[E]):
+    """The examples of a file.
+
+    note      what the reader had to decide or wants known, in one line; empty when there is nothing to say.
+    settings  the arguments with which the reader makes the same choices for another file.
+    """
+
+    def __init__(self, items: Iterable[E] = (), note: str = "", settings: dict[str, str] | None = None) -> None:
+        super().__init__(items)
+        self.note = note
+        self.settings = settings or {}

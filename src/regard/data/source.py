@@ -49,7 +49,7 @@ def read_documents(path: str, *, documents: str = "auto") -> Iterator[str]:
             found = True
             yield document
         if not found:
-            raise DataError(f"{_name(file)} is empty: give a file with text, or remove it from the folder")
+            raise DataError(f"{shown(file)} is empty: give a file with text, or remove it from the folder")
 
 
 def files(path: str) -> list[str]:
@@ -71,7 +71,33 @@ def files(path: str) -> list[str]:
     return [path]
 
 
-def lines(stream: io.BufferedIOBase, name: str, limit: int = LINE_LIMIT) -> Iterator[str]:
+def read_lines(path: str) -> Iterator[str]:
+    """The lines of one file or of standard input without their ends, empty ones included; at least one."""
+    if path != STDIN and Path(path).is_dir():
+        raise DataError(f"{path} is a folder: name one file in it")
+    files(path)
+    found = False
+    with _named(path), _opened(path) as stream:
+        _refuse_foreign(stream, shown(path))
+        for line in lines(stream, shown(path), advice="break it up"):
+            found = True
+            yield line
+    if not found:
+        raise DataError(f"{shown(path)} is empty: give a file with at least one line")
+
+
+def plain(path: str) -> Path:
+    """The path without the ending of a compressed file, so that its suffix tells what is inside."""
+    place = Path(path)
+    return place.with_suffix("") if place.suffix.lower() in COMPRESSED else place
+
+
+def lines(
+    stream: io.BufferedIOBase,
+    name: str,
+    limit: int = LINE_LIMIT,
+    advice: str = "break it up, or set documents = file",
+) -> Iterator[str]:
     """The lines of a stream without their ends. Memory is bounded: a line of more than `limit` bytes is refused."""
     offset = 0
     number = 1
@@ -81,7 +107,7 @@ def lines(stream: io.BufferedIOBase, name: str, limit: int = LINE_LIMIT) -> Iter
         if ended:
             line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
         if len(line) > limit:
-            raise DataError(f"{name}, line {number}: longer than {limit:,} bytes; break it up, or set documents = file")
+            raise DataError(f"{name}, line {number}: longer than {limit:,} bytes; {advice}")
         yield _decoded(line, name, offset, number)
         offset += size
         number += 1
@@ -100,13 +126,13 @@ def fingerprint(path: str) -> str:
 
 def _documents_of(file: str, documents: str) -> Iterator[str]:
     with _named(file), _opened(file) as stream:
-        _refuse_foreign(stream, _name(file))
+        _refuse_foreign(stream, shown(file))
         if documents == "line":
-            yield from (line for line in lines(stream, _name(file)) if line)
+            yield from (line for line in lines(stream, shown(file)) if line)
         elif documents == "blank":
-            yield from _paragraphs(lines(stream, _name(file)))
+            yield from _paragraphs(lines(stream, shown(file)))
         else:
-            text = _decoded(stream.read(), _name(file), 0, 1)
+            text = _decoded(stream.read(), shown(file), 0, 1)
             if text:
                 yield text
 
@@ -164,7 +190,7 @@ def _decoded(data: bytes, name: str, offset: int, line: int) -> str:
 @contextmanager
 def _named(file: str) -> Iterator[None]:
     """Failures of reading, in the words of somebody who has the file before them."""
-    name = _name(file)
+    name = shown(file)
     try:
         yield
     except EOFError:
@@ -188,11 +214,9 @@ def _close(place: Path) -> str:
 
 
 def _is_text(file: Path) -> bool:
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSED:
-        suffixes.pop()
-    return bool(suffixes) and suffixes[-1] in SUFFIXES and not any(part.startswith(".") for part in file.parts)
+    return plain(str(file)).suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in file.parts)
 
 
-def _name(file: str) -> str:
+def shown(file: str) -> str:
+    """The name of a file in messages."""
     return "standard input" if file == STDIN else file

@@ -1,4 +1,4 @@
-"""Which documents are held out for validation.
+"""Which documents or examples are held out for validation.
 
 hash:0.1   about a tenth, chosen by the SHA-256 of each document's text. A document and its duplicates always fall
            on the same side, and keep their side when others come or go. A single document is cut into blocks at
@@ -10,9 +10,13 @@ PATH       another file or folder.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from itertools import groupby
+from typing import TypeVar
 
 from regard.errors import DataError, UsageError
+
+T = TypeVar("T")
 
 BLOCK = 2000
 # Small texts get smaller blocks, so that there are about twenty.
@@ -45,6 +49,31 @@ def split(documents: list[str], name: str, fraction: float) -> tuple[list[str], 
             [document for document, held in zip(documents, chosen, strict=True) if held],
         )
     return _blocks_by_hash(documents[0], fraction)
+
+
+def split_examples(examples: list[T], valid: str, key: Callable[[T], str]) -> tuple[list[T], list[T]]:
+    """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side.
+
+    The last tenth of tail:0.1 is counted in different keys; a key stands where it comes first.
+    """
+    held_out = rule(valid)
+    if held_out is None:
+        raise UsageError(f"valid = {valid!r} is no rule; give hash:0.1, tail:0.1 or a file that exists")
+    name, fraction = held_out
+    keys = [key(example) for example in examples]
+    different = list(dict.fromkeys(keys))
+    if len(different) < 2:
+        raise DataError(
+            f"there are {len(examples)} examples, all the same, so nothing can be held out for validation: "
+            f"the smallest amount is two different ones (or give a validation file of its own)"
+        )
+    if name == "hash":
+        held = {text for text, is_held in zip(different, _chosen(different, fraction), strict=True) if is_held}
+    else:
+        n_held = min(max(1, round(len(different) * fraction)), len(different) - 1)
+        held = set(different[-n_held:])
+    train = [example for example, text in zip(examples, keys, strict=True) if text not in held]
+    return train, [example for example, text in zip(examples, keys, strict=True) if text in held]
 
 
 def overlap(train: list[str], valid: list[str]) -> int:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic
 
-from regard.data.example import Captioned, Labelled, Pair, Tagged
+from regard.data.example import E
 from regard.data.worlds.contract import Generated
-
-E = TypeVar("E", Pair, Labelled, Tagged, Captioned)
 
 
 @dataclass(frozen=True)

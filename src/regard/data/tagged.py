@@ -1,0 +1,112 @@
+"""Tagged sentences from CoNLL and CoNLL-U files: a word a line, a blank line between sentences.
+
+CoNLL    columns between TABs, or between spaces where a line has no TAB: the word first, its tag last.
+CoNLL-U  ten columns between TABs (universaldependencies.org/format.html). Comments, multiword ranges (1-2) and
+         empty nodes (1.1) are not words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from regard.data.example import Examples, Tagged
+from regard.data.source import plain, read_lines, shown
+from regard.errors import DataError, UsageError, nearest
+
+UNIVERSAL = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+# Lemmas and features may be an underscore: parts of a word that was torn apart have no lemma, most words no features.
+NEVER_EMPTY = ("upos", "xpos", "deprel")
+TAGS = ("lemma", "upos", "xpos", "feats", "deprel")
+DOCUMENT = "-DOCSTART-"
+NO_WORD = re.compile(r"\d+[-.]\d+")
+SPACES = re.compile(r" +")
+# From the number of a line and the line to a word and its tag; None when it is no word.
+Parse = Callable[[int, str], tuple[str, str] | None]
+
+
+def read_tagged(path: str, *, tag: str | None = None) -> Examples[Tagged]:
+    """The sentences of a file with a tag for every word.
+
+    tag  CoNLL-U: lemma, upos, xpos, feats or deprel; upos unless told. CoNLL: the number of a column, counted from 1;
+         the last unless told.
+    """
+    rows = list(read_lines(path))
+    parse = _universal(path, tag or "upos") if _is_universal(path, rows) else _columns(path, tag)
+    sentences: list[Tagged] = []
+    gathered: list[tuple[str, str]] = []
+    start = 0
+    for number, row in enumerate([*rows, ""], start=1):
+        if row.strip(" \t"):
+            found = parse(number, row)
+            if found is not None:
+                start = start if gathered else number
+                gathered.append(found)
+        elif gathered:
+            words, tags = zip(*gathered, strict=True)
+            sentences.append(Tagged(words, tags, f"{shown(path)}, line {start}"))
+            gathered = []
+    if not sentences:
+        raise DataError(f"{shown(path)} holds no words with tags: give lines with a word and its tag")
+    return Examples(sentences, settings={"tag": tag} if tag else {})
+
+
+def _is_universal(path: str, rows: list[str]) -> bool:
+    if plain(path).suffix.lower() == ".conllu":
+        return True
+    first = next((row for row in rows if row.strip(" \t") and not row.startswith("#")), "")
+    columns = first.split("\t")
+    return len(columns) == len(UNIVERSAL) and columns[0][:1].isdigit()
+
+
+def _universal(path: str, tag: str) -> Parse:
+    if tag not in TAGS:
+        raise UsageError(f"tag = {tag!r} is no column of CoNLL-U that tags a word{nearest(tag, TAGS)}")
+    column = UNIVERSAL.index(tag)
+
+    def parse(number: int, row: str) -> tuple[str, str] | None:
+        if row.startswith("#"):
+            return None
+        columns = row.split("\t")
+        if len(columns) != len(UNIVERSAL):
+            raise DataError(f"{shown(path)}, line {number}: {len(columns)} columns between TABs where CoNLL-U has 10")
+        if not columns[0].isdigit():
+            if NO_WORD.fullmatch(columns[0]):
+                return None
+            raise DataError(f"{shown(path)}, line {number}: {columns[0]!r} is no number of a word in CoNLL-U")
+        word, value = columns[1], columns[column]
+        if not word or not value or (value == "_" and tag in NEVER_EMPTY):
+            raise DataError(
+                f"{shown(path)}, line {number}: the word {word!r} has no {tag}; mend it or choose another tag"
+            )
+        return word, value
+
+    return parse
+
+
+def _columns(path: str, tag: str | None) -> Parse:
+    if tag is not None and (not tag.isdecimal() or int(tag) < 1):
+        raise UsageError(f"tag = {tag!r}: {shown(path)} has no names of columns; give a number, 1 for the first column")
+    width = 0
+
+    def parse(number: int, row: str) -> tuple[str, str] | None:
+        nonlocal width
+        columns = row.split("\t") if "\t" in row else SPACES.split(row.strip(" "))
+        if columns[0] == DOCUMENT:
+            return None
+        where = f"{shown(path)}, line {number}"
+        if len(columns) < 2 or not columns[0]:
+            raise DataError(
+                f"{where}: {row.strip()[:40]!r} has no tag; a line is a word and its tag, with a TAB or space between"
+            )
+        width = width or len(columns)
+        if len(columns) != width:
+            raise DataError(f"{where}: {len(columns)} columns where the lines before have {width}")
+        if tag is not None and int(tag) > width:
+            raise UsageError(f"tag = {tag}: {where} has {width} columns")
+        value = columns[-1 if tag is None else int(tag) - 1]
+        if not value:
+            raise DataError(f"{where}: the word {columns[0]!r} has no tag")
+        return columns[0], value
+
+    return parse
