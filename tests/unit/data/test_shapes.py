@@ -41,7 +41,8 @@ def described(picture: np.ndarray) -> str:
 
 
 def islands_of(dark: np.ndarray) -> list[np.ndarray]:
-    left, islands = dark.copy(), []
+    # The border keeps a roll from leaving one side and entering the other.
+    left, islands = np.pad(dark, 1), []
     while left.any():
         island = np.zeros_like(left)
         island.flat[left.argmax()] = True
@@ -54,7 +55,7 @@ def islands_of(dark: np.ndarray) -> list[np.ndarray]:
             if (grown == island).all():
                 break
             island = grown
-        islands.append(island)
+        islands.append(island[1:-1, 1:-1])
         left &= ~island
     return islands
 

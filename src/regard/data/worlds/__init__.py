@@ -17,6 +17,7 @@ PREFIX = "world:"
 WORLDS = {
     "ab": ("regard.data.worlds.ab", "LetterStrings"),
     "stories": ("regard.data.worlds.stories", "Stories"),
+    "shapes": ("regard.data.worlds.shapes", "Shapes"),
 }
 
 

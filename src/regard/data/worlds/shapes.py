@@ -33,7 +33,7 @@ OUTLINES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "circle": lambda x, y: x**2 + y**2 <= 1,
     "square": lambda x, y: np.maximum(abs(x), abs(y)) <= 0.85,
     "triangle": lambda x, y: (y <= 0.85) & (abs(x) <= (y + 1) / 1.85),
-    "cross": lambda x, y: (np.minimum(abs(x), abs(y)) <= 0.3) & (np.maximum(abs(x), abs(y)) <= 1),
+    "cross": lambda x, y: (np.minimum(abs(x), abs(y)) <= 0.28) & (np.maximum(abs(x), abs(y)) <= 1),
 }
 RADII = {"small": 3.4, "large": 6.4}
 # The centre of a shape that stands alone, and of the two in a row or a column.
@@ -48,7 +48,7 @@ PLACES = {
     "at the bottom": (15.5, 23.5),
     "at the bottom right": (23.5, 23.5),
 }
-RELATIONS = {"above": ((15.5, 7.5), (15.5, 23.5)), "left of": ((7.5, 15.5), (23.5, 15.5))}
+RELATIONS = {"above": ((15.5, 7), (15.5, 24)), "left of": ((7, 15.5), (24, 15.5))}
 UNSEEN = (("red", "triangle"), ("green", "cross"), ("blue", "circle"), ("yellow", "square"))
 SEEN = tuple(pair for pair in product(COLOURS, OUTLINES) if pair not in UNSEEN)
 
