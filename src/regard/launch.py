@@ -14,9 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from regard.core.facts import EXAMPLE, Facts
+from regard.data import settings as data_settings
 from regard.errors import CheckpointError, UsageError
 from regard.live import display_for
 from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
+from regard.tasks import TASKS
+from regard.tasks import task as task_of
+from regard.tasks.choice import with_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from regard.core.config import Config
     from regard.data.corpus import Corpus
     from regard.run import Run
+    from regard.tasks.contract import TaskKind
     from regard.training.display import Display, Result
     from regard.training.resume import Resume
     from regard.training.settings import TrainSettings
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 CONFIG = "config.json"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+TEXT_SETTINGS = frozenset({"path", "task", "valid", "tokens", "vocab_size", "documents", "cache"})
 SAMPLE = {"max_tokens": 60, "temperature": 0.8}
 
 
@@ -93,11 +100,13 @@ def plan(
     keywords  further changes, named by their key alone: which section one is of depends on the model.
     """
     given = (read_recipe(recipe) if recipe is not None else {}) | changes
-    name = str(given["model.name"].value if "model.name" in given else DEFAULT_MODEL).rpartition(":")[2]
+    name = _name(given)
     default = free_path if resume == "no" else latest_path
     path = default(name) if out is None else Path(out).expanduser()
     goes_on = resume == "last" or (resume == "auto" and (path / CONFIG).exists())
     saved = saved_settings(path) if goes_on else {}
+    if not goes_on:
+        given = with_task(given)
     model = str((saved | given).get("model.name", Origin(DEFAULT_MODEL, "default")).value)
     found = {section_of(key, model): Origin(value, "argument") for key, value in keywords.items()}
     given |= {key: origin for key, origin in found.items() if origin.value is not None}
@@ -107,18 +116,30 @@ def plan(
 
 def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     """Train, and give back the run with its best weights."""
+    from regard.training.display import Silent
+
+    display = display or Silent()
+    training, device = _checked(job)
+    task = job.settings["data.task"]
+    if task in TASKS:
+        return _launch_task(job, task_of(task), training, display)
+    return _launch_text(job, training, device, display)
+
+
+def _launch_text(job: Job, training: TrainSettings, device: str, display: Display) -> tuple[Run, Result]:
+    """A language model on plain text."""
     import torch
 
     from regard.data.corpus import prepare
     from regard.run import load
     from regard.training import loop
-    from regard.training.display import Silent
     from regard.training.task import language_task
 
-    settings, display = job.settings, display or Silent()
-    training, device = _checked(job)
-    data = settings.section("data")
-    corpus = prepare(data.pop("path"), seed=training.seed, **data)
+    settings = job.settings
+    data = data_settings.from_dict(settings.section("data"))
+    data.refuse_unused("text", TEXT_SETTINGS)
+    chosen = {name: getattr(data, name) for name in ("tokens", "vocab_size", "valid", "documents", "cache")}
+    corpus = prepare(data.path, seed=training.seed, **chosen)
     config = _model_config(settings, corpus.tokenizer.vocab_size)
     if config.counts:
         from regard.training import counting
@@ -145,6 +166,36 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     return run, result
 
 
+def _launch_task(job: Job, task: TaskKind[Any], training: TrainSettings, display: Display) -> tuple[Any, Result]:
+    """A model of any other task."""
+    import torch
+
+    from regard.task_run import load_task_run
+    from regard.training import loop
+
+    data = data_settings.from_dict(job.settings.section("data"))
+    material = task.prepare(data, training.seed)
+    for note in material.notes:
+        display.note(note)
+    config = _model_config(job.settings, material.facts)
+    _tell_need(job, config, training, str(loop.device_of(training)), display)
+    torch.manual_seed(training.seed)
+    model = config.build()
+    result = loop.train(
+        model,
+        task.training(material, model, training, data),
+        training,
+        job.out,
+        about=description(job.settings),
+        display=display,
+        sample=lambda trained: task.sample(trained, material),
+        resume=_resume(job),
+    )
+    run = load_task_run(job.out, device=training.device)
+    run.material = material
+    return run, result
+
+
 def _checked(job: Job) -> tuple[TrainSettings, str]:
     """Everything that can be refused before the data is read, which may take a while."""
     from regard.training import folder, settings
@@ -154,7 +205,7 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
     folder.refuse_file(job.out)
     if not job.is_large:
         refuse_absurd(job.settings)
-    counts = _model_config(job.settings, vocab_size=2).counts
+    counts = _model_config(job.settings, EXAMPLE).counts
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if counts else "continue it with --resume or "
         raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
@@ -169,10 +220,17 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
     return training, str(device_of(training))
 
 
-def _model_config(settings: Settings, vocab_size: int) -> Config:
+def _model_config(settings: Settings, facts: Facts | int) -> Config:
     from regard.core.registry import entry
 
-    return entry(settings["model.name"]).config(vocab_size, settings["model.size"], **settings.model_changes)
+    return entry(settings["model.name"]).config(facts, settings["model.size"], **settings.model_changes)
+
+
+def _name(given: Layer) -> str:
+    """What a run folder is called when nobody says: as the model, or as the one that the task takes."""
+    if "model.name" in given:
+        return str(given["model.name"].value).rpartition(":")[2]
+    return str(with_task(given)["model.name"].value)
 
 
 def _tell_need(job: Job, config: Config, training: TrainSettings, device: str, display: Display) -> None:

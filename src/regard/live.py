@@ -167,7 +167,8 @@ class Live:
             words += [f"step {self.last.step:,}", f"loss {self.last.loss:.4f}"]
         if self.held_out:
             best = "best" if self.held_out.is_best else f"best {self.held_out.best_loss:.4f}"
-            words.append(f"held-out {self.held_out.loss:.4f} ({best})")
+            scores = "".join(f", {name} {value:.4g}" for name, value in self.held_out.scores.items())
+            words.append(f"held-out {self.held_out.loss:.4f}{scores} ({best})")
         if self.last:
             words.append(f"{human(self.last.tokens_per_second)} tokens/s")
         if self.saved_step:

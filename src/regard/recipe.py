@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.data.settings import DEFAULT_PATH
 from regard.errors import UsageError, nearest
 
 FILES = (("data", "path"), ("data", "valid"), ("data", "cache"))
 SECTIONS = ("data", "model", "train")
-DEFAULT_DATA = "world:stories"
+DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
 # Above these a number is a slip of the finger: a billion layers would not even fit in memory as a config.
@@ -97,6 +98,7 @@ def _read(path: Path, seen: tuple[Path, ...]) -> Layer:
             if isinstance(value, dict):
                 raise UsageError(f"{where}: {section}.{key}: a recipe has two levels, found a third")
             names_file = (section, key) in FILES and not str(value).startswith(("hash:", "tail:"))
+            names_file |= (section, key) == ("data", "target") and (path.parent / str(value)).exists()
             layer[f"{section}.{key}"] = Origin(_beside(path, value) if names_file else value, where)
     return layer
 
@@ -176,7 +178,7 @@ def resolve(*layers: Layer) -> Settings:
 def known_settings(section: str, model: str) -> dict[str, Any]:
     """The settings of a section and their types."""
     if section == "data":
-        return {"path": str} | {name: hint for name, (hint, _) in data_settings().items()}
+        return {name: hint for name, (hint, _) in data_settings().items()}
     if section == "train":
         return {name: hint for name, (hint, _) in train_settings().items()}
     preset = _preset(model)
@@ -186,24 +188,23 @@ def known_settings(section: str, model: str) -> dict[str, Any]:
 
 
 def data_settings() -> dict[str, tuple[Any, Any]]:
-    """What `data.KEY` may be: the type and default of each keyword of `prepare` that is a plain value."""
-    from regard.data.corpus import prepare
+    """What `data.KEY` may be: the type and default of each field of `DataSettings`."""
+    from regard.data.settings import DataSettings
 
-    hints = typing.get_type_hints(prepare) | {"cache": str | None}  # among settings a path is its text
-    plain = {name: default for name, default in _keyword_defaults(prepare).items() if name in DATA_KEYS}
-    return {name: (hints[name], default) for name, default in plain.items()}
-
-
-DATA_KEYS = ("tokens", "vocab_size", "valid", "documents", "cache")
+    return _fields(DataSettings())
 
 
 def train_settings() -> dict[str, tuple[Any, Any]]:
     """What `train.KEY` may be: the type and default of each field of `TrainSettings`."""
     from regard.training.settings import TrainSettings
 
-    hints = typing.get_type_hints(TrainSettings)
-    default = TrainSettings()
-    return {f.name: (hints[f.name], getattr(default, f.name)) for f in dataclasses.fields(TrainSettings)}
+    return _fields(TrainSettings())
+
+
+def _fields(default: Any) -> dict[str, tuple[Any, Any]]:
+    """Type and default of each field of a dataclass, given one with its defaults."""
+    hints = typing.get_type_hints(type(default))
+    return {f.name: (hints[f.name], getattr(default, f.name)) for f in dataclasses.fields(default)}
 
 
 def section_of(name: str, model: str) -> str:
@@ -218,8 +219,7 @@ def section_of(name: str, model: str) -> str:
 
 
 def _defaults(given: Mapping[str, Origin]) -> Layer:
-    table: Layer = {"data.path": Origin(DEFAULT_DATA, "default")}
-    table |= {f"data.{name}": Origin(default, "default") for name, (_, default) in data_settings().items()}
+    table: Layer = {f"data.{name}": Origin(default, "default") for name, (_, default) in data_settings().items()}
     table["model.name"] = given.get("model.name", Origin(DEFAULT_MODEL, "default"))
     table["model.size"] = given.get("model.size", Origin(DEFAULT_SIZE, "default"))
     table |= _model_defaults(table["model.name"].value, table["model.size"].value)

@@ -31,6 +31,8 @@ from regard.decoding.logits import device_of as device_of_model
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
+from regard.task_run import load_task_run
+from regard.tasks import TASKS
 from regard.texts import ScoredText, Text, Writer, options_from
 from regard.training import folder, tensors
 from regard.training.loop import device_of
@@ -165,6 +167,8 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     if ".arpa" in where.suffixes[-2:] and not where.is_dir():
         return _from_arpa(where, device)
     config = folder.read_config(where)
+    if config.get("data", {}).get("task", "text") in TASKS:
+        return load_task_run(where, device=device)  # pyright: ignore[reportReturnType]  # what a run of a task can do
     tokenizer = tokenizers.load(folder.verified_tokenizer(where))
     weights = folder.verified_weights(where)
     load_kinds()
@@ -177,7 +181,7 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
             f"{where}: the model has a vocabulary of {model.vocab_size} and the tokenizer one of {tokenizer.vocab_size}"
         )
     if model.config.counts:
-        from regard.ngram.file import open_file
+        from regard.training.counted_file import open_file
 
         open_file(model, weights)
     else:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from regard.core.model import TokenModel
-from regard.decoding.beam import Hypothesis, LengthPenalty, beam_search
+from regard.decoding.beam import Hypothesis, beam_search
 from regard.decoding.generate import Limits, generate, stream
+from regard.decoding.penalty import LengthPenalty
 from regard.decoding.score import Score, TextSize, score
 from regard.decoding.warp import Sampling
 from regard.errors import UsageError, nearest
@@ -40,6 +41,7 @@ class TextOptions:
     seed            of the random draws.
     beam            width of the beam; None draws at random instead of searching.
     length_penalty  of the beam: none, power or gnmt; with strength `alpha`.
+    coverage        of the beam, where the text has a source: strength beta of the coverage penalty.
     """
 
     max_tokens: int = 200
@@ -52,6 +54,7 @@ class TextOptions:
     beam: int | None = None
     length_penalty: str = "none"
     alpha: float = 0.6
+    coverage: float = 0.0
 
     def __post_init__(self) -> None:
         if self.beam is not None and self.stop:
@@ -60,6 +63,8 @@ class TextOptions:
         given = [name for name in drawn if getattr(self, name) != getattr(TextOptions, name)]
         if self.beam is not None and given:
             raise UsageError(f"a beam searches and draws nothing; leave out {', '.join(given)} or beam")
+        if self.coverage and self.beam is None:
+            raise UsageError("coverage ranks the texts of a beam; say beam as well")
         if isinstance(self.stop, str):
             object.__setattr__(self, "stop", (self.stop,))
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from regard.core import registry
-from regard.decoding.beam import LengthPenalty, beam_search
+from regard.decoding.beam import beam_search
 from regard.decoding.generate import Generation, Limits, generate, stream
+from regard.decoding.penalty import LengthPenalty
 from regard.decoding.score import score
 from regard.decoding.warp import GREEDY, Sampling
 from regard.models.language import LanguageModel

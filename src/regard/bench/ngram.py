@@ -1,4 +1,4 @@
-"""Counting beside KenLM: building, file, loading, scoring and whole distributions of a 5-gram over words.
+"""Counting beside KenLM: building, file, opening it, scoring and whole distributions of a 5-gram over words.
 
 Run on a text of one's own with `regard bench ngram --data FILE`; without one on a made-up text of two million words.
 The last tenth of its lines is held out, to be scored.
@@ -23,7 +23,7 @@ import torch
 from regard.bench.race import Row, installed, race
 from regard.errors import ResourceError
 from regard.models.ngram import NgramConfig, NgramModel
-from regard.ngram.file import open_file
+from regard.training.counted_file import open_file
 
 ORDER = 5
 _BUILD = """
@@ -54,8 +54,8 @@ def ngram(repeats: int, data: str | None = None) -> list[Row]:
             _less("peak memory of the build", facts["peak"], 600.0, "MB"),
             _less("file", (place / "model").stat().st_size / 1e6, 80.0, "MB"),
             _less("file, quantised", (place / "small").stat().st_size / 1e6, 40.0, "MB"),
-            _less("load", _load_seconds(place / "model", facts) * 1e3, 50.0, "ms"),
-            _less("load, quantised", _load_seconds(place / "small", small) * 1e3, 50.0, "ms"),
+            _less("open_file alone", _open_seconds(place / "model", facts) * 1e3, 50.0, "ms"),
+            _less("open_file alone, quantised", _open_seconds(place / "small", small) * 1e3, 50.0, "ms"),
         ]
         return rows + _speeds(model, text, held, repeats)
 
@@ -65,9 +65,9 @@ def build(text: Path, out: Path, is_quantised: bool) -> dict[str, Any]:
     from regard.data.shard import make_shard
     from regard.data.source import read_documents
     from regard.data.tokenizer import train_tokenizer
-    from regard.ngram.file import stored
     from regard.ngram.quantise import quantise
     from regard.training import manifest, tensors
+    from regard.training.counted_file import stored
 
     lines = list(read_documents(str(text), documents="line"))
     tokenizer = train_tokenizer("words", lines)
@@ -138,7 +138,7 @@ def _beside_lmplz(text: Path, seconds: float) -> list[Row]:
     return [Row("ngram build, text to file, beside lmplz to ARPA", seconds, peer, peer / seconds, None, "s")]
 
 
-def _load_seconds(path: Path, facts: dict[str, Any]) -> float:
+def _open_seconds(path: Path, facts: dict[str, Any]) -> float:
     times = []
     for _ in range(5):
         start = time.perf_counter()

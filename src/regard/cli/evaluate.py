@@ -22,24 +22,32 @@ def evaluate(
             help="A file, a folder, - or world:NAME; the run's own held-out part without it.", metavar="DATA"
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Tokens to read at most.", metavar="N", min=1)] = None,
+    limit: Annotated[int | None, typer.Option(help="Tokens, or examples, to read at most.", metavar="N", min=1)] = None,
 ) -> None:
-    """Measure loss, perplexity and bits.
+    """Measure loss, perplexity and bits, or the scores of the run's own task.
 
     On a world also the distance to the optimum, and how often a fact was recalled from how far back.
     """
     from regard.run import load
 
-    report = load(run, device=common.device or "auto").evaluate(data, limit=limit).to_dict()
+    loaded = load(run, device=common.device or "auto")
+    report = loaded.evaluate(data, limit=limit).to_dict()
     screen = common.screen
     screen.object(report)
     recall = report.pop("recall", {})
+    tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}
     screen.table(("measure", "value#"), [(name, _number(value)) for name, value in report.items()])
+    for name, rows in tables.items():
+        if rows:
+            screen.line()
+            columns = tuple(f"{key}#" if isinstance(value, (int, float)) else key for key, value in rows[0].items())
+            cells = [tuple(_number(value) for value in row.values()) for row in rows]
+            screen.table(columns, cells, title=name.replace("_", " ").capitalize())
     if recall:
         screen.line()
         rows = [(distance, f"{share:.1%}") for distance, share in recall.items()]
         screen.table(("distance", "recalled#"), rows, title="Facts recalled, by distance in tokens")
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+def _number(value: float | str) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.answer import answer_all
 from regard.cli.options import CommonWithChance, command
 from regard.cli.prompt import given_text
 from regard.errors import UsageError
@@ -35,6 +36,7 @@ class TextFlags:
     beam: Annotated[int | None, typer.Option(help="Search with a beam of this width.", metavar="W")] = None
     length_penalty: Annotated[str, typer.Option(help="Of the beam: none, power or gnmt.", metavar="NAME")] = "none"
     alpha: Annotated[float, typer.Option(help="Strength of the length penalty.", metavar="A")] = 0.6
+    coverage: Annotated[float, typer.Option(help="Of the beam: strength of the coverage penalty.", metavar="B")] = 0.0
 
 
 def generate(
@@ -47,14 +49,18 @@ def generate(
     lines: Annotated[bool, typer.Option("--lines", help="Each line of the prompt is a prompt of its own.")] = False,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt.", metavar="N", min=1)] = 1,
 ) -> None:
-    """Continue a prompt, token by token."""
+    """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line."""
     text = given_text(prompt)
-    prompts = _prompts(text or "", lines)
     options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
     from regard.run import load
+    from regard.task_run import TaskRun
 
     loaded = load(run, device=common.device or "auto")
     screen = common.screen
+    if isinstance(loaded, TaskRun):
+        answer_all(screen, loaded, text, options)
+        return
+    prompts = _prompts(text or "", lines)
     if len(prompts) * n == 1 and flags.beam is None and not screen.json:
         _stream(prompts[0], loaded.stream(prompts[0], **options))
         return

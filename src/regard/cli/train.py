@@ -1,4 +1,4 @@
-"""`regard train`: a model on text or a world."""
+"""`regard train`: a model on text, pairs, labels, tags, pictures, a series or a world."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ class TrainFlags:
         str | None, typer.Option(help="90s, 2m, 1h, 500steps, 3Mtokens or 1e15flops. [default: 2m]", metavar="AMOUNT")
     ] = None
     out: Annotated[str | None, typer.Option(help="The run folder. [default: runs/MODEL]", metavar="RUN")] = None
+    task: Annotated[str | None, typer.Option(help="What the data is for; told from it without.", metavar="NAME")] = None
+    target: Annotated[
+        str | None, typer.Option(help="Of pairs the second file, of a series the column.", metavar="NAME")
+    ] = None
+    valid: Annotated[
+        str | None, typer.Option(help="What is held out: a path, hash:0.1 or tail:0.1.", metavar="DATA")
+    ] = None
     sets: Annotated[
         list[str],
         typer.Option(
@@ -66,12 +73,16 @@ def train(
     `regard train my.txt` needs nothing else said.
     """
     from regard.cli.card import show_card
+    from regard.cli.task_card import show_task_card
     from regard.launch import launch, plan
     from regard.live import display_for
     from regard.recipe import Origin, read_assignments
 
     named = {
         "data.path": (data, "argument DATA"),
+        "data.task": (flags.task, "flag --task"),
+        "data.target": (flags.target, "flag --target"),
+        "data.valid": (flags.valid, "flag --valid"),
         "model.name": (flags.model, "flag --model"),
         "model.size": (flags.size, "flag --size"),
         "train.budget": (flags.budget, "flag --budget"),
@@ -92,4 +103,5 @@ def train(
         run, result = launch(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
         raise Stopped(f"{stop}: regard train --resume --out {job.out}") from None
-    show_card(common.screen, run, result)
+    show = show_card if job.settings["data.task"] == "text" else show_task_card
+    show(common.screen, run, result)  # pyright: ignore[reportArgumentType]  # the run is of that task

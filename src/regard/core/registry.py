@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from regard.core.facts import Facts
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -37,8 +38,17 @@ MODELS = {
     "s4d": "regard.models.s4d",
     "mamba": "regard.models.mamba",
     "mamba2": "regard.models.mamba2",
+    "seq2seq": "regard.models.seq2seq",
+    "bahdanau": "regard.models.bahdanau",
+    "gnmt": "regard.models.gnmt",
+    "transformer": "regard.models.transformer",
+    "classifier": "regard.models.classifier",
+    "tagger": "regard.models.tagger",
 }
-MIXERS = ("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "s4d", "mamba", "ssd", "senses")
+MIXERS = (
+    *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
+    *("s4d", "mamba", "ssd", "senses"),
+)
 SIZES = ("tiny", "small", "base", "paper")
 
 _entries: dict[str, Entry] = {}
@@ -55,6 +65,7 @@ class Entry:
     paper        where it comes from.
     parameters   the parameter count published for the `paper` size, with the vocabulary it was counted with.
     training     training settings that suit it, such as its learning rate; a person's own settings win over them.
+    task         what it is for: "text" and the others of regard.tasks.
     """
 
     name: str
@@ -64,12 +75,14 @@ class Entry:
     paper: str
     parameters: tuple[int, int] | None
     training: dict[str, Any]
+    task: str = "text"
 
-    def config(self, vocab_size: int, size: str = "small", **overrides: Any) -> Config:
-        """The config at a named size with some parameters changed."""
+    def config(self, facts: Facts | int, size: str = "small", **overrides: Any) -> Config:
+        """The config at a named size with some parameters changed. Of a language model a number is its vocabulary."""
         if size not in self.sizes:
             raise UsageError(f"{self.name} has no size {size!r}{nearest(size, self.sizes)}")
-        if not isinstance(vocab_size, int) or vocab_size < 1:
+        vocab_size = facts.vocab_size if isinstance(facts, Facts) else facts
+        if self.task in ("text", "masked") and (not isinstance(vocab_size, int) or vocab_size < 1):
             raise UsageError(f"vocab_size must be a positive whole number, found {vocab_size!r}")
         hints = typing.get_type_hints(self.preset)
         known = self.parameters_of_preset()
@@ -77,7 +90,10 @@ class Entry:
             if key not in known:
                 raise UsageError(f"model.{key}: {self.name} has no such setting{nearest(key, known)}")
             overrides[key] = _as_declared(value, hints.get(key, Any), f"model.{key}")
-        return self.preset(vocab_size, **(self.sizes[size] | overrides))
+        if self.task in ("text", "masked"):
+            return self.preset(vocab_size, **(self.sizes[size] | overrides))
+        given = facts if isinstance(facts, Facts) else Facts(vocab_size=facts, n_classes=2)
+        return self.preset(given, **(self.sizes[size] | overrides))
 
     def parameters_of_preset(self) -> dict[str, Any]:
         """Settings and their defaults."""
@@ -92,6 +108,7 @@ def register(
     paper: str = "",
     parameters: tuple[int, int] | None = None,
     training: dict[str, Any] | None = None,
+    task: str = "text",
 ) -> Callable[[Callable[..., Config]], Callable[..., Config]]:
     """Add the decorated preset under `name`. A name may be taken once."""
 
@@ -101,7 +118,7 @@ def register(
         if taken != preset.__module__:
             raise UsageError(f"the model name {name!r} is taken by {taken}")
         summary = (inspect.getdoc(preset) or name).partition("\n")[0]
-        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, training or {})
+        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, training or {}, task)
         return preset
 
     return add
@@ -151,7 +168,8 @@ def load_kinds() -> None:
         importlib.import_module(path)
     for mixer in MIXERS:
         importlib.import_module(f"regard.mixers.{mixer}")
-    importlib.import_module("regard.ngram.mixture")
+    for path in ("regard.models.cache", "regard.decoding.mixture"):  # no architectures of their own
+        importlib.import_module(path)
     _load_plugins()
 
 

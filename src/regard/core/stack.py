@@ -6,6 +6,7 @@ Each is itself a mixer, so that they nest, and their configs nest in the same wa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -33,13 +34,15 @@ class MixerConfig(Config):
 
 @dataclass(frozen=True)
 class BlockConfig(MixerConfig, kind="block"):
-    """x + mixer(norm(x)), then x + mlp(norm(x)).
+    """x + mixer(norm(x)), then x + mlp(norm(x)); or norm(x + mixer(x)), then norm(x + mlp(x)).
 
-    mixer     what moves information between positions.
-    mlp       what happens at one position after it, or None.
-    norm      config of the normalisation before each part, or None.
-    residual  whether each part is added to the stream or replaces it.
-    dropout   on what each part writes to the stream.
+    mixer      what moves information between positions.
+    mlp        what happens at one position after it, or None.
+    norm       config of the normalisation of each part, or None.
+    residual   whether each part is added to the stream or replaces it.
+    dropout    on what each part writes to the stream.
+    placement  of the norm: before each part, on what it reads (Xiong et al. 2020), or after it, on the stream itself
+               (Vaswani et al. 2017).
     """
 
     mixer: MixerConfig
@@ -47,6 +50,7 @@ class BlockConfig(MixerConfig, kind="block"):
     norm: Config | None = None
     residual: bool = True
     dropout: float = 0.0
+    placement: Literal["before", "after"] = "before"
 
     def __post_init__(self) -> None:
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
@@ -56,7 +60,7 @@ class BlockConfig(MixerConfig, kind="block"):
 
 
 class Block(Mixer):
-    """One layer: a mixer and an optional position-wise net, each normalised first and added to the residual stream."""
+    """One layer: a mixer and an optional position-wise net, each normalised and added to the residual stream."""
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -66,29 +70,36 @@ class Block(Mixer):
         self.mlp_norm = config.norm.build() if config.norm and config.mlp else nn.Identity()
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         self.residual = config.residual
+        self.norm_follows = config.placement == "after"
         inherit_facts(self, [self.mixer])
 
     def init_state(self, batch_size: int) -> State:
         return self.mixer.init_state(batch_size)
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        y, state = self.mixer(self.mixer_norm(x), state, context)
+        y, state = self.mixer(self._read(x, self.mixer_norm), state, context)
         return self._after_mixer(x, y), state
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        y, state = self.mixer.step(self.mixer_norm(x), state, context)
+        y, state = self.mixer.step(self._read(x, self.mixer_norm), state, context)
         return self._after_mixer(x, y), state
 
     def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        return self._after_mixer(x, self.mixer(self.mixer_norm(x), None, context))
+        return self._after_mixer(x, self.mixer(self._read(x, self.mixer_norm), None, context))
 
     def _after_mixer(self, x: Tensor, y: Tensor) -> Tensor:
-        x = self._write(x, y)
-        return x if self.mlp is None else self._write(x, self.mlp(self.mlp_norm(x)))
+        x = self._write(x, y, self.mixer_norm)
+        if self.mlp is None:
+            return x
+        return self._write(x, self.mlp(self._read(x, self.mlp_norm)), self.mlp_norm)
 
-    def _write(self, stream: Tensor, part: Tensor) -> Tensor:
+    def _read(self, stream: Tensor, norm: nn.Module) -> Tensor:
+        return stream if self.norm_follows else norm(stream)
+
+    def _write(self, stream: Tensor, part: Tensor, norm: nn.Module) -> Tensor:
         part = self.dropout(part)
-        return stream + part if self.residual else part
+        stream = stream + part if self.residual else part
+        return norm(stream) if self.norm_follows else stream
 
 
 @dataclass(frozen=True)

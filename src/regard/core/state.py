@@ -15,6 +15,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from regard.core.context import last_real
+
 
 @dataclass(frozen=True)
 class State:
@@ -71,6 +73,30 @@ class Position(State):
     @property
     def position(self) -> Tensor:
         return self.count
+
+
+@dataclass(frozen=True)
+class RecentTokens(State):
+    """tokens (B, N): the last N tokens of each row, oldest first, -1 where there was none yet."""
+
+    tokens: Tensor
+    count: Tensor
+
+    @classmethod
+    def none(cls, batch_size: int, size: int, device: torch.device | None = None) -> RecentTokens:
+        """No token seen yet; the last `size` will be remembered."""
+        nothing = torch.full((batch_size, size), -1, dtype=torch.long, device=device)
+        return cls(nothing, zero_position(batch_size, device))
+
+    @property
+    def position(self) -> Tensor:
+        return self.count
+
+    def after(self, history: Tensor, lengths: Tensor | None) -> RecentTokens:
+        """The state after a chunk: `history` (B, N + T) is these tokens and the chunk, of which `lengths` are real."""
+        size = self.tokens.shape[1]
+        count = advance(self.count, history.shape[1] - size, lengths)
+        return RecentTokens(last_real(history, lengths, size), count)
 
 
 @dataclass(frozen=True)

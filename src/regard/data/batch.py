@@ -26,13 +26,16 @@ POOL = 32
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of tokens and what is to be predicted at each.
+    """Rows of tokens and what is to be predicted.
 
-    tokens   (B, T) int64, padded on the right.
-    targets  (B, T) int64, the next token of each; -100 where it does not count.
+    tokens   (B, T) int64, padded on the right; of a series (B, T, K), the numbers known ahead.
+    targets  (B, T) int64, the next token or the tag of each, or (B,), the class of the whole; -100 where it does not
+             count. Of a series the numbers themselves; NaN where it does not count.
     lengths  (B,) int64, the real tokens of each row.
     indices  global numbers of the samples, to find them again.
     fresh    rows begin anew. False: they go on where those of the batch before ended, for carried state.
+    source   what is read before: tokens (B, S), pictures (B, 3, H, W) or numbers (B, S, C); None without such a side.
+    source_lengths  (B,) int64, the real tokens of each source.
     """
 
     tokens: Tensor
@@ -40,11 +43,14 @@ class Batch:
     lengths: Tensor
     indices: list[int]
     fresh: bool = True
+    source: Tensor | None = None
+    source_lengths: Tensor | None = None
 
     @property
     def n_counted(self) -> int:
         """How many targets count."""
-        return int((self.targets != NOT_COUNTED).sum())
+        counted = ~self.targets.isnan() if self.targets.is_floating_point() else self.targets != NOT_COUNTED
+        return int(counted.sum())
 
     @property
     def ragged(self) -> bool:
@@ -52,11 +58,15 @@ class Batch:
         return int(self.lengths.min()) < self.tokens.shape[1]
 
     def to(self, device: torch.device) -> Batch:
-        """The batch with its tokens and targets on `device`; its lengths stay on the host, where they are looked at."""
+        """The batch with its tensors on `device`; its lengths stay on the host, where they are looked at."""
         # From pinned memory the copy does not wait for the work that is queued on the device.
-        parts = [part.pin_memory() if device.type == "cuda" else part for part in (self.tokens, self.targets)]
-        tokens, targets = (part.to(device, non_blocking=True) for part in parts)
-        return replace(self, tokens=tokens, targets=targets)
+        pin = device.type == "cuda"
+
+        def moved(part: Tensor) -> Tensor:
+            return (part.pin_memory() if pin else part).to(device, non_blocking=True)
+
+        source = None if self.source is None else moved(self.source)
+        return replace(self, tokens=moved(self.tokens), targets=moved(self.targets), source=source)
 
 
 class Windows:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data import source, store
+from regard.data.settings import BY_HASH
 from regard.data.shard import TokenShard, make_shard
 from regard.data.split import overlap, rule, split
 from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
@@ -19,7 +20,6 @@ from regard.data.worlds import PREFIX, text_world
 from regard.data.worlds.contract import World
 from regard.errors import DataError, UsageError, nearest
 
-BY_HASH = "hash:0.1"
 # Characters are the better unit while their table is no larger than that of bytes.
 MOST_CHARACTERS = 256
 

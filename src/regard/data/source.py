@@ -57,7 +57,7 @@ def files(path: str) -> list[str]:
     place = Path(path)
     if path == STDIN:
         return [path]
-    with _named(path):
+    with named(path):
         if place.is_dir():
             found = sorted(
                 str(file) for file in place.rglob("*") if _is_text(file.relative_to(place)) and file.is_file()
@@ -77,8 +77,8 @@ def read_lines(path: str) -> Iterator[str]:
         raise DataError(f"{path} is a folder: name one file in it")
     files(path)
     found = False
-    with _named(path), _opened(path) as stream:
-        _refuse_foreign(stream, shown(path))
+    with named(path), opened(path) as stream:
+        refuse_foreign(stream, shown(path))
         for line in lines(stream, shown(path), advice="break it up"):
             found = True
             yield line
@@ -108,7 +108,7 @@ def lines(
             line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
         if len(line) > limit:
             raise DataError(f"{name}, line {number}: longer than {limit:,} bytes; {advice}")
-        yield _decoded(line, name, offset, number)
+        yield decoded(line, name, offset, number)
         offset += size
         number += 1
 
@@ -118,21 +118,21 @@ def fingerprint(path: str) -> str:
     total = hashlib.sha256()
     for file in files(path):
         relative = str(Path(file).relative_to(path)) if file != path else ""
-        with _named(file), open(file, "rb") as stream:
+        with named(file), open(file, "rb") as stream:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
         total.update(f"{relative}\0{Path(file).suffix}\0{content}\n".encode())
     return total.hexdigest()
 
 
 def _documents_of(file: str, documents: str) -> Iterator[str]:
-    with _named(file), _opened(file) as stream:
-        _refuse_foreign(stream, shown(file))
+    with named(file), opened(file) as stream:
+        refuse_foreign(stream, shown(file))
         if documents == "line":
             yield from (line for line in lines(stream, shown(file)) if line)
         elif documents == "blank":
             yield from _paragraphs(lines(stream, shown(file)))
         else:
-            text = _decoded(stream.read(), shown(file), 0, 1)
+            text = decoded(stream.read(), shown(file), 0, 1)
             if text:
                 yield text
 
@@ -150,7 +150,7 @@ def _paragraphs(rows: Iterator[str]) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[io.BufferedReader]:
+def opened(file: str) -> Iterator[io.BufferedReader]:
     """A stream of the plain bytes, with `peek`."""
     if file == STDIN:
         reader = io.BufferedReader(cast(Any, sys.stdin.buffer), HEAD)
@@ -164,7 +164,7 @@ def _opened(file: str) -> Iterator[io.BufferedReader]:
             yield io.BufferedReader(cast(Any, raw), HEAD)
 
 
-def _refuse_foreign(stream: io.BufferedReader, name: str) -> None:
+def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
     """Refuse what is not UTF-8 text by the look of its first bytes, with a better word than its first bad byte."""
     head = stream.peek(HEAD)
     for mark, encoding in BYTE_ORDER_MARKS.items():
@@ -175,7 +175,7 @@ def _refuse_foreign(stream: io.BufferedReader, name: str) -> None:
         raise DataError(f"{name} is no text: {nulls} of its first {len(head)} bytes are NUL; give a text file in UTF-8")
 
 
-def _decoded(data: bytes, name: str, offset: int, line: int) -> str:
+def decoded(data: bytes, name: str, offset: int, line: int) -> str:
     """The text of bytes that begin at `offset` on line `line` of the file; a mark at its very start is dropped."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
@@ -188,7 +188,7 @@ def _decoded(data: bytes, name: str, offset: int, line: int) -> str:
 
 
 @contextmanager
-def _named(file: str) -> Iterator[None]:
+def named(file: str) -> Iterator[None]:
     """Failures of reading, in the words of somebody who has the file before them."""
     name = shown(file)
     try:

@@ -6,61 +6,36 @@ greedy decoding, and a beam with a slot for every possible text is exhaustive se
 
     score(Y) = log p(Y) / lp(|Y|)      |Y| counts the generated tokens, the ending one among them
 
-    gnmt   lp = ((5 + |Y|) / (5 + 1))^alpha      Wu et al. 2016, equation 14
-    power  lp = |Y|^alpha
-    none   lp = 1
-
-Glossary
-lp  length penalty: the larger alpha, the more a long text is favoured
+lp is the length penalty of penalty.py. The coverage penalty there needs the attention of whole texts: `rescored` adds
+it to the scores of what a beam has found.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.decoding.logits import at_rest, device_of, next_logits
+from regard.decoding.penalty import NO_PENALTY, CoveragePenalty, LengthPenalty
 from regard.decoding.prompt import checked_prompts, padded
 from regard.decoding.warp import largest, raw_log_probs
-from regard.errors import NumericError, UsageError, nearest
-
-PenaltyName = Literal["gnmt", "power", "none"]
-
-
-@dataclass(frozen=True)
-class LengthPenalty:
-    """lp(|Y|), by which the log-probability of a text is divided."""
-
-    name: PenaltyName = "none"
-    alpha: float = 0.6
-
-    def __post_init__(self) -> None:
-        if self.name not in get_args(PenaltyName):
-            raise UsageError(f"unknown length_penalty {self.name!r}{nearest(str(self.name), get_args(PenaltyName))}")
-        if not 0 <= self.alpha < float("inf"):
-            raise UsageError(f"alpha must be 0 or positive, found {self.alpha}")
-
-    def __call__(self, length: int) -> float:
-        if self.name == "gnmt":
-            return ((5 + length) / (5 + 1)) ** self.alpha
-        return float(length) ** self.alpha if self.name == "power" else 1.0
-
-
-NO_PENALTY = LengthPenalty()
+from regard.errors import NumericError, UsageError
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A text of the beam with its numbers: score = log_prob / penalty.
+    """A text of the beam with its numbers: score = log_prob / penalty + coverage.
 
     log_probs  of each token under the model's raw distribution; log_prob is their sum.
     finish     "eos", "length" (max_tokens) or "context" (the model's window is full); None while it is live.
+    coverage   the coverage penalty, 0 unless `rescored` has added it.
     """
 
     tokens: tuple[int, ...]
@@ -69,6 +44,7 @@ class Hypothesis:
     penalty: float
     score: float
     finish: Literal["eos", "length", "context"] | None
+    coverage: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -108,6 +84,31 @@ def beam_search(
     with at_rest(model):
         _search(model, rows, beams)
     return [BeamResult(tuple(beam.ranked()[:n_best]), tuple(beam.steps)) for beam in beams]
+
+
+def rescored(
+    result: BeamResult,
+    attention: Sequence[Float[Tensor, "T S"]],
+    penalty: LengthPenalty,
+    coverage: CoveragePenalty,
+) -> BeamResult:
+    """The texts of a beam ranked anew by log p / lp + cp; of equal ones the earlier stays first.
+
+    attention  of each text in `result.best`, a row for each of its tokens and a column for each source token, without
+    padding. Only what the beam has kept can win: ask `beam_search` for as many texts as it has slots.
+    """
+    if len(attention) != len(result.best):
+        raise UsageError(f"attention of {len(attention)} texts for a beam of {len(result.best)}; each needs its own")
+    ranked = []
+    for number, (text, weights) in enumerate(zip(result.best, attention, strict=True)):
+        if weights.ndim != 2 or len(weights) != len(text.tokens):
+            shape = tuple(weights.shape)
+            raise UsageError(f"text {number} has {len(text.tokens)} tokens and attention of shape {shape}; give (T, S)")
+        lp, cp = penalty(len(text.tokens)), coverage(weights)
+        if math.isnan(cp):
+            raise NumericError(f"the attention of text {number} is not all numbers, so the beam cannot be ranked")
+        ranked.append(replace(text, penalty=lp, coverage=cp, score=text.log_prob / lp + cp))
+    return replace(result, best=tuple(sorted(ranked, key=lambda text: -text.score)))
 
 
 def _search(model: TokenModel, rows: list[list[int]], beams: list[_Beam]) -> None:

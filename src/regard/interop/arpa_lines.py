@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.data.source import _decoded
+from regard.data.source import decoded
 from regard.errors import DataError
 from regard.ngram.counts import LARGEST_ORDER
 
@@ -85,7 +85,7 @@ class Lines:
         if len(self._data) == 2 * BLOCK and not self._data.endswith(b"\n"):
             number = self.number + self._data.count(b"\n") + 1
             raise self.error(number, f"the line has more than {BLOCK:,} bytes, so this is no ARPA file; give another")
-        _decoded(self._data, self.name, self._offset, self.number + 1)
+        decoded(self._data, self.name, self._offset, self.number + 1)
         return not self._data
 
 
@@ -187,8 +187,10 @@ def _fields(lines: Lines, block: bytes, order: int) -> tuple[list[bytes], np.nda
 
 
 def _floats(lines: Lines, fields: list[bytes], numbers: np.ndarray, what: str, largest: float) -> np.ndarray:
+    # Python reads 0_4 as 4.
+    read = _float if b"_" in b"".join(fields) else float
     try:
-        values = np.fromiter(map(float, fields), np.float64, len(fields))
+        values = np.fromiter(map(read, fields), np.float64, len(fields))
     except ValueError:
         values = np.array([_float(field) for field in fields])
     wrong = np.flatnonzero(~(np.isfinite(values) & (values <= largest)))
@@ -201,7 +203,7 @@ def _floats(lines: Lines, fields: list[bytes], numbers: np.ndarray, what: str, l
 
 def _float(field: bytes) -> float:
     try:
-        return float(field)
+        return np.nan if b"_" in field else float(field)
     except ValueError:
         return np.nan
 

@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from regard.data.source import _named, _opened, _refuse_foreign
+from regard.data.source import named, opened, refuse_foreign
 from regard.data.tokenizer.word import WordTokenizer
 from regard.interop.arpa_lines import AGAIN, Lines, Part, header, parts, short
 from regard.models.ngram import NgramConfig, NgramModel
@@ -61,8 +61,8 @@ class _Vocabulary:
 def read_arpa(path: Path) -> tuple[NgramModel, WordTokenizer]:
     """The model of an ARPA file, plain, .gz or .xz, and the tokenizer of its words."""
     name = str(path)
-    with _named(name), _opened(name) as stream:
-        _refuse_foreign(stream, name)
+    with named(name), opened(name) as stream:
+        refuse_foreign(stream, name)
         lines = Lines(stream, name)
         counts = header(lines)
         level, vocabulary = _unigrams(lines, counts[0], len(counts) > 1)

@@ -17,7 +17,6 @@ Orders of which there are no n-grams at all are left out. KenLM loads models fro
 from __future__ import annotations
 
 import lzma
-import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -54,7 +53,13 @@ def write_arpa(model: NgramModel, tokenizer: Tokenizer, path: Path) -> None:
             f"{path}: the model knows {model.vocab_size} tokens and the tokenizer {tokenizer.vocab_size}; give the "
             f"tokenizer that the model was trained with"
         )
-    _publish(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix))
+    try:
+        disk.publish(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ResourceError(
+            f"{path}: cannot write: {reason}; free some space or name another place (what was there is as it was)"
+        ) from error
 
 
 def token_names(tokenizer: Tokenizer) -> list[str]:
@@ -181,28 +186,3 @@ def _compressed(chunks: Iterator[bytes], suffix: str) -> Iterator[bytes]:
     for chunk in chunks:
         yield packer.compress(chunk)
     yield packer.flush()
-
-
-def _publish(path: Path, chunks: Iterator[bytes]) -> None:
-    """Write beside, sync, rename: at every moment the name holds the old file or the new one, whole."""
-    temporary = path.parent / f".tmp-{os.getpid()}-{path.name}"
-    try:
-        disk.discard(temporary)
-        try:
-            descriptor = disk.create(temporary)
-            try:
-                for chunk in chunks:
-                    disk.write(descriptor, memoryview(chunk))
-                disk.sync(descriptor)
-            finally:
-                disk.close(descriptor)
-            disk.replace(temporary, path)
-            disk.sync_folder(path.parent)
-        except BaseException:
-            disk.discard(temporary)
-            raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ResourceError(
-            f"{path}: cannot write: {reason}; free some space or name another place (what was there is as it was)"
-        ) from error

@@ -8,17 +8,25 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
 
 
 @dataclass(frozen=True)
 class EmbeddingConfig(Config, kind="embedding"):
-    """A row for each of `vocab_size` tokens; `position` is added to it when given."""
+    """A row for each of `vocab_size` tokens; `position` is added to it when given.
+
+    scaled  rows are multiplied by sqrt(d_model), so that small rows, as a tied head wants them, stand beside positions
+            of size 1 (Vaswani et al. 2017, 3.4).
+    norm    of the sum, as in BERT.
+    """
 
     vocab_size: int
     d_model: int
     position: PositionConfig | None = None
     dropout: float = 0.0
+    scaled: bool = False
+    norm: NormConfig | None = None
 
     def __post_init__(self) -> None:
         check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
@@ -30,12 +38,14 @@ class EmbeddingConfig(Config, kind="embedding"):
 
 
 class Embedding(nn.Module):
-    """x_t = E[w_t] (+ position)."""
+    """x_t = norm(E[w_t] (* sqrt(D)) (+ position)), the parts in brackets where asked for."""
 
     def __init__(self, config: EmbeddingConfig) -> None:
         super().__init__()
         self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
         self.position = config.position.build() if config.position else None
+        self.scale = config.d_model**0.5 if config.scaled else 1.0
+        self.norm = config.norm.build() if config.norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
 
     @property
@@ -45,6 +55,8 @@ class Embedding(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "B T"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
         x = self.token_to_vector(tokens)
+        if self.scale != 1.0:
+            x = x * self.scale
         if self.position is not None:
             x = x + self.position(start, tokens.shape[1]).to(x.dtype)
-        return self.dropout(x)
+        return self.dropout(self.norm(x))

@@ -99,6 +99,32 @@ def build_score(name: ScoreName, n_heads: int, d_head: int) -> Score:
             return AdditiveScore(n_heads, d_head)
 
 
+def fused_attention(
+    q: Float[Tensor, "B T H K"],
+    k: Float[Tensor, "B S H K"],
+    v: Float[Tensor, "B S H J"],
+    mask: Tensor | None,
+    *,
+    is_causal: bool = False,
+    base: float | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "B T H J"]:
+    """sum_j a_ij v_j of folded queries and keys through torch's fused kernel: the weights are never formed.
+
+    mask  (B, H, T, S): False where a query may not look, or numbers to add to the scores in base e.
+    """
+    y = F.scaled_dot_product_attention(
+        q.transpose(1, 2),
+        k.transpose(1, 2),
+        v.transpose(1, 2),
+        attn_mask=mask,
+        is_causal=is_causal,
+        dropout_p=dropout,
+        scale=1.0 if base is None else math.log(base),
+    )
+    return y.transpose(1, 2)
+
+
 def softmax(scores: Tensor, mask: Bool[Tensor, "..."] | None = None, base: float | None = None) -> Tensor:
     """a_ij over the last axis, in base e or `base`: base^x = e^(x ln base). False in the mask gives exactly 0."""
     if base is not None:

@@ -31,7 +31,7 @@ from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
-from regard.layers.score import AdditiveScore, ScoreName, build_score, softmax
+from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
 
 
 @dataclass(frozen=True)
@@ -249,16 +249,8 @@ class SelfAttention(Mixer):
             mask = seen[:, None]
             if c.position == "alibi":
                 mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
-        y = F.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            attn_mask=mask,
-            is_causal=is_causal,
-            dropout_p=c.dropout if self.training else 0.0,
-            scale=1.0 if c.base is None else math.log(c.base),
-        )
-        return y.transpose(1, 2)
+        dropout = c.dropout if self.training else 0.0
+        return fused_attention(q, k, v, mask, is_causal=is_causal, base=c.base, dropout=dropout)
 
     def _geometry(
         self, q: Tensor, k: Tensor, state: KeyValueState | None, lengths: Tensor | None

@@ -19,7 +19,6 @@ score     dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 
 import torch
@@ -33,7 +32,7 @@ from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.layers.norm import RmsNorm
-from regard.layers.score import AdditiveScore, ScoreName, build_score, softmax
+from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
 from regard.mixers.attention import AttentionConfig
 
 
@@ -184,15 +183,8 @@ class CrossAttention(Mixer):
     def _fast(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
         """The same through torch's fused kernel."""
         q, k = self.score.fold(q, k)
-        y = F.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            attn_mask=seen,
-            dropout_p=self.config.dropout if self.training else 0.0,
-            scale=1.0 if self.config.base is None else math.log(self.config.base),
-        )
-        return y.transpose(1, 2)
+        dropout = self.config.dropout if self.training else 0.0
+        return fused_attention(q, k, v, seen, base=self.config.base, dropout=dropout)
 
     def flops_per_token(self, length: int) -> float:
         """Forward operations between a position and a memory of `length` vectors."""

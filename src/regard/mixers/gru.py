@@ -32,12 +32,16 @@ from regard.mixers.rnn import HiddenState, cell_weights, check_recurrent_width, 
 
 @dataclass(frozen=True)
 class GruConfig(MixerConfig, kind="gru"):
-    """d_hidden defaults to d_model; another width needs `project`, a map back to d_model."""
+    """d_hidden defaults to d_model; another width needs `project`, a map back to d_model.
+
+    d_input: width of the input where it differs from that of the output, as inside a larger cell.
+    """
 
     d_hidden: int | None = None
     bias: bool = True
     project: bool = False
     convention: Literal["torch", "cho"] = "torch"
+    d_input: int | None = None
 
     def __post_init__(self) -> None:
         check_recurrent_width(self.d_model, self.d_hidden, self.project)
@@ -57,7 +61,7 @@ class Gru(Mixer):
         super().__init__()
         self.d_hidden = config.d_hidden or config.d_model
         self.resets_first = config.convention == "cho"
-        self.cell = nn.GRU(config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
+        self.cell = nn.GRU(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
         self.reset_gate, self.update_gate, self.candidate = Tap(), Tap(), Tap()
 

@@ -45,12 +45,16 @@ class LstmState(State):
 
 @dataclass(frozen=True)
 class LstmConfig(MixerConfig, kind="lstm"):
-    """d_hidden defaults to d_model; another width needs `project`. forget_bias is added to b_f at the start."""
+    """d_hidden defaults to d_model; another width needs `project`. forget_bias is added to b_f at the start.
+
+    d_input: width of the input where it differs from that of the output, as inside a larger cell.
+    """
 
     d_hidden: int | None = None
     bias: bool = True
     project: bool = False
     forget_bias: float = 1.0
+    d_input: int | None = None
 
     def __post_init__(self) -> None:
         check_recurrent_width(self.d_model, self.d_hidden, self.project)
@@ -75,7 +79,7 @@ class Lstm(Mixer):
     def __init__(self, config: LstmConfig) -> None:
         super().__init__()
         self.d_hidden = config.d_hidden or config.d_model
-        self.cell = nn.LSTM(config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
+        self.cell = nn.LSTM(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
         if config.bias:
             with torch.no_grad():

@@ -37,11 +37,15 @@ class HiddenState(State):
 
 @dataclass(frozen=True)
 class RnnConfig(MixerConfig, kind="rnn"):
-    """d_hidden defaults to d_model; another width needs `project`, the map W_o back to d_model."""
+    """d_hidden defaults to d_model; another width needs `project`, the map W_o back to d_model.
+
+    d_input: width of the input where it differs from that of the output, as inside a larger cell.
+    """
 
     d_hidden: int | None = None
     bias: bool = True
     project: bool = False
+    d_input: int | None = None
 
     def __post_init__(self) -> None:
         check_recurrent_width(self.d_model, self.d_hidden, self.project)
@@ -60,7 +64,7 @@ class Rnn(Mixer):
     def __init__(self, config: RnnConfig) -> None:
         super().__init__()
         self.d_hidden = config.d_hidden or config.d_model
-        self.cell = nn.RNN(config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
+        self.cell = nn.RNN(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
         self.hidden = Tap()
 

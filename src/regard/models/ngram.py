@@ -13,36 +13,25 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.core.config import Config, check
-from regard.core.context import EMPTY, Context, pack, unpack
+from regard.core.context import EMPTY, Context
+from regard.core.model import StatefulModel
 from regard.core.registry import register
-from regard.core.state import State, advance, zero_position
+from regard.core.state import RecentTokens
 from regard.errors import UsageError
 from regard.ngram import quick
-from regard.ngram.counts import LARGEST_ORDER, Counts, count
+from regard.ngram.counts import Counts, check_order, count
 from regard.ngram.estimate import Estimate, Rules, estimate
 from regard.ngram.quantise import quantise
 from regard.ngram.smoothing import Smoothing
 from regard.ngram.table import NgramTable
-
-
-@dataclass(frozen=True)
-class NgramState(State):
-    """tokens (B, n - 1): the last tokens, -1 where there was none yet."""
-
-    tokens: Tensor
-    count: Tensor
-
-    @property
-    def position(self) -> Tensor:
-        return self.count
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,7 @@ class NgramConfig(Config, kind="ngram"):
     eos_id: int | None = None
 
     def __post_init__(self) -> None:
-        check(1 <= self.order <= LARGEST_ORDER, f"order must lie in 1 .. {LARGEST_ORDER}, found {self.order}")
+        check_order(self.order)
         check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
         check(0 <= self.end < self.vocab_size, f"eos_id must be one of {self.vocab_size} tokens, found {self.eos_id}")
         check(0 < self.k < math.inf, f"k must be positive and finite, found {self.k}")
@@ -93,7 +82,7 @@ class NgramConfig(Config, kind="ngram"):
         return model
 
 
-class NgramModel(nn.Module):
+class NgramModel(StatefulModel):
     """An n-gram table behind the contract."""
 
     causal, state_grows, permutes = True, False, False
@@ -135,40 +124,27 @@ class NgramModel(nn.Module):
         inner = {key.removeprefix("table."): value for key, value in state_dict.items()}
         return self.table.load_state_dict(inner, strict, assign)
 
-    def init_state(self, batch_size: int) -> NgramState:
-        nothing = torch.full((batch_size, self.config.order - 1), -1, dtype=torch.int64, device=self.table.like.device)
-        return NgramState(nothing, zero_position(batch_size, self.table.like.device))
-
-    @overload
-    def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
-    @overload
-    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
-    def __call__(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        logits, after = super().__call__(tokens, state or self.init_state(len(tokens)), context)
-        return logits if state is None else (logits, after)
+    def init_state(self, batch_size: int) -> RecentTokens:
+        return RecentTokens.none(batch_size, self.config.order - 1, self.table.like.device)
 
     def forward(
-        self, tokens: Int[Tensor, "B T"], state: NgramState, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T V"], NgramState]:
+        self, tokens: Int[Tensor, "B T"], state: RecentTokens, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B T V"], RecentTokens]:
         """The logits of the token after every token: log p itself."""
-        if context.offsets is not None:
-            padded, lengths = unpack(tokens, context.offsets)
-            logits, state = self.forward(padded, state, Context(lengths=lengths))
-            return pack(logits, lengths), state
         if tokens.shape[1] == 1 and len(tokens) <= quick.MOST_ROWS and tokens.device.type == "cpu":
             history = torch.cat([state.tokens, tokens], 1)
             logits = quick.log_distributions(self.table, history)
         else:
             contexts, history = self._contexts(tokens, state)
             logits = self.table.log_distributions(contexts, tokens.numel())
-        return logits.unflatten(0, tokens.shape), self._after(history, state, context)
+        return logits.unflatten(0, tokens.shape), state.after(history, context.lengths)
 
-    def probabilities(self, tokens: Int[Tensor, "B T"], state: NgramState) -> Float[Tensor, "B T V"]:
+    def probabilities(self, tokens: Int[Tensor, "B T"], state: RecentTokens) -> Float[Tensor, "B T V"]:
         """p of every token after every token, in float64 whatever the model's number type."""
         contexts, _ = self._contexts(tokens, state)
         return self.table.distributions(contexts, tokens.numel()).unflatten(0, tokens.shape)
 
-    def log_probs(self, tokens: Int[Tensor, "B T1"], state: NgramState) -> tuple[Float[Tensor, "B T"], NgramState]:
+    def log_probs(self, tokens: Int[Tensor, "B T1"], state: RecentTokens) -> tuple[Float[Tensor, "B T"], RecentTokens]:
         """log p of every token but the first after those before it, float64, and the state before the last one.
 
         Each costs a search an order: no whole distribution is made.
@@ -177,7 +153,7 @@ class NgramModel(nn.Module):
         history = torch.cat([state.tokens, tokens], 1)
         if self.config.smoothing != "add_k" and tokens.device.type == "cpu":
             p = quick.probabilities(self.table, history)[:, width + 1 :]
-            return p.log(), self._after(history[:, :-1], state, EMPTY)
+            return p.log(), state.after(history[:, :-1], None)
         places = self.table.places(history, order)
         contexts = [
             self.table.contexts(place, history, length)[:, width:-1].flatten()
@@ -186,25 +162,15 @@ class NgramModel(nn.Module):
         found = [place[:, width + 1 :].flatten() for place in places[1:]]
         words = tokens[:, 1:]
         p = self.table.probabilities(contexts, found, words.flatten())
-        return p.log().view(words.shape), self._after(history[:, :-1], state, EMPTY)
+        return p.log().view(words.shape), state.after(history[:, :-1], None)
 
-    def _contexts(self, tokens: Tensor, state: NgramState) -> tuple[list[Tensor], Tensor]:
+    def _contexts(self, tokens: Tensor, state: RecentTokens) -> tuple[list[Tensor], Tensor]:
         """Places of the last 1 .. n - 1 tokens at every token, each (B x T,), and the tokens with those before them."""
         width = self.config.order - 1
         history = torch.cat([state.tokens, tokens], 1)
         places = self.table.places(history, width)
         cut = (self.table.contexts(place, history, length) for length, place in enumerate(places, 1))
         return [place[:, width:].flatten() for place in cut], history
-
-    def _after(self, history: Tensor, state: NgramState, context: Context) -> NgramState:
-        """The state after the real tokens of a chunk."""
-        width = state.tokens.shape[1]
-        length = history.shape[1] - width
-        count = advance(state.count, length, context.lengths)
-        if context.lengths is None:
-            return NgramState(history[:, length:], count)
-        index = context.lengths.to(history.device)[:, None] + torch.arange(width, device=history.device)
-        return NgramState(history.gather(1, index), count)
 
 
 @register(

@@ -137,7 +137,7 @@ def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path
 
 def check_order(order: int) -> None:
     if not 1 <= order <= LARGEST_ORDER:
-        raise UsageError(f"order must be a whole number from 1 to {LARGEST_ORDER}, found {order}")
+        raise UsageError(f"order must lie in 1 .. {LARGEST_ORDER}, found {order}")
 
 
 def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int, eos_id: int) -> Counts:

@@ -17,8 +17,8 @@ from regard.errors import UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.models.ngram import NgramModel
 from regard.ngram.estimate import Estimate
-from regard.ngram.file import stored
 from regard.training import disk, folder, manifest, tensors
+from regard.training.counted_file import stored
 from regard.training.display import Display, Result, Start
 from regard.training.folder import CONFIG, METRICS, TOKENIZER, WEIGHTS, RunFolder, claim
 from regard.training.interrupt import exit_on_sigterm

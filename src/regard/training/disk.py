@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -151,6 +151,24 @@ def discard(path: Path) -> None:
     with suppress(OSError):
         if os.path.lexists(path):
             remove_tree(path)
+
+
+def publish(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Write beside, sync, rename: at every moment the name holds the old file or the new one, whole."""
+    temporary = path.parent / f".tmp-{os.getpid()}-{path.name}"
+    discard(temporary)
+    try:
+        descriptor = create(temporary)
+        try:
+            for chunk in chunks:
+                write(descriptor, memoryview(chunk))
+            sync(descriptor)
+        finally:
+            close(descriptor)
+        replace(temporary, path)
+        sync_folder(path.parent)
+    finally:
+        discard(temporary)
 
 
 def require_space(folder: Path, needed: int) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -46,7 +47,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The loss on held-out data, nats a token, and what the model writes at this point."""
+    """The loss on held-out data, nats a token, what the model writes now, and the task's own score by name."""
 
     step: int
     loss: float
@@ -55,6 +56,7 @@ class Evaluation:
     tokens: int
     seconds: float
     sample: str | None
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Result:
     best_loss: float | None
     best_step: int | None
     reason: str
+    best_score: float | None = None
 
 
 class Display(Protocol):
@@ -130,7 +133,8 @@ class Lines:
 
     def evaluated(self, evaluation: Evaluation) -> None:
         best = "best so far" if evaluation.is_best else f"best {evaluation.best_loss:.4f}"
-        self._print(f"step {evaluation.step}  held-out loss {evaluation.loss:.4f}, {best}")
+        scores = "".join(f", {name} {value:.4g}" for name, value in evaluation.scores.items())
+        self._print(f"step {evaluation.step}  held-out loss {evaluation.loss:.4f}{scores}, {best}")
         if evaluation.sample:
             self._print(f"  {evaluation.sample!r}")
 

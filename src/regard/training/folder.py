@@ -173,6 +173,14 @@ def verified_tokenizer(path: Path) -> Path:
     return _verified(path, TOKENIZER)
 
 
+def verified(path: Path, name: str) -> Path:
+    """A file of the run, checked against the manifest; FileNotFoundError where the run has none of that name."""
+    require_run(path)
+    if name not in manifest.read(path).files:
+        raise FileNotFoundError(name)
+    return _verified(path, name)
+
+
 def verify_run(path: Path) -> dict[str, str]:
     """Every file of a run and of its checkpoints, with "ok" or what is wrong. Nothing is raised for a damaged file."""
     require_run(path)

@@ -71,20 +71,43 @@ def evaluate(session: Session, interrupt: Interrupt) -> None:
             raise NumericError(
                 f"step {count.step}: the held-out loss is {loss}; lower train.lr and continue with --resume"
             )
-        is_best = count.best_loss is None or loss < count.best_loss
+        score = _score(session)
+        is_best = _is_best(session, loss, score)
         if is_best:
             weights = tensors.weights_of(session.model)
             session.best_weights = {name: tensor.to("cpu", copy=True) for name, tensor in weights.items()}
         text = _sample(session)
     count.marks = int(session.progress() * (count.plan_count or 0))
     count.since_best = 0 if is_best else count.since_best + 1
-    count.best_loss, count.best_step = (loss, count.step) if is_best else (count.best_loss, count.best_step)
+    if is_best:
+        count.best_loss, count.best_score, count.best_step = loss, score, count.step
     count.evaluated_step, count.evaluated_loss, count.evaluations = count.step, loss, count.evaluations + 1
-    session.metrics.write({"step": count.step, "seconds": round(session.seconds, 3), "valid_loss": loss})
+    named = {} if score is None or session.task.metric is None else {session.task.metric.name: score}
+    told = {f"valid_{name}": value for name, value in named.items()}
+    session.metrics.write({"step": count.step, "seconds": round(session.seconds, 3), "valid_loss": loss, **told})
     best = loss if count.best_loss is None else count.best_loss
     seconds = time.monotonic() - start
-    session.display.evaluated(Evaluation(count.step, loss, best, is_best, tokens, seconds, text))
+    session.display.evaluated(Evaluation(count.step, loss, best, is_best, tokens, seconds, text, named))
     session.read_at = time.monotonic()
+
+
+@torch.no_grad()
+def _score(session: Session) -> float | None:
+    """The task's own score of the present weights."""
+    metric = session.task.metric
+    if metric is None or session.settings.choose_by == "loss":
+        return None
+    with session.precision():
+        return metric.measure(session.model)
+
+
+def _is_best(session: Session, loss: float, score: float | None) -> bool:
+    """By the task's own score where there is one; of equal scores the lower loss."""
+    count, metric = session.counters, session.task.metric
+    lower = count.best_loss is None or loss < count.best_loss
+    if metric is None or score is None:
+        return lower
+    return metric.is_better(score, count.best_score) or (score == count.best_score and lower)
 
 
 @torch.no_grad()

@@ -188,6 +188,7 @@ def _end(session: Session, reason: str) -> Result:
         best_loss=count.best_loss,
         best_step=count.best_step,
         reason=reason,
+        best_score=count.best_score,
     )
 
 

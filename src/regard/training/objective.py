@@ -2,20 +2,30 @@
 
     loss = - sum_t log p(w_(t+1) | w_1 .. w_t)
 
+With label smoothing the target is not one class but a distribution q, and the loss is - sum_k q_k log p_k:
+
+    all     q = epsilon / K for every class and 1 - epsilon more for the target      Szegedy et al. 2016, section 7
+    others  q = epsilon / (K - 1) for every other class and 1 - epsilon for the target
+
 Sums and counts are returned apart, so that batches of unequal length can be averaged by token and not by batch.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
 from regard.data.batch import NOT_COUNTED, Batch
+from regard.errors import UsageError
 from regard.kernels.cross_entropy import linear_cross_entropy
+
+Smoothing = Literal["all", "others"]
 
 
 def context_of(batch: Batch) -> Context:
@@ -26,26 +36,87 @@ def context_of(batch: Batch) -> Context:
     return Context(lengths=batch.lengths.to(batch.tokens.device)) if batch.ragged else EMPTY
 
 
+def written_loss(
+    model: nn.Module,
+    batch: Batch,
+    _state: State | None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
+) -> tuple[Tensor, Tensor, None]:
+    """- sum_t log p(y_(t+1) | y_1 .. y_t, x): what is written from a source x, which is read once.
+
+    Every row begins anew, so that no state is taken or given.
+    """
+    whole: Any = model
+    assert batch.source is not None
+    lengths = None if batch.source_lengths is None else batch.source_lengths.to(batch.tokens.device)
+    memory, memory_lengths = whole.encode(batch.source, lengths)
+    context = replace(context_of(batch), memory=memory, memory_lengths=memory_lengths)
+    vectors, _ = whole.decoder.hidden(batch.tokens, None, context)
+    head, targets = whole.decoder.to_logits, batch.targets.flatten()
+    count = (targets != NOT_COUNTED).sum()
+    epsilon = label_smoothing if model.training else 0.0
+    if epsilon > 0:
+        counted = targets != NOT_COUNTED
+        logits = head(vectors.flatten(0, 1)[counted]).float()
+        return smoothed_loss(logits, targets[counted], epsilon, smoothing), count, None
+    return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED), count, None
+
+
+def class_loss(
+    model: nn.Module,
+    batch: Batch,
+    _state: State | None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
+) -> tuple[Tensor, Tensor, None]:
+    """- sum log p(class | text): of one class for the whole text, or of one at every token."""
+    lengths = batch.lengths.to(batch.tokens.device) if batch.ragged else None
+    logits = model(batch.tokens, lengths)
+    targets = batch.targets.flatten()
+    epsilon = label_smoothing if model.training else 0.0
+    loss = smoothed_loss(logits.flatten(0, -2).float(), targets, epsilon, smoothing)
+    return loss, (targets != NOT_COUNTED).sum(), None
+
+
 def next_token_loss(
-    model: nn.Module, batch: Batch, state: State | None, label_smoothing: float = 0.0
+    model: nn.Module,
+    batch: Batch,
+    state: State | None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
 ) -> tuple[Tensor, Tensor, State | None]:
     """The loss summed over the targets that count, how many these are, and the state after the batch.
 
-    label_smoothing  gives every class that part of the target's weight, divided by their number (Szegedy et al. 2016);
-    only while training, so that a held-out loss means the same with and without it. Without it, a model with `hidden`
-    and `to_logits` never has its logits formed whole; any other gives them itself.
+    label_smoothing  epsilon, shared out as `smoothing` says; only while training, so that a held-out loss means the
+    same with and without it. Without it, a model with `hidden` and `to_logits` never has its logits formed whole; any
+    other gives them itself.
     """
     context = context_of(batch)
     targets = batch.targets.flatten()
     count = (targets != NOT_COUNTED).sum()
     whole: Any = model
-    smoothing = label_smoothing if model.training else 0.0
-    if not hasattr(model, "hidden") or smoothing > 0:
+    epsilon = label_smoothing if model.training else 0.0
+    if not hasattr(model, "hidden") or epsilon > 0:
         given = whole.init_state(batch.tokens.shape[0]) if state is None else state
         logits, after = whole(batch.tokens, given, context)
-        flat = logits.flatten(0, 1).float()
-        loss = F.cross_entropy(flat, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing)
+        loss = smoothed_loss(logits.flatten(0, 1).float(), targets, epsilon, smoothing)
         return loss, count, None if state is None else after
     vectors, after = whole.hidden(batch.tokens, state, context)
     head = whole.to_logits
     return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED), count, after
+
+
+def smoothed_loss(
+    logits: Float[Tensor, "N K"], targets: Int[Tensor, "N"], epsilon: float, smoothing: Smoothing = "all"
+) -> Tensor:
+    """The loss summed over the targets that count, with label smoothing."""
+    n_classes = logits.shape[-1]
+    if smoothing == "others" and epsilon > 0:
+        if epsilon * n_classes > n_classes - 1:
+            raise UsageError(
+                f"train.label_smoothing: {epsilon} gives a target less than the others of {n_classes} classes; lower it"
+            )
+        # An epsilon so much larger, shared by all classes, gives each the weight it has among the others.
+        epsilon = epsilon * n_classes / (n_classes - 1)
+    return F.cross_entropy(logits, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=epsilon)

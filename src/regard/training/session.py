@@ -35,7 +35,7 @@ class Counters:
     """Where a run stands: plain numbers, all of them in state.json.
 
     seconds          time spent in the loop, over all resumes
-    best_*           the lowest held-out loss and the step it was found at
+    best_*           held-out loss and, where the task has one, score of the best weights so far, and their step
     since_best       evaluations since then
     evaluated_step   step of the last evaluation, and its loss
     marks            how many of the plan's evaluations are behind
@@ -46,6 +46,7 @@ class Counters:
     tokens: int = 0
     seconds: float = 0.0
     best_loss: float | None = None
+    best_score: float | None = None
     best_step: int | None = None
     since_best: int = 0
     evaluations: int = 0

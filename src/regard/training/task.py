@@ -30,6 +30,18 @@ class Sampler(Protocol):
 
 
 @dataclass(frozen=True)
+class Metric:
+    """The score of the task itself, by which the best weights are chosen instead of by the loss."""
+
+    name: str
+    measure: Callable[[nn.Module], float]
+    lower_is_better: bool = False
+
+    def is_better(self, new: float, old: float | None) -> bool:
+        return old is None or (new < old if self.lower_is_better else new > old)
+
+
+@dataclass(frozen=True)
 class Task:
     """What a run reads and minimises.
 
@@ -40,6 +52,7 @@ class Task:
     carries          whether the state of a batch goes on into the next one.
     identity         what a resume compares: hashes of the data and of the tokenizer.
     files            further files of the run folder, by name.
+    metric           what the best weights are chosen by; None: the held-out loss.
     """
 
     sampler: Sampler
@@ -49,6 +62,7 @@ class Task:
     carries: bool = False
     identity: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
+    metric: Metric | None = None
 
 
 def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:
@@ -70,7 +84,7 @@ def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> 
         sampler,
         batches if corpus.valid.tokens else None,
         corpus.valid.tokens,
-        partial(next_token_loss, label_smoothing=settings.label_smoothing)
+        partial(next_token_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
         if settings.label_smoothing
         else next_token_loss,
         carries,

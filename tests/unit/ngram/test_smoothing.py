@@ -17,21 +17,9 @@ from hypothesis import strategies as st
 from regard.models.ngram import NgramConfig
 from regard.ngram.estimate import Rules
 from regard.ngram.smoothing import Smoothing, discounts
+from smoothings import SMOOTHINGS
 
 Gram = tuple[int, ...]
-SMOOTHINGS: list[tuple[Smoothing, bool]] = [
-    ("mle", True),
-    ("mle", False),
-    ("add_k", True),
-    ("witten_bell", True),
-    ("witten_bell", False),
-    ("absolute", True),
-    ("absolute", False),
-    ("kneser_ney", True),
-    ("kneser_ney", False),
-    ("modified_kneser_ney", True),
-    ("modified_kneser_ney", False),
-]
 HALF = Fraction(1, 2)
 EXAMPLES = 80
 

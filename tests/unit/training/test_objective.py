@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -10,37 +8,6 @@ import torch.nn.functional as F
 from regard.core.context import EMPTY
 from regard.training.objective import context_of, next_token_loss
 from tiny_run import LENGTH, ROWS, Steps, model_of
-
-GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "label_smoothing.json").read_text())
-
-
-class Fixed(torch.nn.Module):
-    """A model whose logits are given."""
-
-    def __init__(self, logits: list[float]) -> None:
-        super().__init__()
-        self.logits = torch.tensor(logits)
-
-    def init_state(self, batch_size: int) -> None:
-        return None
-
-    def forward(self, tokens, state, context):
-        return self.logits.expand(*tokens.shape, -1), state
-
-
-def one_token(target: int):
-    batch = Steps().batch(0, 1)
-    first = torch.zeros(1, 1, dtype=torch.long)
-    return replace(batch, tokens=first, targets=first + target, lengths=torch.ones(1, dtype=torch.long))
-
-
-def test_label_smoothing_is_the_golden_number():
-    model = Fixed(GOLDEN["logits"])
-    plain, count, _ = next_token_loss(model, one_token(GOLDEN["target"]), None)
-    smooth, _, _ = next_token_loss(model, one_token(GOLDEN["target"]), None, GOLDEN["epsilon"])
-    assert int(count) == 1
-    assert abs(float(plain) - GOLDEN["no_smoothing_loss"]) < 1e-6
-    assert abs(float(smooth) - GOLDEN["convention_all_classes"]["loss"]) < 1e-6
 
 
 def test_the_loss_is_the_sum_over_targets_that_count():

@@ -1,22 +1,10 @@
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import pytest
 
 from regard.training.schedule import factor
-
-NOAM = json.loads((Path(__file__).parents[2] / "golden" / "noam.json").read_text())
-
-
-@pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (1024, 4000), (128, 400)])
-def test_inverse_root_is_the_rate_of_the_transformer_paper(d_model, warmup):
-    peak = 1 / math.sqrt(d_model * warmup)
-    for step, expected in NOAM[f"d_{d_model}_warmup_{warmup}"].items():
-        rate = peak * factor("inverse_root", step=int(step) - 1, progress=0.3, warmup=warmup)
-        assert rate == pytest.approx(expected, rel=1e-12)
 
 
 def test_warm_up_is_a_straight_line_to_the_full_rate():

@@ -78,6 +78,21 @@ def test_a_real_text_is_trained_on_saved_and_continued_bit_for_bit(corpus, tmp_p
     tensors.load_weights(whole, folder.verified_weights(tmp_path / "cut"))
 
 
+@pytest.mark.parametrize("smoothing", ["all", "others"])
+def test_the_settings_of_label_smoothing_reach_the_loss(corpus, smoothing):
+    model = build("lstm", corpus)
+    settings = replace(SETTINGS, samples="documents", label_smoothing=0.3, smoothing=smoothing)
+    task = language_task(corpus, model, settings)
+    batch = task.sampler.batch(0, 1)
+    loss, count, _ = task.objective(model, batch, None)
+    log_p = model(batch.tokens)[0, : int(count)].log_softmax(-1)
+    n_classes, target = log_p.shape[-1], batch.targets[0, : int(count)]
+    shared = 0.3 / (n_classes if smoothing == "all" else n_classes - 1)
+    q = torch.full_like(log_p, shared)
+    q[range(int(count)), target] = 0.7 + (shared if smoothing == "all" else 0)
+    torch.testing.assert_close(loss, -(q * log_p).sum())
+
+
 class Cut:
     """A sampler that breaks off at a step."""
 

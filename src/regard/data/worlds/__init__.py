@@ -17,6 +17,10 @@ PREFIX = "world:"
 WORLDS = {
     "ab": ("regard.data.worlds.ab", "LetterStrings"),
     "stories": ("regard.data.worlds.stories", "Stories"),
+    "dates": ("regard.data.worlds.dates", "Dates"),
+    "translation": ("regard.data.worlds.translation", "Translation"),
+    "reviews": ("regard.data.worlds.reviews", "Reviews"),
+    "tags": ("regard.data.worlds.tags", "Tags"),
     "shapes": ("regard.data.worlds.shapes", "Shapes"),
 }
 

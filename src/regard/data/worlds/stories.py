@@ -7,6 +7,7 @@ fact is asked for, in any order. The word that answers is determined by the fact
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -75,14 +76,14 @@ SLOTS: dict[str, Node] = {
 SLOTS |= {f"{name}!": Say(name, recall=True) for name in (*FACT_PEOPLE, *FACT_THINGS, "colour", "spot")}
 
 
-def sentence(words: str) -> Node:
+def sentence(words: str, slots: Mapping[str, Node] = SLOTS) -> Node:
     """A sentence whose words in braces are slots."""
     parts: list[Node] = []
     fixed: list[str] = []
     for word in words.split(" "):
         if word.startswith("{"):
             parts += [Text(" ".join(fixed))] if fixed else []
-            parts.append(SLOTS[word[1:-1]])
+            parts.append(slots[word[1:-1]])
             fixed = []
         else:
             fixed.append(word)

@@ -20,7 +20,6 @@ import numpy as np
 from regard.errors import DataError, ResourceError, UsageError
 from regard.ngram.counts import LARGEST_ORDER, NEVER, Counts, check_order, grouped, token_type
 from regard.training import disk
-from regard.training.manifest import write_file
 
 FORMAT = "regard-counts-1"
 LARGEST_HEADER = 1 << 16
@@ -34,17 +33,12 @@ def save_counts(counts: Counts, path: Path | str) -> None:
     arrays = _arrays(counts)
     facts = _facts(counts, len(counts))
     header = _header(facts, _digest(facts, (_bytes(array) for array in arrays.values())))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        write_file(temporary, (header, *(_bytes(array) for array in arrays.values())))
-        disk.replace(temporary, path)
-        disk.sync_folder(path.parent)
+        disk.publish(path, (header, *(_bytes(array) for array in arrays.values())))
     except OSError as error:
         raise ResourceError(
             f"cannot write counts to {path}: {error.strerror or error}; free space there or name another file"
         ) from None
-    finally:
-        disk.discard(temporary)
 
 
 def load_counts(path: Path | str) -> Counts:

@@ -1,11 +1,9 @@
-"""Mixture: several models of one vocabulary as one; and Cache: what was said lately will be said again.
+"""Mixture: several models of one vocabulary as one.
 
     p(w | h) = sum over i of w_i p_i(w | h)              linear interpolation, Jelinek and Mercer 1980
-    p_cache(w | h) = (c(w) + a / V) / (c(.) + a)         Kuhn and De Mori 1990
-    c(w) = sum over s = 1 .. N of d^(s-1) [w_(t+1-s) = w]
 
-Parts may count or be neural: a mixture knows only the contract. An n-gram model with a cache is the classic cache
-model. Weights are fitted on held-out text by expectation maximisation (Dempster, Laird and Rubin 1977):
+Parts may count or be neural: a mixture knows only the contract. An n-gram model with a cache (models/cache.py) is the
+classic cache model. Weights are fitted on held-out text by expectation maximisation (Dempster, Laird and Rubin 1977):
 
     w_i <- w_i g_i     with     g_i = mean over t of p_i(w_t | h_t) / p(w_t | h_t)
 
@@ -14,8 +12,6 @@ stop.
 
 Glossary
 w_i   weight of part i; all of them are at least 0 and sum to 1
-N, d  window of the cache in tokens, and the decay from one token to the one before it
-a     prior: so many tokens, uniformly spread, are in the cache from the beginning
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,19 +27,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.modules.module import _IncompatibleKeys as IncompatibleKeys
 
-from regard.core.config import Config, check
-from regard.core.context import EMPTY, Context, last_real, pack, unpack
-from regard.core.model import TokenModel
-from regard.core.state import Chain, State, advance, zero_position
+from regard.core.config import Config
+from regard.core.context import EMPTY, Context
+from regard.core.model import StatefulModel, TokenModel
+from regard.core.state import Chain, State
 from regard.decoding.logits import read
 from regard.decoding.score import score
 from regard.errors import DataError, UsageError
-from regard.models.ngram import NgramState
 
 # Nats above the best loss at which fitting ends, and rounds after which it does in any case.
 GAP, MOST_ROUNDS = 1e-10, 20_000
-# Tokens looked at in one piece: positions x window.
-LOOKED_AT = 1 << 22
 
 
 def fit_weights(models: Sequence[TokenModel], ids: np.ndarray, start_id: int) -> tuple[float, ...]:
@@ -121,22 +114,7 @@ class MixtureConfig(Config, kind="mixture"):
         return Mixture([part.build_example() for part in self.parts], self.weights)
 
 
-class _StatefulModule(nn.Module):
-    """Called with a state it gives one back, without one the logits alone."""
-
-    def init_state(self, batch_size: int) -> State:
-        raise NotImplementedError(f"{type(self).__name__} must write init_state")
-
-    @overload
-    def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
-    @overload
-    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
-    def __call__(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        logits, after = super().__call__(tokens, state or self.init_state(len(tokens)), context)
-        return logits if state is None else (logits, after)
-
-
-class Mixture(_StatefulModule):
+class Mixture(StatefulModel):
     """p = sum of w_i p_i behind the contract; the state is the chain of the parts' states, the logits are log p."""
 
     permutes = False
@@ -201,95 +179,3 @@ class Mixture(_StatefulModule):
             missing += [prefix + key for key in found.missing_keys]
             unexpected += [prefix + key for key in found.unexpected_keys]
         return IncompatibleKeys(missing, unexpected)
-
-
-@dataclass(frozen=True)
-class CacheConfig(Config, kind="cache"):
-    """window: tokens that are remembered. decay: of a token's weight with every token after it; 1 for none.
-
-    prior  tokens, uniformly spread, that are there from the beginning: with 0, what was not said is impossible.
-    """
-
-    vocab_size: int
-    window: int = 200
-    decay: float = 1.0
-    prior: float = 0.0
-
-    def __post_init__(self) -> None:
-        check(self.window >= 1, f"window must be at least 1, found {self.window}")
-        check(0 < self.decay <= 1, f"decay must lie in (0, 1], found {self.decay}")
-        check(0 <= self.prior < math.inf, f"prior must be at least 0, found {self.prior}")
-
-    def build(self) -> Cache:
-        return Cache(self)
-
-
-class Cache(_StatefulModule):
-    """p(w) from the counts of the last N tokens, which are the state; uniform while there are none."""
-
-    causal, state_grows, permutes = True, False, False
-    chunk_sizes: tuple[int, ...] = ()
-    max_length = None
-    like: Tensor
-
-    def __init__(self, config: CacheConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.vocab_size = config.vocab_size
-        self.reach = config.window
-        # Of the number type and on the device of what is given out.
-        self.register_buffer("like", torch.zeros(0), persistent=False)
-
-    def init_state(self, batch_size: int) -> NgramState:
-        nothing = torch.full((batch_size, self.config.window), -1, dtype=torch.int64, device=self.like.device)
-        return NgramState(nothing, zero_position(batch_size, self.like.device))
-
-    def forward(
-        self, tokens: Int[Tensor, "B T"], state: NgramState, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T V"], NgramState]:
-        """log p of every token after every token."""
-        if context.offsets is not None:
-            padded, lengths = unpack(tokens, context.offsets)
-            logits, state = self.forward(padded, state, Context(lengths=lengths))
-            return pack(logits, lengths), state
-        windows, after = self._windows(tokens, state, context)
-        p = torch.cat([self._distributions(piece) for piece in windows.split(self._piece(len(tokens)), 1)], 1)
-        return p.log().to(self.like.dtype), after
-
-    def log_probs(self, tokens: Int[Tensor, "B T1"], state: NgramState) -> tuple[Float[Tensor, "B T"], NgramState]:
-        """log p of every token but the first, float64, and the state before the last one."""
-        windows, after = self._windows(tokens[:, :-1], state, EMPTY)
-        size = self._piece(len(tokens))
-        pieces = zip(windows.split(size, 1), tokens[:, 1:, None].split(size, 1), strict=True)
-        return torch.cat([self._probabilities(piece, wanted) for piece, wanted in pieces], 1).log(), after
-
-    def _windows(self, tokens: Tensor, state: NgramState, context: Context) -> tuple[Tensor, NgramState]:
-        """The last N tokens at every token, (B, T, N), and the state after the real ones."""
-        size = self.config.window
-        history = torch.cat([state.tokens, tokens], 1)
-        count = advance(state.count, tokens.shape[1], context.lengths)
-        return history.unfold(1, size, 1)[:, 1:], NgramState(last_real(history, context.lengths, size), count)
-
-    def _piece(self, n_rows: int) -> int:
-        return max(1, LOOKED_AT // (max(1, n_rows) * self.config.window))
-
-    def _mass(self, windows: Int[Tensor, "B T N"]) -> Float[Tensor, "B T N"]:
-        """What each remembered token counts."""
-        age = torch.arange(self.config.window - 1, -1, -1, device=windows.device, dtype=torch.float64)
-        return torch.where(windows >= 0, self.config.decay**age, 0.0)
-
-    def _distributions(self, windows: Int[Tensor, "B T N"]) -> Float[Tensor, "B T V"]:
-        mass = self._mass(windows)
-        counts = mass.new_zeros(*windows.shape[:2], self.vocab_size)
-        counts.scatter_add_(2, windows.clamp(min=0), mass)
-        return self._share(counts, mass.sum(-1, keepdim=True))
-
-    def _probabilities(self, windows: Int[Tensor, "B T N"], wanted: Int[Tensor, "B T 1"]) -> Float[Tensor, "B T"]:
-        mass = self._mass(windows)
-        return self._share(torch.where(windows == wanted, mass, 0.0).sum(-1), mass.sum(-1))
-
-    def _share(self, count: Tensor, total: Tensor) -> Tensor:
-        """(c(w) + a / V) / (c(.) + a), and 1 / V where there is nothing to share."""
-        whole = total + self.config.prior
-        share = (count + self.config.prior / self.vocab_size) / whole.clamp(min=1e-300)
-        return torch.where(whole > 0, share, 1 / self.vocab_size)

@@ -1,4 +1,4 @@
-"""Counting in parts: files of counts, processes of their own, and engines that group by."""
+"""Counts as files: parts of a text, processes of their own, and engines that group by."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from safetensors import safe_open
 
 from regard.errors import DataError, ResourceError, UsageError
+from regard.interop.counts import from_columns, load_counts, save_counts
 from regard.ngram.counts import LARGEST_ORDER, NEVER, Counts, count, merge
-from regard.ngram.shards import from_columns, load_counts, save_counts
 from regard.training import disk
 
 PAGE = Path(__file__).parents[3] / "docs" / "counting.md"
@@ -228,7 +228,7 @@ def test_columns_of_the_wrong_kind_are_refused() -> None:
         from_columns([columns[0][:0]], counts[:0], 3, 2)
     with pytest.raises(UsageError, match=r"eos_id 3 is not in 0 .. 2"):
         from_columns(columns, counts, 3, 3)
-    with pytest.raises(UsageError, match="order must be a whole number"):
+    with pytest.raises(UsageError, match=r"order must lie in 1 .. 32, found 33"):
         from_columns([columns[0]] * (LARGEST_ORDER + 1), counts, 3, 2)
     with pytest.raises(DataError, match="first must say of every token"):
         from_columns(columns, counts, 3, 2, np.array([0, NEVER, 2]))

@@ -10,20 +10,8 @@ from hypothesis import strategies as st
 
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.smoothing import Smoothing
+from smoothings import SMOOTHINGS
 
-SMOOTHINGS: list[tuple[Smoothing, bool]] = [
-    ("mle", True),
-    ("mle", False),
-    ("add_k", True),
-    ("witten_bell", True),
-    ("witten_bell", False),
-    ("absolute", True),
-    ("absolute", False),
-    ("kneser_ney", True),
-    ("kneser_ney", False),
-    ("modified_kneser_ney", True),
-    ("modified_kneser_ney", False),
-]
 PRUNINGS = [(), (0, 1), (0, 0, 1), (0, 2), (0, 1, 1, 3)]
 
 

@@ -1,0 +1,158 @@
+"""Rows: examples of a task, ready to be put into batches.
+
+Every kind of data says how large each of its rows is and what a batch of some of them holds; the order in which they
+come is written here once. As everywhere a batch is a pure function of (seed, step).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from regard.data.batch import NOT_COUNTED, POOL, Batch
+from regard.data.order import drawn, mixed
+from regard.data.ragged import Ragged
+
+
+class Rows(Protocol):
+    """Examples by number."""
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How long each is: batches join examples of similar length."""
+        ...
+
+    @property
+    def n_targets(self) -> int:
+        """Targets that count, in all of them."""
+        ...
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of everything in them."""
+        ...
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        """The examples `rows` side by side; `numbers` are their global sample numbers."""
+        ...
+
+
+class Shuffled:
+    """Batches of rows for training, for ever: an epoch is every row once, in an order of its own."""
+
+    def __init__(self, rows: Rows, seed: int) -> None:
+        self.rows, self.seed = rows, seed
+
+    @property
+    def samples_per_epoch(self) -> int:
+        return len(self.rows.sizes)
+
+    def batch(self, step: int, batch_size: int) -> Batch:
+        pool, place = divmod(step, POOL)
+        numbers = np.arange(pool * POOL * batch_size, (pool + 1) * POOL * batch_size)
+        samples = drawn(numbers, self.samples_per_epoch, self.seed)
+        # Sorted in the pool, and the batches of the pool then taken in random order.
+        by_length = np.argsort(self.rows.sizes[samples], kind="stable")
+        turn = int(drawn(np.array([place]), POOL, mixed(self.seed, pool))[0])
+        chosen = by_length[turn * batch_size : (turn + 1) * batch_size]
+        return self.rows.batch_of(samples[chosen], numbers[chosen])
+
+
+def once(rows: Rows, batch_size: int) -> Iterator[Batch]:
+    """Every row once, longest first."""
+    order = np.argsort(-rows.sizes, kind="stable")
+    for first in range(0, len(order), batch_size):
+        chosen = order[first : first + batch_size]
+        yield rows.batch_of(chosen, chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """source: ids that are read, each with its `<eos>`. target: ids that are written, without.
+
+    tokens = <eos> y_1 .. y_n, targets = y_1 .. y_n <eos>
+    """
+
+    source: Ragged
+    target: Ragged
+    eos_id: int
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.source.sizes + self.target.sizes
+
+    @property
+    def n_targets(self) -> int:
+        return int(self.target.sizes.sum()) + len(self.target)
+
+    @property
+    def hash(self) -> str:
+        return self.source.hash + self.target.hash
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        source, source_lengths = self.source.padded(rows, 0)
+        tokens, targets, lengths = written(self.target, rows, self.eos_id)
+        return Batch(tokens, targets, lengths, numbers.tolist(), source=source, source_lengths=source_lengths)
+
+
+def written(target: Ragged, rows: np.ndarray, eos_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What a decoder reads and writes: (<eos> y_1 .. y_n), (y_1 .. y_n <eos>), and how long both are."""
+    padded, sizes = target.padded(rows, eos_id)
+    start = torch.full((len(padded), 1), eos_id)
+    tokens = torch.cat([start, padded], 1)
+    targets = torch.cat([padded, start], 1)
+    targets[torch.arange(targets.shape[1]) > sizes[:, None]] = NOT_COUNTED
+    return tokens, targets, sizes + 1
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """text: ids, each with its `<eos>`. labels (n,): the class of each."""
+
+    text: Ragged
+    labels: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.text.sizes
+
+    @property
+    def n_targets(self) -> int:
+        return len(self.labels)
+
+    @property
+    def hash(self) -> str:
+        return self.text.hash + Ragged(self.labels, np.zeros(1, np.int64)).hash
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        tokens, lengths = self.text.padded(rows, 0)
+        return Batch(tokens, torch.from_numpy(self.labels[rows].astype(np.int64)), lengths, numbers.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class TagRows:
+    """text: ids. tags: the class of each, -100 at a token that has none of its own."""
+
+    text: Ragged
+    tags: Ragged
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.text.sizes
+
+    @property
+    def n_targets(self) -> int:
+        return int((self.tags.values != NOT_COUNTED).sum())
+
+    @property
+    def hash(self) -> str:
+        return self.text.hash + self.tags.hash
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        tokens, lengths = self.text.padded(rows, 0)
+        targets, _ = self.tags.padded(rows, NOT_COUNTED)
+        return Batch(tokens, targets, lengths, numbers.tolist())

@@ -1,0 +1,77 @@
+"""DataSettings: what a run reads, whatever the task. Each task uses some of them and refuses the others."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from regard.errors import UsageError, nearest
+
+DEFAULT_PATH = "world:stories"
+BY_HASH = "hash:0.1"
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """`data.KEY` of a run.
+
+    path        a file, a folder, - or world:NAME.
+    task        text, masked, pairs, labelled, tagged, captions or series; auto tells it from the file.
+    target      pairs: the file of the other side. series: the column to forecast.
+    valid       what is held out: hash:FRACTION, tail:FRACTION or a path (of pairs two of them, joined by a comma).
+    tokens      the kind of tokenizer; auto chooses by the task.
+    vocab_size  the most tokens it may have.
+    documents   of a text: what is a document.
+    cache       of a text: a folder that keeps prepared data.
+    shared      pairs: one vocabulary for both sides.
+    reverse     pairs: read the second side and write the first.
+    text, label columns of labelled text, by name or number.
+    tag         tagged: the column of the tags, or upos, xpos of CoNLL-U.
+    caption     captions: the column of the captions.
+    size        captions: pictures are brought to so many rows and columns.
+    time, known series: the column of times, and those known ahead, joined by commas.
+    history     series: hours, or whatever the steps are, that are read.
+    horizon     series: steps that are forecast.
+    gaps        series: refuse missing times, or interpolate them.
+    truncate    cut what is longer than the model's positions, instead of refusing it.
+    """
+
+    path: str = DEFAULT_PATH
+    task: Literal["auto", "text", "masked", "pairs", "labelled", "tagged", "captions", "series"] = "auto"
+    target: str | None = None
+    valid: str = BY_HASH
+    tokens: str = "auto"
+    vocab_size: int | None = None
+    documents: str = "auto"
+    cache: str | None = None
+    shared: bool = True
+    reverse: bool = False
+    text: str | None = None
+    label: str | None = None
+    tag: str | None = None
+    caption: str | None = None
+    size: int = 32
+    time: str | None = None
+    known: str | None = None
+    history: int = 168
+    horizon: int = 24
+    gaps: Literal["refuse", "interpolate"] = "refuse"
+    truncate: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("size", "history", "horizon"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"data.{name} must be at least 1, found {getattr(self, name)}")
+
+    def refuse_unused(self, task: str, used: frozenset[str]) -> None:
+        """Refuse a setting that was changed though the task has no use for it."""
+        for field in dataclasses.fields(self):
+            if field.name not in used and getattr(self, field.name) != field.default:
+                raise UsageError(f"data.{field.name} means nothing to the task {task}{nearest(field.name, used)}")
+
+
+def from_dict(values: dict[str, Any]) -> DataSettings:
+    """The settings among `values`; what else a run's config says of its data is left out."""
+    known = {field.name for field in dataclasses.fields(DataSettings)}
+    return DataSettings(**{key: value for key, value in values.items() if key in known})

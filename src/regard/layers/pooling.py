@@ -1,0 +1,70 @@
+"""Pooling: one vector from the vectors of a sequence.
+
+    last       h_T
+    first      h_1, as BERT's [CLS]                                         Devlin et al. 2019
+    mean, max  over the real positions, coordinate by coordinate
+    attention  sum_t a_t h_t,  a = softmax_t(q . tanh(W h_t))               a learned query   Yang et al. 2016
+
+A sequence without any vector gives zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.core.config import Config
+from regard.core.context import real_tokens
+from regard.core.tap import Tap
+from regard.layers.score import softmax
+
+PoolingName = Literal["last", "first", "mean", "max", "attention"]
+
+
+@dataclass(frozen=True)
+class PoolingConfig(Config, kind="pooling"):
+    """form: which of the vectors, or which mean of them."""
+
+    d_model: int
+    form: PoolingName = "mean"
+
+    def build(self) -> Pooling:
+        return Pooling(self)
+
+
+class Pooling(nn.Module):
+    """(B, T, D) and the real lengths to (B, D)."""
+
+    def __init__(self, config: PoolingConfig) -> None:
+        super().__init__()
+        self.form = config.form
+        if config.form == "attention":
+            self.vector_to_key = nn.Linear(config.d_model, config.d_model)
+            self.query = nn.Parameter(torch.randn(config.d_model) / math.sqrt(config.d_model))
+        self.weights = Tap()
+
+    def forward(self, x: Float[Tensor, "B T D"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B D"]:
+        if x.shape[1] == 0:
+            return x.new_zeros(x.shape[0], x.shape[2])
+        real = real_tokens(lengths, x)
+        empty = ~real.any(1, keepdim=True)
+        weights = self.weights(self._weights(x, real | empty))
+        if self.form == "max":
+            pooled = x.masked_fill(~(real | empty)[..., None], float("-inf")).amax(1)
+        else:
+            pooled = torch.einsum("BT,BTD->BD", weights, x)
+        return pooled.masked_fill(empty, 0.0)
+
+    def _weights(self, x: Tensor, real: Tensor) -> Tensor:
+        """What each position counts, (B, T); of the largest coordinates there is no such number, and all count."""
+        if self.form == "attention":
+            return softmax(torch.tanh(self.vector_to_key(x)) @ self.query, real)
+        if self.form in ("mean", "max"):
+            return real.to(x.dtype) / real.sum(1, keepdim=True)
+        place = real.sum(1) - 1 if self.form == "last" else torch.zeros(len(x), dtype=torch.long, device=x.device)
+        return nn.functional.one_hot(place, x.shape[1]).to(x.dtype)

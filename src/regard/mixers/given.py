@@ -1,0 +1,133 @@
+"""A vector given to a recurrence: the whole memory as one summary, in the first state or at every step.
+
+    v = q(m_1 .. m_S)                          the summary, see layers/pooling.py
+    s_0 = tanh(W v + b)                        first: the state that the recurrence begins with   Sutskever et al. 2014
+    y = mixer(x_t + U v)                       every: added to each input                         Cho et al. 2014
+
+All that the recurrence can know of the memory has to pass through v: the bottleneck that attention removes.
+
+Glossary
+m_j  vectors of the memory    q  how they become one    v  that one
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.config import check
+from regard.core.context import EMPTY, Context
+from regard.core.mixer import Mixer
+from regard.core.stack import MixerConfig, StackConfig, inherit_facts
+from regard.core.state import State
+from regard.core.tap import Tap
+from regard.layers.pooling import PoolingConfig, PoolingName
+from regard.mixers.lstm import LstmConfig
+from regard.mixers.rnn import RnnConfig
+
+
+@dataclass(frozen=True)
+class GivenState(State):
+    """inner: of the recurrence. vector (B, D): the summary; D is 0 before a memory was met."""
+
+    inner: State
+    vector: Tensor
+
+    @property
+    def position(self) -> Tensor:
+        return self.inner.position
+
+
+@dataclass(frozen=True)
+class GivenConfig(MixerConfig, kind="given"):
+    """mixer: what is given the vector. d_memory: width of the memory, None for d_model. pooling: q."""
+
+    mixer: MixerConfig
+    d_memory: int | None = None
+    first: bool = True
+    every: bool = False
+    pooling: PoolingName = "last"
+
+    def __post_init__(self) -> None:
+        check(self.first or self.every, "a vector must be given somewhere: first, every, or both")
+        same = self.mixer.d_model == self.d_model
+        check(same, f"the mixer has width {self.mixer.d_model}, what gives it a vector {self.d_model}")
+
+    def build(self) -> Given:
+        return Given(self)
+
+    @classmethod
+    def examples(cls) -> dict[str, MixerConfig]:
+        stack = StackConfig(8, (LstmConfig(8), LstmConfig(8)))
+        return {
+            "given-first": cls(8, stack),
+            "given-every": cls(8, RnnConfig(8), first=False, every=True, pooling="mean"),
+            "given-both": cls(8, LstmConfig(8), every=True, pooling="attention"),
+        }
+
+
+class Given(Mixer):
+    """A mixer that is told the summary of a memory."""
+
+    def __init__(self, config: GivenConfig) -> None:
+        super().__init__()
+        self.mixer = config.mixer.build()
+        inherit_facts(self, [self.mixer])
+        check(not self.mixer.state_grows or not config.first, "a state that grows cannot begin with a vector")
+        self.needs_memory, self.permutes = True, self.mixer.permutes and not config.first
+        width = config.d_memory or config.d_model
+        self.pooling = PoolingConfig(width, config.pooling).build()
+        self.first_state = FirstState(self.mixer, width) if config.first else None
+        self.vector_to_input = nn.Linear(width, config.d_model, bias=False) if config.every else None
+        self.given = Tap()
+
+    def init_state(self, batch_size: int) -> State:
+        return GivenState(self.mixer.init_state(batch_size), self.zeros(batch_size, 0))
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        state = self._met(state, context)
+        y, inner = self.mixer(self._with_vector(x, state.vector), state.inner, context)
+        return y, dataclasses.replace(state, inner=inner)
+
+    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
+        if self.first_state is not None:
+            return super().outputs(x, context)
+        state = self._met(self.init_state(len(x)), context)
+        return self.mixer(self._with_vector(x, state.vector), None, context)
+
+    def _met(self, state: State, context: Context) -> GivenState:
+        """The state that knows the memory's summary."""
+        assert isinstance(state, GivenState)
+        if state.vector.shape[1] == 0:
+            if context.memory is None:
+                raise ValueError("there is no memory to be given a vector of")
+            vector = self.pooling(context.memory, context.memory_lengths)
+            inner = state.inner if self.first_state is None else self.first_state(vector, state.inner)
+            state = GivenState(inner, vector)
+        return dataclasses.replace(state, vector=self.given(state.vector))
+
+    def _with_vector(self, x: Tensor, vector: Tensor) -> Tensor:
+        return x if self.vector_to_input is None else x + self.vector_to_input(vector.to(x.dtype))[:, None]
+
+
+class FirstState(nn.Module):
+    """s_0 = tanh(W v + b) for every number that a state of constant size holds."""
+
+    def __init__(self, mixer: Mixer, d_vector: int) -> None:
+        super().__init__()
+        self.shapes = [tensor.shape[1:] for tensor in mixer.init_state(1).tensors() if tensor.is_floating_point()]
+        self.vector_to_state = nn.Linear(d_vector, sum(shape.numel() for shape in self.shapes))
+
+    def forward(self, vector: Tensor, state: State) -> State:
+        """`state` before any token with its numbers replaced by what `vector` (B, D) says."""
+        sizes = [shape.numel() for shape in self.shapes]
+        parts = iter(torch.tanh(self.vector_to_state(vector)).split(sizes, -1))
+        shapes = iter(self.shapes)
+
+        def replaced(tensor: Tensor) -> Tensor:
+            return next(parts).unflatten(-1, next(shapes)) if tensor.is_floating_point() else tensor
+
+        return state.map(replaced)

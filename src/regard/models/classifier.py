@@ -1,0 +1,39 @@
+"""The classifier: any encoder, a pooling and a head for labels; shape N-1."""
+
+from __future__ import annotations
+
+from regard.core.facts import Facts
+from regard.core.registry import register
+from regard.layers.pooling import PoolingConfig, PoolingName
+from regard.models.labeller import LabellerConfig
+from regard.models.reader import Reader, ReaderName
+
+SIZES = {
+    "tiny": {"d_model": 16, "n_layers": 2, "n_heads": 2},
+    "small": {},
+    "base": {"d_model": 384, "n_layers": 4, "n_heads": 6, "dropout": 0.3},
+}
+
+
+@register(
+    "classifier",
+    sizes=SIZES | {"paper": {"encoder": "dan", "d_model": 300, "n_layers": 3, "pooling": "last"}},
+    paper="Iyyer, Manjunatha, Boyd-Graber, Daumé 2015, Deep unordered composition rivals syntactic methods",
+    training={"lr": 1e-3, "weight_decay": 0.01, "warmup": 0.1},
+    task="labelled",
+)
+def classifier(
+    facts: Facts,
+    *,
+    encoder: ReaderName = "lstm",
+    pooling: PoolingName = "attention",
+    d_model: int = 128,
+    n_layers: int = 1,
+    n_heads: int = 4,
+    dropout: float = 0.3,
+    bidirectional: bool = True,
+) -> LabellerConfig:
+    """Any encoder, its vectors pooled into one, and a label for that."""
+    reader = Reader(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
+    pool = PoolingConfig(d_model, pooling)
+    return LabellerConfig(reader.config(facts.vocab_size), d_model, facts.n_classes, pool, dropout)

@@ -1,0 +1,147 @@
+"""Encoder and decoder: any encoder's memory, and a language model that looks at it.
+
+memory, lengths = model.encode(source, lengths)
+logits = model.decoder(tokens, None, Context(memory=memory, memory_lengths=lengths))
+given = model.given(source, lengths)             a TokenModel: decoding knows nothing of sources
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.core.config import Config
+from regard.core.context import EMPTY, Context
+from regard.core.mixer import Mixer
+from regard.core.state import State
+from regard.core.tap import record, taps
+from regard.models.encoder import EncoderConfig
+from regard.models.language import LanguageModelConfig
+
+
+@dataclass(frozen=True)
+class EncoderDecoderConfig(Config, kind="encoder_decoder"):
+    """encoder: of the source. decoder: a language model whose stack needs a memory.
+
+    shared  both sides have one vocabulary and look their tokens up in one table.
+    """
+
+    encoder: EncoderConfig
+    decoder: LanguageModelConfig
+    shared: bool = False
+
+    def build(self) -> EncoderDecoder:
+        return EncoderDecoder(self)
+
+
+class EncoderDecoder(nn.Module):
+    """p(y_(t+1) | y_1 .. y_t, x) with the source x read once."""
+
+    def __init__(self, config: EncoderDecoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = config.encoder.build()
+        self.decoder = config.decoder.build()
+        if config.shared:
+            self.encoder.embedding.token_to_vector = self.decoder.embedding.token_to_vector
+        self.vocab_size = self.decoder.vocab_size
+
+    @property
+    def stack(self) -> Mixer:
+        """Of the decoder: what is carried from token to token."""
+        return self.decoder.stack
+
+    @property
+    def max_length(self) -> int | None:
+        """Positions of what is written; `encoder.max_length` are those of what is read."""
+        return self.decoder.max_length
+
+    def encode(self, source: Tensor, lengths: Tensor | None = None) -> tuple[Float[Tensor, "B S D"], Tensor | None]:
+        """The memory and how much of it is real."""
+        return self.encoder(source, lengths)
+
+    def init_state(self, batch_size: int) -> State:
+        """Before any token, and before any source was met."""
+        return self.decoder.init_state(batch_size)
+
+    def start(self, source: Tensor, lengths: Tensor | None = None) -> State:
+        """Before any token, with the source met: what a decoder looks at is in its state from here on."""
+        memory, lengths = self.encode(source, lengths)
+        nothing = torch.zeros(len(memory), 0, dtype=torch.long, device=memory.device)
+        context = Context(memory=memory, memory_lengths=lengths)
+        _, state = self.decoder.hidden(nothing, self.init_state(len(memory)), context)
+        assert state is not None
+        return state
+
+    def given(self, source: Tensor, lengths: Tensor | None = None) -> Given:
+        """The model of what follows from these sources, row by row."""
+        return Given(self, source, lengths)
+
+    @torch.no_grad()
+    def alignment(self, tokens: Int[Tensor, "B T"], state: State, layer: int = -1) -> Float[Tensor, "B T S"] | None:
+        """How much each token looks at each vector of the memory, the mean over heads of one layer of attention.
+
+        state  from `start`. None where the decoder has no attention.
+        """
+        names = [name for name in taps(self.decoder) if name.endswith("weights") and _looks_outside(self.decoder, name)]
+        if not names:
+            return None
+        with record(self.decoder, names[layer]) as seen:
+            self.decoder.hidden(tokens, state)
+        # A layer that goes step by step is heard once a step.
+        return torch.cat(seen[names[layer]], 2).mean(1)
+
+    def forward(self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY) -> Any:
+        return self.decoder(tokens, state, context) if state is not None else self.decoder(tokens, None, context)
+
+
+class Given(nn.Module):
+    """A TokenModel: the decoder with its sources met, row b looking at source b."""
+
+    def __init__(self, model: EncoderDecoder, source: Tensor, lengths: Tensor | None = None) -> None:
+        super().__init__()
+        self.model = model
+        self.source, self.lengths = source, lengths
+
+    @property
+    def vocab_size(self) -> int:
+        return self.model.vocab_size
+
+    @property
+    def max_length(self) -> int | None:
+        return self.model.max_length
+
+    @property
+    def stack(self) -> Mixer:
+        return self.model.stack
+
+    @property
+    def to_logits(self) -> nn.Module:
+        return self.model.decoder.to_logits
+
+    def init_state(self, batch_size: int) -> State:
+        """Row b begins with source b; a single source is met by every row."""
+        rows = torch.arange(batch_size, device=self.source.device) % len(self.source)
+        used = rows.unique()
+        state = self.model.start(self.source[used], None if self.lengths is None else self.lengths[used])
+        return state if len(used) == batch_size else state.select(rows)
+
+    def hidden(self, tokens: Tensor, state: State | None, context: Context = EMPTY) -> tuple[Tensor, State | None]:
+        if state is not None:
+            return self.model.decoder.hidden(tokens, state, context)
+        return self.model.decoder.hidden(tokens, self.init_state(len(tokens)), context)[0], None
+
+    def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
+        vectors, after = self.hidden(tokens, state, context)
+        logits = self.to_logits(vectors)
+        return logits if state is None else (logits, after)
+
+
+def _looks_outside(decoder: nn.Module, tap: str) -> bool:
+    """Whether the tap is of attention over the memory and not over the text itself."""
+    owner: Any = decoder.get_submodule(tap.rpartition(".")[0])
+    return getattr(owner, "needs_memory", False)

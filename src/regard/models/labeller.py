@@ -1,0 +1,60 @@
+"""The labeller: an encoder and a head for classes, one answer for the whole sequence or one for each position.
+
+N-1    logits = W pool(m_1 .. m_S) + b      sentiment, topics; see layers/pooling.py
+N-N    logits_t = W m_t + b                 tags
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from regard.core.config import Config, check
+from regard.layers.pooling import PoolingConfig
+from regard.models.encoder import EncoderConfig
+
+
+@dataclass(frozen=True)
+class LabellerConfig(Config, kind="labeller"):
+    """encoder: of the text. pooling: to one vector, or None for an answer at each position. dropout: before the head.
+
+    d_memory  width of the encoder's vectors.
+    """
+
+    encoder: EncoderConfig
+    d_memory: int
+    n_classes: int
+    pooling: PoolingConfig | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self.n_classes > 0, f"n_classes must be positive, found {self.n_classes}")
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    def build(self) -> Labeller:
+        return Labeller(self)
+
+
+class Labeller(nn.Module):
+    """A source and its lengths to logits over classes: (B, C), or (B, T, C) without pooling."""
+
+    def __init__(self, config: LabellerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = config.encoder.build()
+        self.pooling = config.pooling.build() if config.pooling else None
+        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+        self.to_classes = nn.Linear(config.d_memory, config.n_classes)
+
+    @property
+    def max_length(self) -> int | None:
+        return self.encoder.max_length
+
+    def encode(self, source: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The vectors of the sequence, or the one that stands for it."""
+        memory, lengths = self.encoder(source, lengths)
+        return memory if self.pooling is None else self.pooling(memory, lengths)
+
+    def forward(self, source: Tensor, lengths: Tensor | None = None) -> Tensor:
+        return self.to_classes(self.dropout(self.encode(source, lengths)))

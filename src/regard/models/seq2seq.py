@@ -1,0 +1,68 @@
+"""Sequence to sequence through one vector (Sutskever et al. 2014; Cho et al. 2014).
+
+The encoder's last vector is all that the decoder learns of the source: as its first state, at every step, or both.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from regard.core.facts import Facts
+from regard.core.registry import register
+from regard.core.stack import BlockConfig, MixerConfig, StackConfig
+from regard.layers.embedding import EmbeddingConfig
+from regard.layers.pooling import PoolingName
+from regard.mixers.given import GivenConfig
+from regard.mixers.gru import GruConfig
+from regard.mixers.lstm import LstmConfig
+from regard.mixers.rnn import RnnConfig
+from regard.models.encoder_decoder import EncoderDecoderConfig
+from regard.models.language import LanguageModelConfig
+from regard.models.reader import Reader, ReaderName
+
+CELLS = {"rnn": RnnConfig, "lstm": LstmConfig, "gru": GruConfig}
+
+
+def source_vocabulary(facts: Facts, shared: bool) -> int:
+    """Tokens of the side that is read."""
+    return facts.vocab_size if shared or facts.source_vocab_size is None else facts.source_vocab_size
+
+
+def can_share(facts: Facts) -> bool:
+    """Whether both sides have one vocabulary."""
+    return facts.source_vocab_size is None
+
+
+@register(
+    "seq2seq",
+    sizes={
+        "tiny": {"d_model": 16, "n_layers": 2},
+        "small": {},
+        "base": {"d_model": 512, "n_layers": 2, "dropout": 0.3},
+        "paper": {"d_model": 1000, "n_layers": 4, "bidirectional": False, "reverse": True},
+    },
+    paper="Sutskever, Vinyals, Le 2014, Sequence to sequence learning with neural networks",
+    training={"lr": 2e-3, "weight_decay": 0.01},
+    task="pairs",
+)
+def seq2seq(
+    facts: Facts,
+    *,
+    d_model: int = 256,
+    n_layers: int = 1,
+    dropout: float = 0.1,
+    cell: Literal["rnn", "lstm", "gru"] = "lstm",
+    encoder: ReaderName = "lstm",
+    bidirectional: bool = False,
+    reverse: bool = False,
+    give: Literal["first", "every", "both"] = "both",
+    pooling: PoolingName = "last",
+) -> EncoderDecoderConfig:
+    """A recurrence reads, one vector remembers, a second recurrence writes."""
+    source = Reader(encoder, d_model, n_layers, dropout=dropout, bidirectional=bidirectional)
+    layer = BlockConfig(d_model, CELLS[cell](d_model), residual=False, dropout=dropout)
+    layers: MixerConfig = StackConfig(d_model, (layer,) * n_layers)
+    given = GivenConfig(d_model, layers, first=give != "every", every=give != "first", pooling=pooling)
+    decoder = LanguageModelConfig(EmbeddingConfig(facts.vocab_size, d_model, dropout=dropout), given, head_bias=True)
+    read = source.config(source_vocabulary(facts, False), reverse=reverse)
+    return EncoderDecoderConfig(read, decoder)

@@ -1,0 +1,31 @@
+"""The tagger: any encoder and a head for a tag at every word; shape N-N."""
+
+from __future__ import annotations
+
+from regard.core.facts import Facts
+from regard.core.registry import register
+from regard.models.classifier import SIZES
+from regard.models.labeller import LabellerConfig
+from regard.models.reader import Reader, ReaderName
+
+
+@register(
+    "tagger",
+    sizes=SIZES | {"paper": {"d_model": 100, "n_layers": 1, "dropout": 0.5}},
+    paper="Huang, Xu, Yu 2015, Bidirectional LSTM-CRF models for sequence tagging",
+    training={"lr": 2e-3, "weight_decay": 0.01, "warmup": 0.1},
+    task="tagged",
+)
+def tagger(
+    facts: Facts,
+    *,
+    encoder: ReaderName = "lstm",
+    d_model: int = 128,
+    n_layers: int = 1,
+    n_heads: int = 4,
+    dropout: float = 0.3,
+    bidirectional: bool = True,
+) -> LabellerConfig:
+    """Any encoder, and a tag for each of its vectors."""
+    reader = Reader(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
+    return LabellerConfig(reader.config(facts.vocab_size), d_model, facts.n_classes, None, dropout)

@@ -1,0 +1,111 @@
+"""A run of any task but plain text: a trained model with its codec, in memory and in its folder.
+
+run = regard.train("transformer", "world:translation")
+print(run.generate("the small dog sees the cat"))
+run.evaluate("valid.tsv").to_dict()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from regard.core.config import from_dict
+from regard.core.registry import load_kinds
+from regard.data import settings as data_settings
+from regard.errors import CheckpointError, DataError, UsageError
+from regard.tasks import task as task_of
+from regard.tasks.contract import Answer, Material, Report, TaskKind
+from regard.texts import options_from
+from regard.training import folder, tensors
+from regard.training.loop import device_of
+from regard.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.tasks.contract import Codec
+
+GREEDY = {"temperature": 0.0}
+
+
+class TaskRun:
+    """A trained model ready for use.
+
+    path    its folder.
+    config  what config.json says.
+    task    what it is for.
+    model   in evaluation mode.
+    codec   what turns inputs into its own and answers into a person's.
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any], task: TaskKind[Any], model: nn.Module, codec: Codec) -> None:
+        self.path, self.config, self.task = path, config, task
+        self.model, self.codec = model, codec
+        self.material: Material[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"TaskRun({str(self.path)!r}, task={self.task.name!r}, model={self.config['model'].get('name')!r})"
+
+    def generate(self, given: Any, **options: Any) -> str:
+        """The answer to one input: a translation, a label, tags, a caption, a forecast."""
+        return self.answers([given], **options)[0].text
+
+    def answers(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
+        """An answer to each input. Options are those of `regard.texts.TextOptions`, where something is written."""
+        chosen = options_from(self._defaults(options) | options) if options else None
+        return list(self.task.answers(self.model, self.codec, inputs, chosen))
+
+    def evaluate(self, data: str | None = None, *, limit: int | None = None, **options: Any) -> Report:
+        """The scores on `data`, or on the part held out from the run's own data."""
+        examples = self._held_out() if data is None else self.task.examples(data, self._data, self._seed)
+        chosen = options_from(self._defaults(options) | options) if options else None
+        return self.task.evaluate(self.model, self.codec, examples[:limit], chosen)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
+    def _data(self) -> data_settings.DataSettings:
+        return data_settings.from_dict(self.config["data"])
+
+    @property
+    def _seed(self) -> int:
+        return self.config["train"]["seed"]
+
+    def _defaults(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Without a beam, and without a word on chance, the most probable text is written."""
+        drawn = {"beam", "temperature", "top_k", "top_p", "min_p"} & options.keys()
+        return {} if drawn else GREEDY
+
+    def _held_out(self) -> Sequence[Any]:
+        """The held-out part of the run's own data, made again and checked to be what it was."""
+        if self.material is None:
+            if self.config["data"]["path"] == "-":
+                raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
+            material = self.task.prepare(self._data, self._seed, self.codec)
+            if material.hash != self.config["data"]["hash"]:
+                path = self.config["data"]["path"]
+                raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")
+            self.material = material
+        return self.material.examples
+
+
+def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
+    """The run in a folder, every file checked against its hash before it is used."""
+    config = folder.read_config(path)
+    task = task_of(config["data"]["task"])
+    codec = task.load_codec(lambda name: folder.verified(path, name))
+    weights = folder.verified_weights(path)
+    load_kinds()
+    tree = config.get("model", {}).get("config")
+    if tree is None:
+        raise CheckpointError(f"{path / folder.CONFIG}: has no model; the folder is not one of regard")
+    model = from_dict(tree, f"{path / folder.CONFIG}: model.config").build()
+    tensors.load_weights(model, weights)
+    model.to(device_of(TrainSettings(device=device)))
+    return TaskRun(path, config, task, model.eval(), codec)

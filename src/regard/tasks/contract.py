@@ -1,0 +1,198 @@
+"""TaskKind: what a kind of data is learnt for, and how a model of it is trained, judged and used.
+
+    text -> material -> rows -> batches -> objective          training
+    inputs -> codec -> model -> answers                       use
+    examples -> answers -> report                             evaluation
+
+A new task is one file here and one line in `regard.tasks`: it then trains, generates and evaluates like the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from regard.core.facts import Facts
+from regard.data.rows import Rows, Shuffled, once
+from regard.data.settings import DataSettings
+from regard.errors import UsageError
+from regard.training.task import Metric, Objective, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.texts import TextOptions
+    from regard.training.settings import TrainSettings
+
+C = TypeVar("C", bound="Codec")
+EVERYWHERE = frozenset({"path", "task", "valid"})
+JUDGED = 200  # examples by which weights are compared while training
+SHOWN = 3  # examples in a sample
+TOKENIZER, CODEC = "tokenizer.json", "codec.json"
+
+
+class Codec(ABC):
+    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run."""
+
+    @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """The files of the run folder that hold it."""
+
+    @cached_property
+    def hash(self) -> str:
+        digest = hashlib.sha256()
+        for name, content in sorted(self.files().items()):
+            digest.update(name.encode() + b"\0" + content)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Material(Generic[C]):
+    """Data ready for training.
+
+    name      what it was made of, for display.
+    examples  the held-out examples as people write them, in the order of the rows `valid`.
+    best      the best possible scores, in a world.
+    notes     what a person should be told, a line each.
+    """
+
+    name: str
+    codec: C
+    facts: Facts
+    train: Rows
+    valid: Rows
+    examples: Sequence[Any]
+    best: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def hash(self) -> str:
+        parts = f"{self.codec.hash} {self.train.hash} {self.valid.hash}"
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says to one input: the line that is printed, and more for a program."""
+
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": self.text, **self.details}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Scores by plain names, and tables of them by length, class or category; a row is a mapping."""
+
+    scores: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.scores, **{name: [dict(row) for row in rows] for name, rows in self.tables.items()}}
+
+
+class TaskKind(ABC, Generic[C]):
+    """Base of all tasks but that of plain text.
+
+    name       as in `--task`.
+    shape      as in the taxonomy: 1-1, 1-N, N-1, N-N, N-M.
+    used       data settings that mean something to it.
+    metric     the score by which the best weights are chosen; lower is better where it says so.
+    objective  (model, batch, state) to (summed loss, count, state).
+    unit       what a target is, for messages.
+    """
+
+    name: ClassVar[str]
+    shape: ClassVar[str]
+    used: ClassVar[frozenset[str]]
+    metric: ClassVar[str]
+    lower_is_better: ClassVar[bool] = False
+    unit: ClassVar[str] = "tokens"
+
+    @abstractmethod
+    def prepare(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:
+        """The material of a path or a world, in the terms of `codec` where one is given."""
+
+    @abstractmethod
+    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:
+        """All of another file, or the held-out part of a world."""
+
+    @abstractmethod
+    def load_codec(self, verified: Callable[[str], Path]) -> C:
+        """The codec of a run folder, whose files `verified` gives by name, each checked."""
+
+    @abstractmethod
+    def objective(self, settings: TrainSettings) -> Objective:
+        """What is minimised."""
+
+    @abstractmethod
+    def answers(
+        self, model: nn.Module, codec: C, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        """An answer to each input, in order. An input is what a person types, or an example without its target."""
+
+    @abstractmethod
+    def evaluate(
+        self, model: nn.Module, codec: C, examples: Sequence[Any], options: TextOptions | None = None
+    ) -> Report:
+        """The scores on examples."""
+
+    @abstractmethod
+    def describe(self, example: Any, answer: Answer) -> str:
+        """An example and what a model made of it, in a line."""
+
+    def command(self, run: str, example: Any) -> str:
+        """A command that shows the run at work on something like `example`."""
+        return f"regard generate {run} {shlex.quote(self.typed(example))}"
+
+    def typed(self, example: Any) -> str:
+        """The example's input as a person would type it."""
+        return str(example)
+
+    def inputs(self, text: str) -> list[Any]:
+        """What the text that a person pipes in holds: an input a line."""
+        return [line.removesuffix("\r") for line in text.split("\n")]
+
+    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
+        """The rows as the model can read them; one that is too long is refused, or cut where that was asked for."""
+        return rows
+
+    def training(self, material: Material[C], model: nn.Module, settings: TrainSettings, data: DataSettings) -> Task:
+        """What the training loop needs."""
+        train, valid = self.fit(material.train, model, data), self.fit(material.valid, model, data)
+        return Task(
+            Shuffled(train, settings.seed),
+            partial(once, valid, settings.batch_size),
+            valid.n_targets,
+            self.objective(settings),
+            identity={"name": material.name, "hash": material.hash, "tokenizer": material.codec.hash},
+            files=material.codec.files(),
+            metric=Metric(self.metric, partial(self._judge, material=material), self.lower_is_better),
+        )
+
+    def sample(self, model: nn.Module, material: Material[C]) -> str:
+        """A few held-out examples and what the model makes of them."""
+        shown = material.examples[:SHOWN]
+        answers = self.answers(model, material.codec, shown)
+        return "\n".join(self.describe(example, answer) for example, answer in zip(shown, answers, strict=True))
+
+    def _judge(self, model: nn.Module, material: Material[C]) -> float:
+        report = self.evaluate(model, material.codec, material.examples[:JUDGED])
+        return float(report.scores[self.metric])
+
+    def refuse_unused(self, settings: DataSettings) -> None:
+        settings.refuse_unused(self.name, self.used | EVERYWHERE)
+
+
+def require_task(found: str, wanted: str, where: str) -> None:
+    """Refuse a run of another task."""
+    if found != wanted:
+        raise UsageError(f"{where} is a run of the task {found}, and this needs one of {wanted}")

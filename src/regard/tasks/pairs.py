@@ -1,0 +1,232 @@
+"""Pairs: a text is read and another one is written (N-M), as in translation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from regard.core.facts import Facts
+from regard.data.example import Pair
+from regard.data.pairs import read_pairs
+from regard.data.ragged import Ragged, ragged
+from regard.data.rows import PairRows, Rows
+from regard.data.settings import DataSettings
+from regard.data.split import rule, split_examples
+from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
+from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds.example_world import ExampleWorld
+from regard.errors import DataError, UsageError
+from regard.evaluation.alignment import alignment_accuracy
+from regard.evaluation.translation import translation_scores
+from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.writing import SourceBatch, Written, in_batches, write
+from regard.texts import TextOptions
+from regard.training.objective import written_loss
+from regard.training.task import Objective
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.training.settings import TrainSettings
+
+GREEDY = TextOptions(temperature=0.0, max_tokens=256)
+SUBWORDS = "bpe"
+
+
+@dataclass(frozen=True, eq=False)
+class PairCodec(Codec):
+    """source, target: the tokenizers of the two sides; the same one where they share a vocabulary."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def shared(self) -> bool:
+        return self.source is self.target
+
+    def files(self) -> dict[str, bytes]:
+        files = {TOKENIZER: json.dumps(self.target.to_dict(), ensure_ascii=False).encode()}
+        if not self.shared:
+            codec = {"source": self.source.to_dict()}
+            files[CODEC] = json.dumps(codec, ensure_ascii=False).encode()
+        return files
+
+    def read(self, text: str) -> np.ndarray:
+        """The ids of a source with its `<eos>`, so that no source is empty."""
+        return np.append(self.source.encode(text), self.source.eos_id)
+
+    def rows(self, pairs: Sequence[Pair]) -> PairRows:
+        source = ragged(self.read(pair.source) for pair in pairs)
+        return PairRows(source, ragged(self.target.encode(pair.target) for pair in pairs), self.target.eos_id)
+
+
+class Pairs(TaskKind[PairCodec]):
+    """Translation and everything that looks like it."""
+
+    name: ClassVar[str] = "pairs"
+    shape: ClassVar[str] = "N-M"
+    used: ClassVar[frozenset[str]] = frozenset({"target", "tokens", "vocab_size", "shared", "reverse", "truncate"})
+    metric: ClassVar[str] = "chrf"
+
+    def prepare(self, settings: DataSettings, seed: int, codec: PairCodec | None = None) -> Material[PairCodec]:
+        self.refuse_unused(settings)
+        world, train, valid, notes = self._parts(settings, seed)
+        codec = codec or self._codec(train, settings, world)
+        facts = Facts(
+            vocab_size=codec.target.vocab_size,
+            source_vocab_size=None if codec.shared else codec.source.vocab_size,
+        )
+        name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
+        best = world.best if world else {}
+        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+
+    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Pair]:
+        if data.startswith(PREFIX):
+            return _world(data, seed).examples("valid")
+        source, _, target = data.partition(",")
+        return _non_empty(read_pairs(source, target or None, reverse=settings.reverse), data)
+
+    def load_codec(self, verified: Callable[[str], Path]) -> PairCodec:
+        target = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
+        try:
+            source = from_dict(json.loads(verified(CODEC).read_bytes())["source"], CODEC)
+        except FileNotFoundError:
+            source = target
+        return PairCodec(source, target)
+
+    def objective(self, settings: TrainSettings) -> Objective:
+        return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
+        assert isinstance(rows, PairRows)
+        whole: Any = model
+        source = _cut(rows.source, whole.encoder.max_length, settings.truncate, "source")
+        limit = None if whole.max_length is None else whole.max_length - 1
+        return PairRows(source, _cut(rows.target, limit, settings.truncate, "target"), rows.eos_id)
+
+    def answers(
+        self, model: nn.Module, codec: PairCodec, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        texts = [one.source if isinstance(one, Pair) else str(one) for one in inputs]
+        for text, written in zip(texts, self.written(model, codec, texts, options or GREEDY), strict=True):
+            yield Answer(written.text, {"source": text, "log_prob": written.log_prob, "score": written.score})
+
+    def evaluate(
+        self, model: nn.Module, codec: PairCodec, examples: Sequence[Pair], options: TextOptions | None = None
+    ) -> Report:
+        sources = [pair.source for pair in examples]
+        by_word = codec.source.kind == codec.target.kind == "words"
+        aligned = [pair for pair in examples if pair.links is not None and by_word]
+        written = self.written(model, codec, sources, options or GREEDY, attention=bool(aligned))
+        found = translation_scores([one.text for one in written], [pair.target for pair in examples], sources).to_dict()
+        buckets = found.pop("by_length", None) or {}
+        tables = {"by_length": [{"words": name, **bucket} for name, bucket in buckets.items()]}
+        if aligned and written[0].attention is not None:
+            found["alignment_accuracy"] = self._alignment(model, codec, aligned)
+        return Report(found, tables)
+
+    def describe(self, example: Pair, answer: Answer) -> str:
+        mark = "=" if answer.text == example.target else f"(right: {example.target})"
+        return f"{example.source} -> {answer.text} {mark}"
+
+    def typed(self, example: Pair) -> str:
+        return example.source
+
+    def written(
+        self,
+        model: nn.Module,
+        codec: PairCodec,
+        texts: Sequence[str],
+        options: TextOptions,
+        attention: bool = False,
+    ) -> list[Written]:
+        """What the model writes for each source, in the order of the sources."""
+        whole: Any = model
+        ids = ragged(map(codec.read, texts))
+        longest = whole.encoder.max_length
+        if longest is not None and len(texts) and int(ids.sizes.max()) > longest:
+            number = int(ids.sizes.argmax())
+            raise UsageError(
+                f"source {number + 1} has {ids.sizes[number]} tokens and the model {longest} positions; shorten it"
+            )
+        device = next(model.parameters()).device
+        found: dict[int, Written] = {}
+        for rows in in_batches(ids.sizes.tolist()):
+            source, lengths = ids.padded(rows, 0)
+            batch = SourceBatch(source.to(device), lengths.to(device))
+            results = write(whole, codec.target, batch, options, attention=attention)
+            found |= dict(zip(rows.tolist(), results, strict=True))
+        return [found[number] for number in range(len(texts))]
+
+    def _parts(
+        self, settings: DataSettings, seed: int
+    ) -> tuple[ExampleWorld[Pair] | None, list[Pair], list[Pair], tuple[str, ...]]:
+        """The world, if it is one, the pairs to train on, those held out, and what is to be said of them."""
+        if settings.path.startswith(PREFIX):
+            world = _world(settings.path, seed)
+            return world, world.examples("train"), world.examples("valid"), ()
+        source, _, other = settings.path.partition(",")
+        pairs = read_pairs(source, settings.target or other or None, reverse=settings.reverse)
+        notes = (pairs.note,) if pairs.note else ()
+        _non_empty(pairs, settings.path)
+        if rule(settings.valid) is None:
+            return None, pairs, self.examples(settings.valid, settings, seed), notes
+        return None, *split_examples(pairs, settings.valid, lambda pair: pair.source), notes
+
+    def _codec(self, train: Sequence[Pair], settings: DataSettings, world: ExampleWorld[Pair] | None) -> PairCodec:
+        """Tokenizers of the training part, one for both sides where the vocabulary is shared."""
+        kind = settings.tokens
+        if kind == "auto":
+            kind = world.tokens if world else SUBWORDS
+        sources, targets = [pair.source for pair in train], [pair.target for pair in train]
+        if settings.shared:
+            tokenizer = train_tokenizer(kind, [*sources, *targets], vocab_size=settings.vocab_size)
+            return PairCodec(tokenizer, tokenizer)
+        both = (train_tokenizer(kind, texts, vocab_size=settings.vocab_size) for texts in (sources, targets))
+        return PairCodec(*both)
+
+    def _alignment(self, model: nn.Module, codec: PairCodec, pairs: Sequence[Pair]) -> float:
+        """How often the source word that a right target word looks at most is one that it comes from."""
+        whole: Any = model
+        device = next(model.parameters()).device
+        weights = []
+        for pair in pairs:
+            source = torch.from_numpy(codec.read(pair.source))[None].to(device)
+            read = [codec.target.eos_id, *codec.target.encode(pair.target)[:-1].tolist()]
+            with torch.no_grad():
+                found = whole.alignment(torch.tensor([read], device=device), whole.start(source))
+            weights.append(found[0, :, :-1].cpu().numpy())
+        return alignment_accuracy(weights, [pair.links or () for pair in pairs])
+
+
+def _cut(texts: Ragged, limit: int | None, truncate: bool, side: str) -> Ragged:
+    """Texts of at most `limit` tokens."""
+    if limit is None or not len(texts) or int(texts.sizes.max()) <= limit:
+        return texts
+    number = int(texts.sizes.argmax())
+    if not truncate:
+        raise DataError(
+            f"the {side} of pair {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
+            f"model.max_length, or cut with --set data.truncate=true"
+        )
+    return ragged(texts[row][:limit] for row in range(len(texts)))
+
+
+def _world(spec: str, seed: int) -> ExampleWorld[Pair]:
+    world = from_spec(spec, seed)
+    if not isinstance(world, ExampleWorld) or world.task != "pairs":
+        raise UsageError(f"{spec} is no world of pairs")
+    return world
+
+
+def _non_empty(pairs: list[Pair], where: str) -> list[Pair]:
+    if not any(pair.source or pair.target for pair in pairs):
+        raise DataError(f"{where} is empty: the smallest amount is two pairs")
+    return pairs

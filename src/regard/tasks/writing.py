@@ -1,0 +1,149 @@
+"""Texts written from sources: greedy, drawn or searched for, in batches of similar length, answered in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.decoding.beam import BeamResult, beam_search, rescored
+from regard.decoding.generate import Limits, generate
+from regard.decoding.logits import at_rest
+from regard.decoding.penalty import CoveragePenalty
+from regard.decoding.prompt import padded
+
+if TYPE_CHECKING:
+    from regard.data.tokenizer import Tokenizer
+    from regard.models.encoder_decoder import EncoderDecoder, Given
+    from regard.texts import TextOptions
+
+AT_ONCE = 64  # sources that are written from side by side
+ROOM, SPARE = 2, 20  # a text has at most so many times the tokens of its source, and some more
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text written from a source.
+
+    tokens     without the ending one.
+    log_prob   of all tokens, the ending one among them.
+    score      by which it was ranked: log_prob itself without a beam.
+    attention  (T, S) of each token to each source position, where the decoder has attention and it was asked for.
+    others     the other texts of the beam, best first.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    log_prob: float
+    score: float
+    finish: str
+    attention: Tensor | None = None
+    others: tuple[Written, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """Sources side by side: (B, S) ids, (B, 3, H, W) pictures, or what else an encoder reads."""
+
+    source: Tensor
+    lengths: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def in_batches(sizes: Sequence[int], at_once: int = AT_ONCE) -> Iterator[np.ndarray]:
+    """Numbers of sources, joined by length, longest first: what does not fit into memory fails at once."""
+    order = np.argsort(-np.asarray(sizes), kind="stable")
+    for first in range(0, len(order), at_once):
+        yield order[first : first + at_once]
+
+
+@torch.no_grad()
+def write(
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+    sources: SourceBatch,
+    options: TextOptions,
+    *,
+    n_best: int = 1,
+    attention: bool = False,
+) -> list[Written]:
+    """The best text for each source."""
+    given = model.given(sources.source, sources.lengths)
+    longest = sources.source.shape[1] if sources.lengths is not None else options.max_tokens
+    max_tokens = min(options.max_tokens, ROOM * longest + SPARE)
+    starts = [torch.tensor([tokenizer.eos_id])] * len(sources)
+    if options.beam is not None:
+        found = _searched(given, starts, tokenizer, options, max_tokens, n_best)
+    else:
+        limits = Limits(max_tokens, tokenizer.eos_id, slide=False)
+        drawn = generate(given, starts, limits=limits, settings=options.sampling, seed=options.seed)
+        found = [[_written(tokenizer, one.tokens, sum(one.log_probs), None, one.finish)] for one in drawn]
+    best = [_ranked(texts) for texts in found]
+    return _with_attention(given, tokenizer, best) if attention else best
+
+
+def _searched(
+    given: Given, starts: list[Tensor], tokenizer: Tokenizer, options: TextOptions, max_tokens: int, n_best: int
+) -> list[list[Written]]:
+    assert options.beam is not None
+    results = beam_search(
+        given,
+        starts,
+        width=options.beam,
+        max_tokens=max_tokens,
+        eos_id=tokenizer.eos_id,
+        penalty=options.penalty,
+        n_best=options.beam if options.coverage else min(n_best, options.beam),
+    )
+    if options.coverage:
+        results = [_covered(given, row, result, tokenizer, options) for row, result in enumerate(results)]
+    return [
+        [_written(tokenizer, one.tokens, one.log_prob, one.score, str(one.finish)) for one in result.best[:n_best]]
+        for result in results
+    ]
+
+
+def _covered(given: Given, row: int, result: BeamResult, tokenizer: Tokenizer, options: TextOptions) -> BeamResult:
+    """The beam of one source ranked by how much of it each text has looked at."""
+    attention = attention_of(given, [one.tokens for one in result.best], [row] * len(result.best), tokenizer.eos_id)
+    if attention is None:
+        return result
+    return rescored(result, attention, options.penalty, CoveragePenalty(options.coverage))
+
+
+def attention_of(given: Given, texts: Sequence[Sequence[int]], rows: Sequence[int], eos_id: int) -> list[Tensor] | None:
+    """(T, S) for each text: how its tokens look at the source `rows` names. None without attention."""
+    index = torch.tensor(rows, device=given.source.device)
+    lengths = None if given.lengths is None else given.lengths[index]
+    # What is read when token t is written are those before it, the start symbol first.
+    read, sizes = padded([[eos_id, *text[:-1]] for text in texts], given.source.device)
+    with at_rest(given):
+        weights = given.model.alignment(read, given.model.start(given.source[index], lengths))
+    if weights is None:
+        return None
+    ends = [weights.shape[2]] * len(texts) if lengths is None else lengths.tolist()
+    counts = [len(text) for text in texts] if sizes is None else sizes.tolist()
+    return [weights[i, :count, :end].cpu() for i, (count, end) in enumerate(zip(counts, ends, strict=True))]
+
+
+def _with_attention(given: Given, tokenizer: Tokenizer, best: list[Written]) -> list[Written]:
+    texts = [(*one.tokens, tokenizer.eos_id) for one in best]
+    found = attention_of(given, texts, range(len(best)), tokenizer.eos_id)
+    if found is None:
+        return best
+    return [replace(one, attention=weights) for one, weights in zip(best, found, strict=True)]
+
+
+def _ranked(texts: list[Written]) -> Written:
+    return replace(texts[0], others=tuple(texts[1:]))
+
+
+def _written(tokenizer: Tokenizer, tokens: Sequence[int], log_prob: float, score: float | None, finish: str) -> Written:
+    kept = tuple(token for token in tokens if token != tokenizer.eos_id)
+    return Written(tokenizer.decode(kept), kept, log_prob, log_prob if score is None else score, finish)
