@@ -21,6 +21,7 @@ WORLDS = {
     "translation": ("regard.data.worlds.translation", "Translation"),
     "reviews": ("regard.data.worlds.reviews", "Reviews"),
     "tags": ("regard.data.worlds.tags", "Tags"),
+    "shapes": ("regard.data.worlds.shapes", "Shapes"),
 }
 
 
