@@ -26,6 +26,7 @@ from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
 from regard.evaluation.translation import translation_scores
 from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, in_batches, write
 from regard.texts import TextOptions
 from regard.training.objective import written_loss
@@ -103,6 +104,9 @@ class Pairs(TaskKind[PairCodec]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def hidden(self, codec: PairCodec) -> int:
+        return hidden_word(codec.target)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, PairRows)
