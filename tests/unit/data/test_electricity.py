@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,14 +73,17 @@ def test_every_other_forecast_is_worse(market):
     assert np.abs(residue).mean() > best
 
 
-def test_the_forecast_looks_at_nothing_after_its_origin():
-    short, long = world("electricity", train=20, valid=1), world("electricity", train=20, valid=2)
-    np.testing.assert_array_equal(short.optimal_forecast(480), long.optimal_forecast(480))
-    forecast = short.optimal_forecast(480)
-    assert np.abs(forecast - short.series.target[480:]).max() > 0.1
-    assert short.optimal_forecast(479, 1)[0] == pytest.approx(short.series.target[479], abs=5 * SHOCK)
+def test_the_forecast_looks_at_no_price_from_its_origin_on():
+    market, changed = ElectricityMarket(train=20, valid=1), ElectricityMarket(train=20, valid=1)
+    prices = market.series.target.copy()
+    prices[480:] += 100
+    # Where the cached series is kept.
+    vars(changed)["series"] = replace(market.series, target=prices)
+    np.testing.assert_array_equal(changed.optimal_forecast(480), market.optimal_forecast(480))
+    lifted = changed.optimal_forecast(481, 3) - market.optimal_forecast(481, 3)
+    np.testing.assert_allclose(lifted, 100 * PERSISTENCE ** np.arange(1, 4))
     with pytest.raises(UsageError, match=r"an origin must lie in 1 \.\. 480"):
-        short.optimal_forecast(481)
+        market.optimal_forecast(481)
 
 
 def test_noise_has_the_variance_and_memory_of_its_equation():
@@ -99,7 +104,7 @@ def test_merit_rises_and_bends_at_both_ends():
     ("address", "words"),
     [
         ("world:electricity?train=13", "train of at least 14 days"),
-        ("world:electricity?valid=0", "valid of at least 1 days"),
+        ("world:electricity?valid=0", "valid of at least 1"),
         ("world:electricity?days=3", "no setting 'days'"),
     ],
 )

@@ -12,7 +12,7 @@ deviations.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import ClassVar
@@ -22,6 +22,7 @@ import numpy as np
 from regard.data.calendar import calendar
 from regard.data.order import mixed
 from regard.data.series import Series
+from regard.data.worlds.contract import Generated
 from regard.errors import UsageError
 
 HOURS = 24
@@ -29,33 +30,26 @@ HOURS = 24
 FIRST_HOUR = np.datetime64("2019-01-07T00:00:00", "s")
 PERSISTENCE = 0.9
 SHOCK = 2.0
+# One week of history and one to learn from.
+LEAST_DAYS = 14
 # Streams of chance, one for each cause, so that the hours of a short market begin those of a long one.
 DEMAND, WIND, NOISE = range(3)
 
 
 @dataclass(frozen=True)
-class ElectricityMarket:
+class ElectricityMarket(Generated):
     """`train` days and then `valid` days of a market, to be forecast a day ahead."""
 
     train: int = 730
     valid: int = 180
-    seed: int = 0
 
     name: ClassVar[str] = "electricity"
     task: ClassVar[str] = "series"
 
     def __post_init__(self) -> None:
-        # A history of a week must lie before the first forecast.
-        for split, least in (("train", 14), ("valid", 1)):
-            if getattr(self, split) < least:
-                raise UsageError(
-                    f"world:{self.name} needs {split} of at least {least} days, found {getattr(self, split)}"
-                )
-
-    @property
-    def spec(self) -> str:
-        """The full address of this world with all its settings."""
-        return f"world:{self.name}?" + "&".join(f"{key}={value}" for key, value in sorted(asdict(self).items()))
+        super().__post_init__()
+        if self.train < LEAST_DAYS:
+            raise UsageError(f"world:{self.name} needs train of at least {LEAST_DAYS} days, found {self.train}")
 
     @property
     def first_valid(self) -> int:
