@@ -60,12 +60,11 @@ def captioner(
     widths: tuple[int, ...] = (32, 64),
     patch: int = 4,
     decoder: Literal["transformer", "bahdanau", "lstm"] = "transformer",
-    max_length: int = 512,
 ) -> EncoderDecoderConfig:
     """A picture as a grid of vectors, and a decoder that looks at them while it writes."""
     assert facts.picture is not None
     inner = d_hidden or 2 * d_model
-    like = Reader("transformer", d_model, n_layers, n_heads, dropout, max_length=max_length, d_hidden=inner)
+    like = Reader("transformer", d_model, n_layers, n_heads, dropout, d_hidden=inner)
     size = facts.picture[1]
     if encoder == "patches":
         read = EncoderConfig(PatchesConfig(d_model, size, patch, dropout), *like.stack())

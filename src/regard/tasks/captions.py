@@ -17,7 +17,7 @@ from regard.core.facts import Facts
 from regard.data.example import Captioned
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
 from regard.data.ragged import ragged
-from regard.data.rows import CaptionRows, Rows
+from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
 from regard.data.split import rule, split_examples
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
@@ -27,7 +27,6 @@ from regard.errors import UsageError
 from regard.evaluation.translation import translation_scores
 from regard.layers.picture import as_input
 from regard.tasks.contract import CODEC, SHOWN, TOKENIZER, Answer, Codec, Material, Report, TaskKind
-from regard.tasks.labelled import cut
 from regard.tasks.writing import AT_ONCE, ROOM, SPARE, SourceBatch, Written, write
 from regard.texts import TextOptions
 from regard.training.objective import written_loss
@@ -70,7 +69,7 @@ class Captions(TaskKind[CaptionCodec]):
 
     name: ClassVar[str] = "captions"
     shape: ClassVar[str] = "1-N"
-    used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size", "truncate"})
+    used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size"})
     metric: ClassVar[str] = "exact_match"
 
     def prepare(self, settings: DataSettings, seed: int, codec: CaptionCodec | None = None) -> Material[CaptionCodec]:
@@ -94,12 +93,6 @@ class Captions(TaskKind[CaptionCodec]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
-
-    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
-        assert isinstance(rows, CaptionRows)
-        whole: Any = model
-        limit = None if whole.max_length is None else whole.max_length - 1
-        return replace(rows, target=cut(rows.target, limit, settings.truncate))
 
     def inputs(self, text: str) -> list[Any]:
         """A picture a line: its path, or a folder, an .npz or world:NAME for all the pictures in it."""
