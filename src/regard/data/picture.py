@@ -11,6 +11,8 @@ import importlib
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -41,7 +43,33 @@ def read_captions(path: str, *, caption: str | None = None, size: int = 32) -> l
     table, pictures = _found(Path(path))
     rows = _rows(table, caption, names_files=pictures.is_dir())
     found = _from_files(rows, table, pictures, size) if pictures.is_dir() else _from_array(rows, table, pictures, size)
-    return [Captioned(picture, row.text, row.category, row.where) for picture, row in zip(found, rows, strict=True)]
+    return [
+        Captioned(picture, row.text, row.category, row.where, str(pictures / row.file))
+        for picture, row in zip(found, rows, strict=True)
+    ]
+
+
+def pictures_in(path: str) -> list[str] | list[Captioned]:
+    """What can be seen under a path: the files of a folder by name, the pictures of an .npz, or the one file it is."""
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(file for file in place.rglob("*") if _is_picture(file, place))
+        if not found:
+            raise DataError(f"the folder {path} holds no picture ({', '.join(SUFFIXES)})")
+        return [str(file) for file in found]
+    if place.suffix.lower() != ".npz":
+        return [path]
+    with _good(place):
+        shape = _shape(place)
+        images = np.load(place, allow_pickle=False)["images"]
+    return [Captioned(images[row], "", where=f"{path}, picture {row}", file=path) for row in range(shape[0])]
+
+
+def resized(picture: np.ndarray, size: int) -> np.ndarray:
+    """A picture of unsigned bytes as (size, size, 3); one that has this size is given back as it is."""
+    if picture.shape[:2] == (size, size):
+        return picture
+    return _resized(_pillow("PIL.Image").fromarray(picture), size)
 
 
 def read_picture(path: str, size: int) -> np.ndarray:
@@ -190,13 +218,21 @@ def _is_picture(file: Path, folder: Path) -> bool:
 
 
 def _from_array(rows: list[_Row], table: Path, array: Path, size: int) -> list[np.ndarray]:
-    try:
-        with zipfile.ZipFile(array) as archive, archive.open("images.npy") as stream:
-            shape, dtype = _header(stream)
-        _check_array(shape, dtype, array)
-        if shape[0] != len(rows):
-            raise DataError(f"{array} holds {shape[0]:,} pictures but {table} has {len(rows):,} captions: one for each")
+    with _good(array):
+        count = _shape(array)[0]
+        if count != len(rows):
+            raise DataError(f"{array} holds {count:,} pictures but {table} has {len(rows):,} captions: one for each")
         images = np.load(array, allow_pickle=False)["images"]
+    return [resized(picture, size) for picture in images]
+
+
+@contextmanager
+def _good(array: Path) -> Iterator[None]:
+    """What a damaged .npz raises, in one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"there is no file {array}") from None
     except KeyError:
         raise DataError(f"{array} holds no array called images: write it with np.savez(file, images=...)") from None
     except MemoryError:
@@ -206,10 +242,13 @@ def _from_array(rows: list[_Row], table: Path, array: Path, size: int) -> list[n
     except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{array} is no good .npz file ({reason}); copy or download it again") from None
-    if shape[1:3] == (size, size):
-        return list(images)
-    image = _pillow("PIL.Image")
-    return [_resized(image.fromarray(picture), size) for picture in images]
+
+
+def _shape(array: Path) -> tuple[int, ...]:
+    with zipfile.ZipFile(array) as archive, archive.open("images.npy") as stream:
+        shape, dtype = _header(stream)
+    _check_array(shape, dtype, array)
+    return shape
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -15,8 +15,9 @@ TASKS = {
     "pairs": ("regard.tasks.pairs", "Pairs", "transformer"),
     "labelled": ("regard.tasks.labelled", "LabelledText", "classifier"),
     "tagged": ("regard.tasks.tagged", "TaggedText", "tagger"),
+    "captions": ("regard.tasks.captions", "Captions", "captioner"),
 }
-SHAPES = {"text": "1-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N"}
+SHAPES = {"text": "1-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N", "captions": "1-N"}
 TEXT = "text"
 DEFAULT_MODEL = "gpt"
 

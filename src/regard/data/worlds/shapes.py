@@ -107,7 +107,7 @@ class Shapes(ExampleWorld[Captioned]):
     def _made(self, seed: int, unseen: bool) -> Captioned:
         random = Random(seed)
         scene = drawn_scene(random, unseen)
-        return Captioned(painted(scene, random), scene.caption, scene.category)
+        return Captioned(painted(scene, random), scene.caption, scene.category, file=f"world:{self.name}")
 
 
 def drawn_scene(random: Random, unseen: bool = False) -> Scene:
