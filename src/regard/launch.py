@@ -100,6 +100,8 @@ def plan(
     keywords  further changes, named by their key alone: which section one is of depends on the model.
     """
     given = (read_recipe(recipe) if recipe is not None else {}) | changes
+    # The task is told from settings of the data, so that those are placed before the model is known.
+    given |= {f"data.{key}": Origin(keywords[key], "argument") for key in ("task", "target") if key in keywords}
     name = _name(given)
     default = free_path if resume == "no" else latest_path
     path = default(name) if out is None else Path(out).expanduser()

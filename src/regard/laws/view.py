@@ -19,6 +19,7 @@ from regard.layers.spelling import spelling
 
 VOCABULARY = 11
 CLASSES = 3
+READ = 4  # different tokens of a source, which the smallest vocabulary has
 
 
 def view(module: nn.Module, task: str) -> nn.Module:
@@ -38,7 +39,7 @@ def sources(task: str, batch: int) -> tuple[Tensor, Tensor | None]:
     if task == "series":
         return torch.randn(batch, 5, EXAMPLE.n_channels, generator=generator, dtype=torch.float64), None
     lengths = torch.tensor([4, 1, 5, 2])[torch.arange(batch) % 4]
-    return torch.randint(VOCABULARY, (batch, 5), generator=generator), lengths
+    return torch.randint(READ, (batch, 5), generator=generator), lengths
 
 
 class Stateless(nn.Module):
