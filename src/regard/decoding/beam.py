@@ -60,7 +60,7 @@ def beam_search(
     prompts: Sequence[Int[Tensor, "_"]],
     *,
     width: int,
-    max_tokens: int,
+    max_tokens: int | Sequence[int],
     eos_id: int | None,
     penalty: LengthPenalty = NO_PENALTY,
     n_best: int = 1,
@@ -68,19 +68,20 @@ def beam_search(
 ) -> list[BeamResult]:
     """The `n_best` texts of the highest score found for each prompt, fewer where fewer exist.
 
-    `record` keeps the numbers of every step.
+    max_tokens  the same for every prompt, or a number for each.
+    record      keeps the numbers of every step.
     """
-    if width < 1 or max_tokens < 1:
+    longest = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else max_tokens
+    if width < 1 or min(longest, default=1) < 1:
         raise UsageError(f"beam width and max_tokens must be at least 1, found {width} and {max_tokens}")
     if not 1 <= n_best <= width:
         raise UsageError(f"n_best must lie between 1 and the beam width {width}, found {n_best}")
     rows = checked_prompts(model, prompts, fit=True)
     window = float("inf") if model.max_length is None else float(model.max_length)
-    limits = [int(min(max_tokens, window - len(row) + 1)) for row in rows]
-    beams = [
-        _Beam(width, n_best, penalty, eos_id, limit, "length" if limit == max_tokens else "context", record)
-        for limit in limits
-    ]
+    beams = []
+    for row, most in zip(rows, longest, strict=True):
+        limit = int(min(most, window - len(row) + 1))
+        beams.append(_Beam(width, n_best, penalty, eos_id, limit, "length" if limit == most else "context", record))
     with at_rest(model):
         _search(model, rows, beams)
     return [BeamResult(tuple(beam.ranked()[:n_best]), tuple(beam.steps)) for beam in beams]

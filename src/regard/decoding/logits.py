@@ -65,7 +65,8 @@ def at_rest(model: TokenModel) -> Iterator[None]:
 
 def device_of(model: TokenModel) -> torch.device:
     """Where the model wants its tokens."""
-    return model.init_state(1).position.device
+    known = getattr(model, "device", None)
+    return known if isinstance(known, torch.device) else model.init_state(1).position.device
 
 
 @torch.no_grad()

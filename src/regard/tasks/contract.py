@@ -39,7 +39,10 @@ TOKENIZER, CODEC = "tokenizer.json", "codec.json"
 
 
 class Codec(ABC):
-    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run."""
+    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run.
+
+    One with a field `truncate` cuts inputs above the model's positions, as was done in training, and refuses none.
+    """
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:
@@ -109,6 +112,7 @@ class TaskKind(ABC, Generic[C]):
     metric     the score by which the best weights are chosen; lower is better where it says so.
     objective  (model, batch, state) to (summed loss, count, state).
     unit       what a target is, for messages.
+    writes     whether a text is written, so that options of beams and of chance mean something.
     """
 
     name: ClassVar[str]
@@ -117,6 +121,7 @@ class TaskKind(ABC, Generic[C]):
     metric: ClassVar[str]
     lower_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "tokens"
+    writes: ClassVar[bool] = True
 
     @abstractmethod
     def prepare(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,6 +47,7 @@ class LabelCodec(Codec):
     tokenizer: Tokenizer
     classes: tuple[str, ...]
     spelled: bool = False
+    truncate: bool = False
 
     def files(self) -> dict[str, bytes]:
         return {
@@ -78,11 +79,12 @@ class LabelledText(TaskKind[LabelCodec]):
     used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
+    writes: ClassVar[bool] = False
 
     def prepare(self, settings: DataSettings, seed: int, codec: LabelCodec | None = None) -> Material[LabelCodec]:
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
-        codec = codec or self._codec(train, settings)
+        codec = codec or replace(self._codec(train, settings), truncate=settings.truncate)
         facts = Facts(codec.tokenizer.vocab_size, n_classes=len(codec.classes), spelled=codec.spelled)
         name = Path(settings.path).name
         return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
@@ -115,7 +117,9 @@ class LabelledText(TaskKind[LabelCodec]):
         texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
         whole: Any = model
         ids = ragged(map(codec.read, texts))
-        require_fits(ids, whole.max_length)
+        if not codec.truncate:
+            require_fits(ids, whole.max_length)
+        ids = cut(ids, whole.max_length, codec.truncate)
         device = next(model.parameters()).device
         found = np.zeros((len(texts), len(codec.classes)))
         for rows in in_batches(ids.sizes.tolist()):
@@ -172,14 +176,14 @@ class LabelledText(TaskKind[LabelCodec]):
         return LabelCodec(tokenizer, classes_of(one.label for one in train), spelled)
 
 
-def cut(texts: Ragged, limit: int | None, truncate: bool) -> Ragged:
+def cut(texts: Ragged, limit: int | None, truncate: bool, what: str = "text") -> Ragged:
     """Texts of at most `limit` tokens; a longer one is refused unless it may be cut."""
     if limit is None or not len(texts) or int(texts.sizes.max()) <= limit:
         return texts
     if not truncate:
         number = int(texts.sizes.argmax())
         raise DataError(
-            f"text {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
+            f"{what} {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
             f"model.max_length, or cut with --set data.truncate=true"
         )
     return ragged(texts[row][:limit] for row in range(len(texts)))

@@ -72,6 +72,7 @@ class TaggedText(TaskKind[TagCodec]):
     used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
+    writes: ClassVar[bool] = False
 
     def prepare(self, settings: DataSettings, seed: int, codec: TagCodec | None = None) -> Material[TagCodec]:
         self.refuse_unused(settings)
