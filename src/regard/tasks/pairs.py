@@ -198,7 +198,8 @@ class Pairs(TaskKind[PairCodec]):
             tokenizer = train_tokenizer(kind, [*sources, *targets], vocab_size=settings.vocab_size)
             return PairCodec(tokenizer, tokenizer)
         both = (train_tokenizer(kind, texts, vocab_size=settings.vocab_size) for texts in (sources, targets))
-        return PairCodec(*both)
+        source, target = both
+        return PairCodec(source, target)
 
     def _alignment(self, model: nn.Module, codec: PairCodec, pairs: Sequence[Pair]) -> float:
         """How often the source word that a right target word looks at most is one that it comes from."""
