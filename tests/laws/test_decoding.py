@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -35,8 +36,9 @@ def model_of(name: str) -> LanguageModel:
     torch.manual_seed(1)
     entry = registry.entry(name)
     model = view(entry.config(V, "tiny").build_example().double().eval(), entry.task).eval()
+    heads: list[Any] = [part for key, part in model.named_modules() if key.endswith("to_logits")]
     with torch.no_grad():
-        for head in (part for key, part in model.named_modules() if key.endswith("to_logits")):
+        for head in heads:
             head.weight.copy_(torch.randn_like(head.weight))
     return model  # pyright: ignore[reportReturnType]  # a language model, or one with its source given
 

@@ -85,6 +85,7 @@ def test_a_padded_source_is_read_from_its_last_real_token_when_reversed() -> Non
 def test_packed_targets_look_each_at_a_source_of_its_own(name: str) -> None:
     model = registry.build(name, vocab_size=11, size="tiny").double().eval()
     source, lengths = sources("pairs", 3)
+    assert lengths is not None
     memory, _ = model.encode(source, lengths)
     offsets, tokens = torch.tensor([0, 3, 4, 8]), torch.randint(11, (1, 8))
     looked = Context(offsets=offsets, memory=memory, memory_lengths=lengths)

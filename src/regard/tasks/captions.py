@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 GREEDY = TextOptions(temperature=0.0, max_tokens=256)
-SUBWORDS = "bpe"
+# Few captions have few words often: of a thousand pieces nearly all occur often enough to be learnt.
+SUBWORDS, PIECES = "bpe", 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +159,12 @@ class Captions(TaskKind[CaptionCodec]):
     def _codec(
         self, train: Sequence[Captioned], settings: DataSettings, world: ExampleWorld[Captioned] | None
     ) -> CaptionCodec:
-        kind = settings.tokens
+        kind, vocab_size = settings.tokens, settings.vocab_size
         if kind == "auto":
-            kind = world.tokens if world else SUBWORDS
+            kind, most = (world.tokens, None) if world else (SUBWORDS, PIECES)
+            vocab_size = vocab_size or most
         texts = [one.text for one in train]
-        tokenizer = train_tokenizer(kind, texts, vocab_size=settings.vocab_size)
+        tokenizer = train_tokenizer(kind, texts, vocab_size=vocab_size)
         return CaptionCodec(tokenizer, settings.size, max(len(tokenizer.encode(text)) for text in texts))
 
 
