@@ -8,7 +8,7 @@ cache; what is kept for the backward pass is the gradients themselves, not the l
 
 With label smoothing epsilon, shared by all V classes, the loss is larger by a sum that needs no logits at all:
 
-    epsilon sum_n [ l_n,target(n) - mean_v l_nv ],   the difference being   h_n . (W_target - mean W) + b_target - mean b
+    epsilon sum_n [ l_n,target(n) - mean_v l_nv ],  the difference being  h_n . (W_target - mean W) + b_target - mean b
 """
 
 from __future__ import annotations
