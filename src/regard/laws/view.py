@@ -25,7 +25,7 @@ READ = 4  # different tokens of a source, which the smallest vocabulary has
 def view(module: nn.Module, task: str) -> nn.Module:
     """What the laws call."""
     whole: Any = module
-    if hasattr(module, "given"):
+    if hasattr(module, "given") and hasattr(module, "encode"):
         return whole.given(*sources(task, 1))
     return module if getattr(module, "has_state", True) else Stateless(module, task)
 
