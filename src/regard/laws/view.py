@@ -27,7 +27,7 @@ READ = 4  # different tokens of a source, which the smallest vocabulary has
 def view(module: nn.Module, task: str) -> nn.Module:
     """What the laws call."""
     whole: Any = module
-    if hasattr(module, "given"):
+    if hasattr(module, "given") and hasattr(module, "encode"):
         return whole.given(*sources(task, 1))
     if task == "series":
         return Foreseeing(module)
