@@ -45,6 +45,7 @@ MODELS = {
     "captioner": "regard.models.captioner",
     "classifier": "regard.models.classifier",
     "tagger": "regard.models.tagger",
+    "forecaster": "regard.models.forecaster",
 }
 MIXERS = (
     *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),

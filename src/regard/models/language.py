@@ -7,6 +7,7 @@ h = model.encode(tokens)                        the context-sensitive vectors h_
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -80,7 +81,7 @@ class LanguageModel(nn.Module):
         """The vectors that the head reads, and the state, which is None when none was given."""
         if context.offsets is not None:
             padded, lengths = unpack(tokens, context.offsets)
-            h, state = self.hidden(padded, state, Context(lengths=lengths))
+            h, state = self.hidden(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state
         if state is None:
             start = torch.zeros(tokens.shape[0], dtype=torch.long, device=tokens.device)

@@ -16,8 +16,9 @@ TASKS = {
     "labelled": ("regard.tasks.labelled", "LabelledText", "classifier"),
     "tagged": ("regard.tasks.tagged", "TaggedText", "tagger"),
     "captions": ("regard.tasks.captions", "Captions", "captioner"),
+    "series": ("regard.tasks.series", "SeriesTask", "forecaster"),
 }
-SHAPES = {"text": "1-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N", "captions": "1-N"}
+SHAPES = {"text": "1-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N", "captions": "1-N", "series": "N-M"}
 TEXT = "text"
 DEFAULT_MODEL = "gpt"
 

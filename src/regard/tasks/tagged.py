@@ -24,10 +24,9 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import UsageError
 from regard.evaluation.tagging import tagging_report
-from regard.layers.spelling import spelling
 from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
 from regard.tasks.labelled import cut, require_fits
-from regard.tasks.vocabulary import class_number, classes_of, words_seen_twice
+from regard.tasks.vocabulary import SpelledWords, class_number, classes_of, hidden_word, words_seen_twice
 from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
@@ -53,20 +52,12 @@ class TagCodec(Codec):
         }
 
     @cached_property
-    def _known(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def word(self, word: str) -> np.ndarray:
-        """The id of a word and its spelling, (1 + L,)."""
-        found = self._known.get(word)
-        if found is None:
-            ids = self.tokenizer.encode(word)
-            number = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
-            found = self._known[word] = np.concatenate([[number], spelling(word)])
-        return found
+    def _words(self) -> SpelledWords:
+        return SpelledWords(self.tokenizer)
 
     def read(self, words: Sequence[str]) -> np.ndarray:
-        return np.stack([self.word(word) for word in words])
+        """Ids and spellings, (n, 1 + L)."""
+        return self._words(words)
 
     def rows(self, examples: Sequence[Tagged]) -> TagRows:
         tags = [[class_number(tag, self.classes, one.where, "tag") for tag in one.tags] for one in examples]
@@ -81,12 +72,13 @@ class TaggedText(TaskKind[TagCodec]):
     used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
+    writes: ClassVar[bool] = False
 
     def prepare(self, settings: DataSettings, seed: int, codec: TagCodec | None = None) -> Material[TagCodec]:
         self.refuse_unused(settings)
         best, train, valid = self._parts(settings, seed)
         codec = codec or self._codec(train, settings)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
+        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes), spelled=True)
         return Material(Path(settings.path).name, codec, facts, codec.rows(train), codec.rows(valid), valid, best)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
@@ -100,6 +92,9 @@ class TaggedText(TaskKind[TagCodec]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def hidden(self, codec: TagCodec) -> int:
+        return hidden_word(codec.tokenizer)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, TagRows)
@@ -134,7 +129,9 @@ class TaggedText(TaskKind[TagCodec]):
             for tag in one.tags:
                 class_number(tag, codec.classes, one.where, "tag")
         found = [answer.details["tags"] for answer in self.answers(model, codec, examples)]
-        seen = {word for one in examples for word in one.words if codec.word(word)[0] != codec.tokenizer.unknown_id}
+        seen = {
+            word for one in examples for word in one.words if codec.read([word])[0, 0] != codec.tokenizer.unknown_id
+        }
         words = [one.words for one in examples]
         return Report(tagging_report([one.tags for one in examples], found, words, seen).to_dict())
 
