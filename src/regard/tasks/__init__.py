@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 # Name to file, class and the model that is trained when none is named. The one line of a task.
 TASKS = {
+    "masked": ("regard.tasks.masked", "MaskedText", "bert"),
     "pairs": ("regard.tasks.pairs", "Pairs", "transformer"),
     "labelled": ("regard.tasks.labelled", "LabelledText", "classifier"),
     "tagged": ("regard.tasks.tagged", "TaggedText", "tagger"),
 }
-SHAPES = {"text": "1-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N"}
+SHAPES = {"text": "1-N", "masked": "N-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N"}
 TEXT = "text"
 DEFAULT_MODEL = "gpt"
 

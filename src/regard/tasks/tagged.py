@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -24,10 +24,11 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import UsageError
 from regard.evaluation.tagging import tagging_report
-from regard.layers.spelling import spelling
-from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.contract import CODEC, TOKENIZER, Answer, Material, Report, TaskKind
 from regard.tasks.labelled import cut, require_fits
-from regard.tasks.vocabulary import class_number, classes_of, words_seen_twice
+from regard.tasks.pieces import PieceCodec
+from regard.tasks.tagged_codec import TagCodec
+from regard.tasks.vocabulary import class_number, classes_of, require_tokenizer_free, words_seen_twice
 from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
@@ -35,52 +36,30 @@ from regard.training.task import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.start import Start
     from regard.texts import TextOptions
     from regard.training.settings import TrainSettings
 
 
-@dataclass(frozen=True, eq=False)
-class TagCodec(Codec):
-    """tokenizer: of single words. classes: the tags, by number."""
-
-    tokenizer: Tokenizer
-    classes: tuple[str, ...]
-
-    def files(self) -> dict[str, bytes]:
-        return {
-            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
-            CODEC: json.dumps({"classes": list(self.classes)}, ensure_ascii=False).encode(),
-        }
-
-    @cached_property
-    def _known(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def word(self, word: str) -> np.ndarray:
-        """The id of a word and its spelling, (1 + L,)."""
-        found = self._known.get(word)
-        if found is None:
-            ids = self.tokenizer.encode(word)
-            number = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
-            found = self._known[word] = np.concatenate([[number], spelling(word)])
-        return found
-
-    def read(self, words: Sequence[str]) -> np.ndarray:
-        return np.stack([self.word(word) for word in words])
-
-    def rows(self, examples: Sequence[Tagged]) -> TagRows:
-        tags = [[class_number(tag, self.classes, one.where, "tag") for tag in one.tags] for one in examples]
-        return TagRows(ragged(self.read(one.words) for one in examples), ragged(map(np.array, tags)))
-
-
+@dataclass(frozen=True)
 class TaggedText(TaskKind[TagCodec]):
-    """A tag for every word."""
+    """A tag for every word.
+
+    tokenizer  of the run that a fine-tuned one starts from; None: words and their spelling.
+    last       of such a one: the last piece of a word tells its tag.
+    """
+
+    tokenizer: Tokenizer | None = None
+    last: bool = False
 
     name: ClassVar[str] = "tagged"
     shape: ClassVar[str] = "N-N"
     used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
+
+    def starting_from(self, start: Start) -> Self:
+        return replace(self, tokenizer=start.tokenizer, last=start.causal)
 
     def prepare(self, settings: DataSettings, seed: int, codec: TagCodec | None = None) -> Material[TagCodec]:
         self.refuse_unused(settings)
@@ -96,7 +75,13 @@ class TaggedText(TaskKind[TagCodec]):
 
     def load_codec(self, verified: Callable[[str], Path]) -> TagCodec:
         tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        return TagCodec(tokenizer, tuple(json.loads(verified(CODEC).read_bytes())["classes"]))
+        about = json.loads(verified(CODEC).read_bytes())
+        classes = tuple(about["classes"])
+        return (
+            PieceCodec(tokenizer, classes, about["piece"] == "last")
+            if "piece" in about
+            else TagCodec(tokenizer, classes)
+        )
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -120,7 +105,8 @@ class TaggedText(TaskKind[TagCodec]):
         for rows in in_batches(ids.sizes.tolist()):
             found = self._tags(model, ids, rows)
             tags |= {
-                spelt[row]: [codec.classes[number] for number in one] for row, one in zip(rows, found, strict=True)
+                spelt[row]: [codec.classes[one[place]] for place in codec.places(texts[spelt[row]])]
+                for row, one in zip(rows, found, strict=True)
             }
         for index, words in enumerate(texts):
             pairs = list(zip(words, tags.get(index, []), strict=True))
@@ -134,7 +120,7 @@ class TaggedText(TaskKind[TagCodec]):
             for tag in one.tags:
                 class_number(tag, codec.classes, one.where, "tag")
         found = [answer.details["tags"] for answer in self.answers(model, codec, examples)]
-        seen = {word for one in examples for word in one.words if codec.word(word)[0] != codec.tokenizer.unknown_id}
+        seen = {word for one in examples for word in one.words if codec.knows(word)}
         words = [one.words for one in examples]
         return Report(tagging_report([one.tags for one in examples], found, words, seen).to_dict())
 
@@ -166,8 +152,11 @@ class TaggedText(TaskKind[TagCodec]):
         return {}, *split_examples(found, settings.valid, lambda one: " ".join(one.words))
 
     def _codec(self, train: Sequence[Tagged], settings: DataSettings) -> TagCodec:
-        words = [" ".join(one.words) for one in train]
         classes = classes_of(tag for one in train for tag in one.tags)
+        if self.tokenizer is not None:
+            require_tokenizer_free(settings)
+            return PieceCodec(self.tokenizer, classes, self.last)
+        words = [" ".join(one.words) for one in train]
         return TagCodec(words_seen_twice(words, settings.vocab_size), classes)
 
 
