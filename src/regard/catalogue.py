@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regard.core.registry import Entry
 
 COUNTING_VOCABULARY = 257  # bytes and the end of a document
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """One architecture: where it comes from and how large its sizes are."""
+    """One architecture: what it is for, where it comes from and how large its sizes are."""
 
     name: str
+    task: str
+    shape: str
     summary: str
     paper: str
     parameters: dict[str, int]
@@ -32,7 +37,20 @@ def models() -> list[ModelCard]:
     """Every registered architecture."""
     from regard.core.registry import entry, names
 
-    return [ModelCard(name, entry(name).summary, entry(name).paper, parameters_by_size(name)) for name in names()]
+    return [_card(entry(name)) for name in names()]
+
+
+def _card(known: Entry) -> ModelCard:
+    from regard.tasks import SHAPES
+
+    return ModelCard(
+        known.name,
+        known.task,
+        SHAPES.get(known.task, ""),
+        known.summary,
+        known.paper,
+        parameters_by_size(known.name),
+    )
 
 
 def parameters_by_size(name: str) -> dict[str, int]:

@@ -75,10 +75,10 @@ def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False)
     model = on_meta(config)
     parameters = count_parameters(model)
     # The head's output is made a slice at a time by the chunked cross-entropy, and a table is only looked up.
-    head: Any = getattr(model, "to_logits", None)
-    tables = [part.weight for part in model.modules() if isinstance(part, nn.Embedding)]
-    tables += [head.weight] if head is not None else []
-    left_out = {id(table) for table in tables}
+    named: Any = model.named_modules()
+    left_out = {
+        id(part.weight) for name, part in named if isinstance(part, nn.Embedding) or name.split(".")[-1] == "to_logits"
+    }
     per_token = sum(sum(p.shape) for p in model.parameters() if p.dim() == 2 and id(p) not in left_out)
     return Estimate(
         parameters=parameters,

@@ -20,7 +20,7 @@ from regard.errors import CheckpointError, UsageError
 from regard.live import display_for
 from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
 from regard.start import read_start
-from regard.tasks import TASKS
+from regard.tasks import TEXT
 from regard.tasks import task as task_of
 from regard.tasks.choice import with_task
 
@@ -101,18 +101,34 @@ def plan(
     keywords  further changes, named by their key alone: which section one is of depends on the model.
     """
     given = (read_recipe(recipe) if recipe is not None else {}) | changes
+    keywords = dict(keywords)
+    # What the task is told by is needed before it is known which model, and so which settings, there are.
+    telling = {key: keywords.pop(key) for key in ("task", "target") if key in keywords}
+    given |= {f"data.{key}": Origin(value, "argument") for key, value in telling.items() if value is not None}
     name = _name(given)
     default = free_path if resume == "no" else latest_path
     path = default(name) if out is None else Path(out).expanduser()
     goes_on = resume == "last" or (resume == "auto" and (path / CONFIG).exists())
     saved = saved_settings(path) if goes_on else {}
-    if not goes_on:
+    if goes_on:
+        _refuse_another(path, saved, given)
+    else:
         given = with_task(given)
     model = str((saved | given).get("model.name", Origin(DEFAULT_MODEL, "default")).value)
     found = {section_of(key, model): Origin(value, "argument") for key, value in keywords.items()}
     given |= {key: origin for key, origin in found.items() if origin.value is not None}
     changed = [key.removeprefix("train.") for key in given if key.startswith("train.")]
     return Job(resolve(saved, given), path, resume, changed, is_large)
+
+
+def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
+    """A run that goes on keeps its model and its task."""
+    for key in ("model.name", "data.task"):
+        if key in saved and key in given and given[key].value not in (saved[key].value, "auto"):
+            raise UsageError(
+                f"{path}: {key} is {saved[key].value}, and a resume cannot make it {given[key].value}; choose another "
+                f"--out"
+            )
 
 
 def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
@@ -122,9 +138,10 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     display = display or Silent()
     training, device = _checked(job)
     task = job.settings["data.task"]
-    if task in TASKS:
-        return _launch_task(job, task_of(task), training, display)
-    return _launch_text(job, training, device, display)
+    # A run from before there were tasks says nothing of its own.
+    if task in (TEXT, "auto"):
+        return _launch_text(job, training, device, display)
+    return _launch_task(job, task_of(task), training, display)
 
 
 def _launch_text(job: Job, training: TrainSettings, device: str, display: Display) -> tuple[Run, Result]:

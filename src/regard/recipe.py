@@ -124,7 +124,9 @@ def _beside(recipe: Path, data: Any) -> Any:
     """A path in a recipe is meant from the recipe's folder."""
     if not isinstance(data, str) or data == "-" or ":" in data.partition("/")[0]:
         return data
-    return str(recipe.parent / Path(data).expanduser())
+    # Of pairs two files, joined by a comma.
+    parts = [data] if (recipe.parent / data).exists() else data.split(",")
+    return ",".join(str(recipe.parent / Path(part).expanduser()) for part in parts)
 
 
 def read_assignments(assignments: Iterable[str], place: str = "--set") -> Layer:

@@ -32,7 +32,8 @@ from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
 from regard.task_run import load_task_run
-from regard.tasks import TASKS
+from regard.tasks import TASKS, TEXT
+from regard.tasks.contract import require_task
 from regard.texts import ScoredText, Text, Writer, options_from
 from regard.training import folder, tensors
 from regard.training.loop import device_of
@@ -188,6 +189,14 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
         tensors.load_weights(model, weights)
     model.to(device_of(TrainSettings(device=device)))
     return Run(where, config, model.eval(), tokenizer)
+
+
+def load_text(path: str | Path, *, device: str = "auto") -> Run:
+    """The run of a language model; one of another task is refused."""
+    where = Path(path).expanduser()
+    if where.is_dir():
+        require_task(folder.read_config(where).get("data", {}).get("task", TEXT), TEXT, str(path))
+    return load(path, device=device)
 
 
 def _from_arpa(path: Path, device: str) -> Run:

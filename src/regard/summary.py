@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import CheckpointError, UsageError, nearest
+from regard.tasks import SHAPES, TASKS, TEXT
+from regard.tasks import task as task_of
 
 if TYPE_CHECKING:
     from regard.core.config import Config
@@ -13,11 +15,9 @@ if TYPE_CHECKING:
 
 def run_summary(path: Path) -> dict[str, Any]:
     """The run in a folder: its settings, what it reached, what it holds."""
-    from regard.data.tokenizer import load as load_tokenizer
     from regard.training import checkpoint, folder, manifest, metrics
 
     config = folder.read_config(path)
-    tokenizer = load_tokenizer(folder.verified_tokenizer(path))
     records = metrics.read(path / folder.METRICS)
     losses = [record for record in records if "loss" in record]
     held_out = [record for record in records if "valid_loss" in record]
@@ -26,11 +26,40 @@ def run_summary(path: Path) -> dict[str, Any]:
         "config": config,
         "ended": manifest.read(path).facts.get("reason"),
         "last": losses[-1] if losses else None,
-        "best": min(held_out, key=lambda record: record["valid_loss"]) if held_out else None,
-        "tokenizer": {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size},
+        "task": _task(config),
+        "best": _best(held_out, _task(config)) if held_out else None,
+        "tokenizer": _tokenizer(path),
         "checkpoints": checkpoint.steps(path / folder.CHECKPOINTS),
         **_sizes(config, path),
     }
+
+
+def _task(config: dict[str, Any]) -> str:
+    return config.get("data", {}).get("task", TEXT)
+
+
+def _best(held_out: list[dict[str, Any]], task: str) -> dict[str, Any]:
+    """The evaluation whose weights were kept: by the task's own score where it was taken, of equal ones by the loss."""
+    by_loss = min(held_out, key=lambda record: record["valid_loss"])
+    if task not in TASKS:
+        return by_loss
+    kind = task_of(task)
+    scored = [record for record in held_out if f"valid_{kind.metric}" in record]
+    sign = 1 if kind.lower_is_better else -1
+    rank = {id(one): (sign * one[f"valid_{kind.metric}"], one["valid_loss"]) for one in scored}
+    return min(scored, key=lambda record: rank[id(record)]) if scored else by_loss
+
+
+def _tokenizer(path: Path) -> dict[str, Any] | None:
+    """Kind and size of the tokenizer, where the run has one."""
+    from regard.data.tokenizer import load as load_tokenizer
+    from regard.training import folder
+
+    try:
+        tokenizer = load_tokenizer(folder.verified(path, folder.TOKENIZER))
+    except FileNotFoundError:
+        return None
+    return {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size}
 
 
 def _sizes(config: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -47,13 +76,18 @@ def _sizes(config: dict[str, Any], path: Path) -> dict[str, Any]:
     return {"parameters": count_parameters(on_meta(model_config)), "state": state_size(model_config, length)}
 
 
-def state_size(config: Config, length: int) -> dict[str, Any]:
-    """Bytes that the model carries from token to token, for one text after `length` tokens."""
+def state_size(config: Config, length: int) -> dict[str, Any] | None:
+    """Bytes that the model carries from token to token, for one text after `length` tokens; None without a state.
+
+    What an encoder-decoder remembers of its source comes on top, as much as the source is long.
+    """
     import torch
 
     from regard.estimate import on_meta
 
     model: Any = on_meta(config)
+    if not getattr(model, "has_state", True):
+        return None
     with torch.device("meta"):
         state = model.init_state(1)
         grows = bool(getattr(getattr(model, "stack", model), "state_grows", False))
@@ -70,6 +104,8 @@ def model_summary(name: str) -> dict[str, Any]:
     known = entry(name)
     return {
         "model": known.name,
+        "task": known.task,
+        "shape": SHAPES.get(known.task, ""),
         "summary": known.summary,
         "paper": known.paper,
         "settings": known.parameters_of_preset(),

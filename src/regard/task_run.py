@@ -7,6 +7,7 @@ run.evaluate("valid.tsv").to_dict()
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,8 @@ def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     config = folder.read_config(path)
     task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
     codec = task.load_codec(lambda name: folder.verified(path, name))
+    if "truncate" in {field.name for field in dataclasses.fields(codec)}:
+        codec = dataclasses.replace(codec, truncate=config["data"].get("truncate", False))
     weights = folder.verified_weights(path)
     load_kinds()
     tree = config.get("model", {}).get("config")

@@ -31,14 +31,18 @@ DATA_NOTES = {
     "documents": "what a document is: auto, file, line or blank",
     "cache": "a folder that keeps prepared data, for texts that take long to read",
 }
+HEADED = "path"  # a setting that the head itself gives
 
 
 def recipe_text(model: str = DEFAULT_MODEL, data: str = DEFAULT_DATA) -> str:
     """The commented recipe."""
+    from regard.data.settings import DataSettings
     from regard.training.settings import TrainSettings
 
     notes = notes_in(TrainSettings.__doc__ or "")
-    data_lines = [_line(name, default, DATA_NOTES.get(name, "")) for name, (_, default) in data_settings().items()]
+    data_notes = notes_in(DataSettings.__doc__ or "") | DATA_NOTES
+    of_data = {name: default for name, (_, default) in data_settings().items() if name != HEADED}
+    data_lines = [_line(name, default, data_notes.get(name, "")) for name, default in of_data.items()]
     train_lines = [_line(name, default, notes.get(name, "")) for name, (_, default) in train_settings().items()]
     return HEAD.format(
         data=data, model=model, size=DEFAULT_SIZE, data_lines="\n".join(data_lines), train_lines="\n".join(train_lines)

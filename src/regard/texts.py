@@ -42,6 +42,7 @@ class TextOptions:
     beam            width of the beam; None draws at random instead of searching.
     length_penalty  of the beam: none, power or gnmt; with strength `alpha`.
     coverage        of the beam, where the text has a source: strength beta of the coverage penalty.
+    n_best          texts of the beam that are told, where the text has a source.
     """
 
     max_tokens: int = 200
@@ -55,6 +56,7 @@ class TextOptions:
     length_penalty: str = "none"
     alpha: float = 0.6
     coverage: float = 0.0
+    n_best: int = 1
 
     def __post_init__(self) -> None:
         if self.beam is not None and self.stop:
@@ -65,6 +67,8 @@ class TextOptions:
             raise UsageError(f"a beam searches and draws nothing; leave out {', '.join(given)} or beam")
         if self.coverage and self.beam is None:
             raise UsageError("coverage ranks the texts of a beam; say beam as well")
+        if self.n_best != 1 and not 1 <= self.n_best <= (self.beam or 0):
+            raise UsageError(f"n_best, found {self.n_best}, are texts of a beam, at most as many as it is wide")
         if isinstance(self.stop, str):
             object.__setattr__(self, "stop", (self.stop,))
 

@@ -10,6 +10,7 @@ from regard.kernels.cross_entropy import linear_cross_entropy, linear_cross_entr
 from regard.kernels.selective_scan import selective_scan, selective_scan_readable
 
 pytestmark = pytest.mark.gpu
+TEXT = [name for name in registry.names() if registry.entry(name).task == "text"]
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def exact_products():
     torch.backends.cudnn.allow_tf32 = before[1]
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", TEXT)
 def test_a_model_on_cuda_equals_the_same_on_cpu(name):
     model = registry.entry(name).config(31, "tiny").build_example().eval()
     tokens = torch.randint(31, (3, 40), generator=torch.Generator().manual_seed(0))
@@ -47,7 +48,7 @@ def test_single_probabilities_on_cuda_equal_those_on_cpu():
     assert (here - there.cpu()).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("name", [name for name in registry.names() if name != "ngram"])
+@pytest.mark.parametrize("name", [name for name in TEXT if name != "ngram"])
 def test_training_in_bfloat16_on_cuda_lowers_the_loss(name):
     torch.manual_seed(0)
     model = registry.build(name, vocab_size=31, size="tiny").cuda()
@@ -65,7 +66,7 @@ def test_training_in_bfloat16_on_cuda_lowers_the_loss(name):
     assert losses[-1] < 0.9 * losses[0]
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", TEXT)
 def test_generation_on_cuda_in_a_batch_equals_one_by_one(name):
     torch.manual_seed(0)
     model = registry.entry(name).config(31, "tiny").build_example().double().cuda().eval()

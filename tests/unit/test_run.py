@@ -48,9 +48,10 @@ def test_train_takes_settings_by_their_key_alone(run: regard.Run):
     assert run.tokenizer.kind == "words"
 
 
-def test_a_misspelt_setting_names_the_nearest():
+def test_a_misspelt_setting_names_the_nearest(tmp_path: Path):
+    (tmp_path / "x.txt").write_text(TEXT, encoding="utf-8")
     with pytest.raises(UsageError, match="did you mean 'batch_size'"):
-        regard.train("gpt", "x.txt", batchsize=3)
+        regard.train("gpt", tmp_path / "x.txt", batchsize=3)
 
 
 def test_keywords_are_settings_of_the_model_that_a_recipe_or_the_run_names(tmp_path: Path):

@@ -17,7 +17,7 @@ from regard.data.example import Tagged
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import RegardError
 from regard.start import read_start
-from regard.tasks.pieces import PieceCodec
+from regard.tasks.piece import PieceCodec
 from regard.training import tensors
 
 STORIES = "world:stories?train=60&valid=12"

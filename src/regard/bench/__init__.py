@@ -33,13 +33,14 @@ def _rows_or_reason(name: str, benchmark: Callable[[int], list[Row]], repeats: i
 
 def benchmarks(data: str | None = None) -> dict[str, Callable[[int], list[Row]]]:
     """Every benchmark by name."""
-    from regard.bench import generation, memory, ngram, step, storage
+    from regard.bench import generation, memory, ngram, seq2seq, step, storage
 
     return {
         "gpt": step.gpt,
         "lstm": step.lstm,
         "vocabulary": step.vocabulary,
         "scan": step.scan,
+        "seq2seq": seq2seq.seq2seq,
         "generate": generation.generate,
         "constant": generation.constant_cost,
         "attention-memory": memory.attention,

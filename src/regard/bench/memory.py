@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
-from regard.bench.race import Row, installed, ratio_of
+import torch
+
+from regard.bench.race import Row, Work, installed, ratio_of
 from regard.errors import ResourceError
 
 _PROGRAM = """
-import re, sys
+import importlib, re, sys
+import regard
 import torch
-from regard.bench import step
-length = int(sys.argv[2])
-tokens = torch.zeros(int(sys.argv[3]), length + 1, dtype=torch.long)
+module, maker, *arguments = sys.argv[1:]
 # Not getrusage: what it calls this process's peak is its parent's until it has grown beyond that.
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) / 1024
-work = {
-    "attention": lambda: step.our_step("gpt", tokens, 65, d_model=128, n_layers=2, n_heads=4, max_length=length),
-    "mamba": lambda: step.our_step("mamba", tokens, 65, d_model=256, n_layers=4),
-    "mamba2": lambda: step.our_step("mamba2", tokens, 65, d_model=256, n_layers=4, d_state=64, d_head=64),
-    "mambapy": lambda: step._mambapy(tokens),
-}[sys.argv[1]]()
+work = getattr(importlib.import_module(module), maker)(*arguments)
 warm = torch.randn(256, 256) @ torch.randn(256, 256)
 before = peak()
 work()
@@ -29,13 +26,34 @@ print(peak() - before)
 """
 
 
+def step_of(what: str, length: str, batch: str) -> Work | None:
+    """A training step by name, as a fresh process is asked for it."""
+    from regard.bench import step
+
+    tokens = torch.zeros(int(batch), int(length) + 1, dtype=torch.long)
+    sizes = {
+        "attention": ("gpt", {"d_model": 128, "n_layers": 2, "n_heads": 4, "max_length": int(length)}),
+        "mamba": ("mamba", {"d_model": 256, "n_layers": 4}),
+        "mamba2": ("mamba2", {"d_model": 256, "n_layers": 4, "d_state": 64, "d_head": 64}),
+    }
+    if what == "mambapy":
+        return step.mambapy(tokens)
+    name, settings = sizes[what]
+    return step.our_step(name, tokens, 65, **settings)
+
+
 def peak_megabytes(what: str, length: int, batch: int) -> float:
     """What one training step adds to the resident memory of a fresh process."""
-    command = [sys.executable, "-c", _PROGRAM, what, str(length), str(batch)]
+    return peak_of(f"{what} at {length} tokens", step_of, what, str(length), str(batch))
+
+
+def peak_of(label: str, maker: Callable[..., Work | None], *arguments: str) -> float:
+    """What the work that `maker` prepares adds to the resident memory of a fresh process, in megabytes."""
+    command = [sys.executable, "-c", _PROGRAM, maker.__module__, maker.__name__, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-        raise ResourceError(f"the memory of {what} at {length} tokens was not measured: {reason}")
+        raise ResourceError(f"the memory of {label} was not measured: {reason}")
     return float(done.stdout.split()[-1])
 
 

@@ -63,7 +63,7 @@ def scan(repeats: int) -> list[Row]:
     rows = []
     for length in (256, 1024):
         tokens = torch.randint(65, (4, length + 1), generator=torch.Generator().manual_seed(0))
-        peer = _mambapy(tokens)
+        peer = mambapy(tokens)
         for name, settings in (("mamba", {}), ("mamba2", {"d_state": 64, "d_head": 64})):
             ours = our_step(name, tokens, 65, d_model=256, n_layers=4, **settings)
             label = f"{name} step, 4 layers of 256, {length} tokens, batch 4, beside mambapy"
@@ -163,7 +163,7 @@ def _x_transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
     return training_step(model, tokens)
 
 
-def _mambapy(tokens: Tensor) -> Work | None:
+def mambapy(tokens: Tensor) -> Work | None:
     if not installed("mambapy"):
         return None
     peer = importlib.import_module("mambapy.mamba")

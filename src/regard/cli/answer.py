@@ -12,20 +12,29 @@ if TYPE_CHECKING:
     from regard.task_run import TaskRun
 
 
+# Flags that are absent unless somebody gave them.
+OWN = ("temperature", "max_tokens")
+
+
 def answer_all(screen: Screen, run: TaskRun, text: str | None, options: dict[str, Any]) -> None:
     """Print an answer to every input in `text`."""
     if not text:
         raise UsageError(f"{run.path}: there is nothing to answer; give a text, or pipe one in")
-    inputs = run.task.inputs(text)
-    answers = run.answers(inputs, **changed(options))
+    given = changed(options)
+    unused = given.keys() & {"stop"} if run.task.writes else given.keys() - {"seed"}
+    if unused:
+        flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in sorted(unused))
+        raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")
+    answers = run.answers(run.task.inputs(text), **given)
     screen.object({"answers": [answer.to_dict() for answer in answers]})
     for answer in answers:
-        screen.line(answer.text)
+        for line in (answer.text, *(other["text"] for other in answer.details.get("others", ()))):
+            screen.line(line)
 
 
 def changed(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that somebody has set: a task has defaults of its own."""
+    """The options that somebody has set: a task has defaults of its own, of `temperature` and `max_tokens` too."""
     from regard.texts import TextOptions
 
     defaults = {field.name: field.default for field in dataclasses.fields(TextOptions)}
-    return {name: value for name, value in options.items() if value != defaults[name]}
+    return {name: value for name, value in options.items() if name in OWN or value != defaults[name]}

@@ -30,9 +30,9 @@ def explain(
     given = given_text(text)
     if not given:
         raise UsageError('there is nothing to explain: regard explain RUN "some text", or a text on stdin')
-    from regard.run import load
+    from regard.run import load_text
 
-    found = load(run, device=common.device or "auto").explain(given)
+    found = load_text(run, device=common.device or "auto").explain(given)
     screen = common.screen
     if position is not None:
         lines = found.steps(position)

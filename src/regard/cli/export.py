@@ -32,9 +32,9 @@ def export(
         raise UsageError(f"{out}: there is no folder {path.parent}")
     from regard.interop.arpa_write import write_arpa
     from regard.models.ngram import NgramModel
-    from regard.run import load
+    from regard.run import load_text
 
-    loaded = load(run, device="cpu")
+    loaded = load_text(run, device="cpu")
     if not isinstance(loaded.model, NgramModel):
         raise UsageError(f"{run}: ARPA files hold n-gram models, and this is a {loaded.config['model']['name']} model")
     write_arpa(loaded.model, loaded.tokenizer, path)

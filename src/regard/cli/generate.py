@@ -25,8 +25,11 @@ def add_to(app: typer.Typer) -> None:
 class TextFlags:
     """The options of `regard.texts.TextOptions`."""
 
-    max_tokens: Annotated[int, typer.Option(help="Tokens at most.", metavar="N")] = 200
-    temperature: Annotated[float, typer.Option(help="0 takes the most probable token.", metavar="X")] = 1.0
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens at most. [default: 200]", metavar="N")] = None
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="0 takes the most probable token. [default: 1.0, or 0 of an answer]", metavar="X"),
+    ] = None
     top_k: Annotated[int | None, typer.Option(help="Draw among the K most probable tokens.", metavar="K")] = None
     top_p: Annotated[float, typer.Option(help="Draw among the fewest tokens of this mass.", metavar="P")] = 1.0
     min_p: Annotated[float, typer.Option(help="Least probability beside the best token's.", metavar="P")] = 0.0
@@ -47,18 +50,19 @@ def generate(
         str | None, typer.Argument(help="Where the text begins; stdin without it.", metavar="PROMPT")
     ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Each line of the prompt is a prompt of its own.")] = False,
-    n: Annotated[int, typer.Option("--n", help="Texts for each prompt.", metavar="N", min=1)] = 1,
+    n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
     """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line."""
     text = given_text(prompt)
     options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
+    options = {name: value for name, value in options.items() if value is not None}
     from regard.run import load
     from regard.task_run import TaskRun
 
     loaded = load(run, device=common.device or "auto")
     screen = common.screen
     if isinstance(loaded, TaskRun):
-        answer_all(screen, loaded, text, options)
+        answer_all(screen, loaded, text, options | {"n_best": n})
         return
     prompts = _prompts(text or "", lines)
     if len(prompts) * n == 1 and flags.beam is None and not screen.json:

@@ -29,13 +29,15 @@ def list_everything(common: Common) -> None:
     rows = [
         (
             card.name,
+            card.task,
+            card.shape,
             *(human(card.parameters[s]) if card.parameters.get(s) else "" for s in sizes),
             card.summary,
             catalogue.citation(card.paper),
         )
         for card in models
     ]
-    columns = ("model", *(f"{size}#" for size in sizes), "what it is", "paper")
+    columns = ("model", "task", "shape", *(f"{size}#" for size in sizes), "what it is", "paper")
     screen.table(columns, rows, title="Models (parameters by size, over bytes; paper: as published)")
     screen.line()
     screen.table(("mixer", "what it is"), [(card.name, card.summary) for card in mixers], title="Mixers")

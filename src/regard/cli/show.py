@@ -12,6 +12,7 @@ from regard.cli.options import Common, command
 from regard.cli.screen import Screen
 from regard.errors import UsageError
 from regard.table import human, span
+from regard.tasks import TEXT
 
 ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "counted": "counted"}
 
@@ -62,34 +63,41 @@ def show(
 def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
     config = facts["config"]
     model, data, where = config["model"], config["data"], shlex.quote(facts["run"])
-    state = facts["state"]
-    growth = f"after {state['length']} tokens, growing" if state["grows"] else "constant"
+    tokenizer = facts["tokenizer"]
+    tokens = f" as {tokenizer['kind']}, {tokenizer['vocab_size']} in all" if tokenizer else ""
     rows = [
         ("model", f"{model.get('name')} {model.get('size')}, {facts['parameters']:,} parameters"),
-        ("state", f"{human(state['bytes'], 'B')} for one text, {growth}"),
-        ("data", f"{data.get('path')} as {facts['tokenizer']['kind']}, {facts['tokenizer']['vocab_size']} in all"),
-        ("budget", f"{config['train']['budget']}, {ENDINGS[facts['ended']]}"),
-        ("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"),
+        *([("state", _state(facts["state"]))] if facts["state"] else []),
+        ("task", facts["task"]),
+        ("data", f"{data.get('path')}{tokens}"),
     ]
     if "fit" in config:
-        rows[0] = (
-            "model",
-            f"{model.get('name')}, n-grams by order: {', '.join(f'{n:,}' for n in config['fit']['kept'])}",
-        )
-        rows[3:] = [("counted", f"{config['fit']['tokens']:,} tokens in one pass")]
+        kept = ", ".join(f"{n:,}" for n in config["fit"]["kept"])
+        rows[0] = ("model", f"{model.get('name')}, n-grams by order: {kept}")
+        rows.append(("counted", f"{config['fit']['tokens']:,} tokens in one pass"))
+    else:
+        rows.append(("budget", f"{config['train']['budget']}, {ENDINGS[facts['ended']]}"))
+        rows.append(("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"))
     if facts["last"]:
         last = facts["last"]
         rows.append(("trained", f"{last['step']:,} steps, {human(last['tokens'])} tokens, {span(last['seconds'])}"))
         rows.append(("loss", f"{last['loss']:.4f}"))
     if facts["best"]:
         rows.append(("held-out loss", f"{facts['best']['valid_loss']:.4f} at step {facts['best']['step']:,}"))
+        scores = [(name, value) for name, value in facts["best"].items() if name.startswith("valid_")]
+        rows += [(f"held-out {name[6:]}", f"{value:.4g}") for name, value in scores if name != "valid_loss"]
     screen.table(("run", facts["run"]), rows)
     screen.line()
-    screen.line(f'regard generate {where} ""')
+    screen.line(f'regard generate {where} ""' if facts["task"] == TEXT else f"regard generate {where} TEXT")
     screen.line(f"regard evaluate {where}")
     screen.line(f"regard show {where} --origin")
     if not facts["ended"]:
         screen.line(f"regard train --resume --out {where}")
+
+
+def _state(state: dict[str, Any]) -> str:
+    growth = f"after {state['length']} tokens, growing" if state["grows"] else "constant"
+    return f"{human(state['bytes'], 'B')} for one text, {growth}"
 
 
 def _show_origins(screen: Screen, config: dict[str, Any]) -> None:
@@ -105,6 +113,7 @@ def _show_origins(screen: Screen, config: dict[str, Any]) -> None:
 def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
     screen.object(facts)
     screen.line(f"{facts['model']}: {facts['summary']}")
+    screen.line(f"task {facts['task']}, shape {facts['shape']}")
     screen.line(facts["paper"])
     screen.line()
     sizes = facts["sizes"]
@@ -116,7 +125,8 @@ def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
     if any(facts["parameters"].values()):
         rows.append(("parameters", "", *(human(facts["parameters"][size]) for size in sizes)))
     screen.table(("setting", "default", *sizes), rows)
-    screen.hint(f"regard train my.txt --model {facts['model']} --size small --set model.KEY=VALUE")
+    data = "my.txt" if facts["task"] == TEXT else "DATA"
+    screen.hint(f"regard train {data} --model {facts['model']} --size small --set model.KEY=VALUE")
 
 
 def _value(value: Any) -> str:

@@ -80,6 +80,7 @@ def train(
     from regard.launch import launch, plan
     from regard.live import display_for
     from regard.recipe import Origin, read_assignments
+    from regard.task_run import TaskRun
 
     named = {
         "data.path": (data, "argument DATA"),
@@ -107,5 +108,7 @@ def train(
         run, result = launch(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
         raise Stopped(f"{stop}: regard train --resume --out {job.out}") from None
-    show = show_card if job.settings["data.task"] == "text" else show_task_card
-    show(common.screen, run, result)  # pyright: ignore[reportArgumentType]  # the run is of that task
+    if isinstance(run, TaskRun):
+        show_task_card(common.screen, run, result)
+    else:
+        show_card(common.screen, run, result)

@@ -12,6 +12,7 @@ class Facts:
     vocab_size         tokens of the text that is read, or written where there are two sides.
     source_vocab_size  tokens of the side that is read, None where both sides share one vocabulary.
     n_classes          labels or tags.
+    spelled            words come with their spelling, see layers/spelling.py.
     picture            channels, height and width.
     n_channels         numbers at each past time of a series.
     n_known            numbers known ahead for each time to be forecast.
@@ -21,6 +22,7 @@ class Facts:
     vocab_size: int = 0
     source_vocab_size: int | None = None
     n_classes: int = 0
+    spelled: bool = False
     picture: tuple[int, int, int] | None = None
     n_channels: int = 0
     n_known: int = 0

@@ -14,11 +14,11 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from regard.core.facts import Facts
+from regard.core.facts import EXAMPLE, Facts
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ MODELS = {
     "bahdanau": "regard.models.bahdanau",
     "gnmt": "regard.models.gnmt",
     "transformer": "regard.models.transformer",
+    "captioner": "regard.models.captioner",
     "classifier": "regard.models.classifier",
     "tagger": "regard.models.tagger",
+    "forecaster": "regard.models.forecaster",
 }
 MIXERS = (
     *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
@@ -93,7 +95,7 @@ class Entry:
             overrides[key] = _as_declared(value, hints.get(key, Any), f"model.{key}")
         if self.task in ("text", "masked"):
             return self.preset(vocab_size, **(self.sizes[size] | overrides))
-        given = facts if isinstance(facts, Facts) else Facts(vocab_size=facts, n_classes=2)
+        given = facts if isinstance(facts, Facts) else replace(EXAMPLE, vocab_size=facts)
         return self.preset(given, **(self.sizes[size] | overrides))
 
     def parameters_of_preset(self) -> dict[str, Any]:

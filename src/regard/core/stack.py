@@ -206,7 +206,7 @@ def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
         return x.flip(1)
     t = torch.arange(x.shape[1], device=x.device)
     index = torch.where(t < lengths[:, None], lengths[:, None] - 1 - t, t)  # (B, T)
-    return x.gather(1, index[..., None].expand_as(x))
+    return x.gather(1, index.reshape(*index.shape, *[1] * (x.dim() - 2)).expand_as(x))
 
 
 def inherit_facts(whole: Mixer, parts: list[Mixer]) -> None:

@@ -39,8 +39,11 @@ class State:
         return dataclasses.replace(self, **{f.name: _map(getattr(self, f.name), function) for f in _fields(self)})
 
     def select(self, index: Tensor) -> Self:
-        """Rows `index` of the batch, copied: rows may be repeated, dropped or reordered."""
-        return self.map(lambda tensor: tensor.index_select(0, index))
+        """Rows `index` of the batch, copied: rows may be repeated, dropped or reordered.
+
+        A state may share between its rows what no call ever writes to.
+        """
+        return dataclasses.replace(self, **{f.name: _select(getattr(self, f.name), index) for f in _fields(self)})
 
     def detach(self) -> Self:
         """Cut from the graph: the boundary of truncated backpropagation."""
@@ -132,6 +135,8 @@ def where_row(condition: Tensor, new: State, old: State) -> State:
 
     def pick(tensor: Tensor) -> Tensor:
         replacement = next(replacements)
+        if replacement is tensor:
+            return tensor
         mask = condition.reshape(-1, *[1] * (tensor.dim() - 1))
         return torch.where(mask, replacement, tensor)
 
@@ -149,6 +154,16 @@ def _map(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
         return value.map(function)
     if isinstance(value, tuple):
         return tuple(_map(part, function) for part in value)
+    return value
+
+
+def _select(value: Any, index: Tensor) -> Any:
+    if isinstance(value, Tensor):
+        return value.index_select(0, index)
+    if isinstance(value, State):
+        return value.select(index)
+    if isinstance(value, tuple):
+        return tuple(_select(part, index) for part in value)
     return value
 
 

@@ -48,12 +48,16 @@ class Tagged:
 
 @dataclass(frozen=True, eq=False)
 class Captioned:
-    """A picture, (height, width, 3) of unsigned bytes, and the text that says what it shows (1-N)."""
+    """A picture, (height, width, 3) of unsigned bytes, and the text that says what it shows (1-N).
+
+    file  where the picture can be found: its own file, the array that holds it, or world:NAME.
+    """
 
     picture: np.ndarray
     text: str
     category: str = ""
     where: str = field(default="", compare=False)
+    file: str = field(default="", compare=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Captioned) and self._content == other._content

@@ -6,6 +6,7 @@ come is written here once. As everywhere a batch is a pure function of (seed, st
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,7 @@ import torch
 from regard.data.batch import NOT_COUNTED, POOL, Batch
 from regard.data.order import drawn, mixed
 from regard.data.ragged import Ragged
+from regard.layers.picture import as_input
 
 
 class Rows(Protocol):
@@ -97,6 +99,32 @@ class PairRows:
         source, source_lengths = self.source.padded(rows, 0)
         tokens, targets, lengths = written(self.target, rows, self.eos_id)
         return Batch(tokens, targets, lengths, numbers.tolist(), source=source, source_lengths=source_lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionRows:
+    """pictures (n, H, W, 3): unsigned bytes, a quarter of what the numbers of a network would take. target: ids."""
+
+    pictures: np.ndarray
+    target: Ragged
+    eos_id: int
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.target.sizes
+
+    @property
+    def n_targets(self) -> int:
+        return int(self.target.sizes.sum()) + len(self.target)
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(np.ascontiguousarray(self.pictures).data).hexdigest() + self.target.hash
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        tokens, targets, lengths = written(self.target, rows, self.eos_id)
+        source = as_input(torch.from_numpy(self.pictures[rows]))
+        return Batch(tokens, targets, lengths, numbers.tolist(), source=source)
 
 
 def written(target: Ragged, rows: np.ndarray, eos_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

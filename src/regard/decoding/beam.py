@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -23,9 +23,10 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.decoding.logits import at_rest, device_of, next_logits
+from regard.decoding.offer import Offer, best_offers
 from regard.decoding.penalty import NO_PENALTY, CoveragePenalty, LengthPenalty
 from regard.decoding.prompt import checked_prompts, padded
-from regard.decoding.warp import largest, raw_log_probs
+from regard.decoding.warp import raw_log_probs
 from regard.errors import NumericError, UsageError
 
 
@@ -60,7 +61,7 @@ def beam_search(
     prompts: Sequence[Int[Tensor, "_"]],
     *,
     width: int,
-    max_tokens: int,
+    max_tokens: int | Sequence[int],
     eos_id: int | None,
     penalty: LengthPenalty = NO_PENALTY,
     n_best: int = 1,
@@ -68,19 +69,20 @@ def beam_search(
 ) -> list[BeamResult]:
     """The `n_best` texts of the highest score found for each prompt, fewer where fewer exist.
 
-    `record` keeps the numbers of every step.
+    max_tokens  the same for every prompt, or a number for each.
+    record      keeps the numbers of every step.
     """
-    if width < 1 or max_tokens < 1:
+    longest = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else max_tokens
+    if width < 1 or min(longest, default=1) < 1:
         raise UsageError(f"beam width and max_tokens must be at least 1, found {width} and {max_tokens}")
     if not 1 <= n_best <= width:
         raise UsageError(f"n_best must lie between 1 and the beam width {width}, found {n_best}")
     rows = checked_prompts(model, prompts, fit=True)
     window = float("inf") if model.max_length is None else float(model.max_length)
-    limits = [int(min(max_tokens, window - len(row) + 1)) for row in rows]
-    beams = [
-        _Beam(width, n_best, penalty, eos_id, limit, "length" if limit == max_tokens else "context", record)
-        for limit in limits
-    ]
+    beams = []
+    for row, most in zip(rows, longest, strict=True):
+        limit = int(min(most, window - len(row) + 1))
+        beams.append(_Beam(width, n_best, penalty, eos_id, limit, "length" if limit == most else "context", record))
     with at_rest(model):
         _search(model, rows, beams)
     return [BeamResult(tuple(beam.ranked()[:n_best]), tuple(beam.steps)) for beam in beams]
@@ -119,40 +121,45 @@ def _search(model: TokenModel, rows: list[list[int]], beams: list[_Beam]) -> Non
     room = tokens.shape[1] + max(beam.max_tokens for beam in beams) - 1
     logits, state = next_logits(model, tokens, model.init_state(len(rows)).reserve(room), lengths)
     while True:
+        live = [beam for beam in beams if beam.live]
+        offers = _offers(logits, live)
         parents: list[int] = []
         rows_before = 0
-        candidates = _candidates(logits, beams)
-        for beam in beams:
+        for beam, offered in zip(live, offers, strict=True):
             n_live = len(beam.live)
-            if not n_live:
-                continue
-            chosen = beam.step(candidates[rows_before : rows_before + n_live])
-            parents += [rows_before + parent for parent in chosen]
+            parents += [rows_before + parent for parent in beam.step(offered)]
             rows_before += n_live
         if not parents:
             return
         if parents != list(range(rows_before)):
             state = state.select(torch.tensor(parents, device=logits.device))
-        last = [[live.tokens[-1]] for beam in beams for live in beam.live]
+        last = [[text.token] for beam in beams for text in beam.live]
         logits, state = next_logits(model, torch.tensor(last, device=logits.device), state)
 
 
-def _candidates(logits: Tensor, beams: list[_Beam]) -> list[list[tuple[int, float]]]:
-    """For each live hypothesis its most probable next tokens with their log-probabilities, best first.
-
-    No more of them can enter a beam than it has slots.
-    """
+def _offers(logits: Tensor, live: list[_Beam]) -> list[list[Offer]]:
+    """For each beam with live texts as many of their continuations, best first, as some beam has free slots."""
     log_probs = raw_log_probs(logits)
-    if log_probs.isnan().any():
+    # A softmax is all numbers or none.
+    if log_probs[:, 0].isnan().any():
         raise NumericError("the model's logits are not numbers, so no beam can be ranked")
-    index = largest(log_probs, min(max(beam.width for beam in beams), logits.shape[-1]))
-    values = log_probs.gather(-1, index)
-    return [list(zip(*row, strict=True)) for row in zip(index.tolist(), values.tolist(), strict=True)]
+    totals = [[text.total for text in beam.live] for beam in live]
+    return best_offers(log_probs, totals, max(beam.free for beam in live))
+
+
+class _Text(NamedTuple):
+    """A text by its last token and the text before it; `total` is its log-probability."""
+
+    before: _Text | None
+    token: int
+    log_prob: float
+    total: float
+    length: int
 
 
 @dataclass
 class _Beam:
-    """The hypotheses of one prompt. It begins with one live hypothesis, the empty text."""
+    """The texts of one prompt. It begins with one live text, the empty one."""
 
     width: int
     n_best: int
@@ -161,28 +168,28 @@ class _Beam:
     max_tokens: int
     at_limit: Literal["length", "context"]
     record: bool
-    live: list[Hypothesis] = field(default_factory=lambda: [Hypothesis((), (), 0.0, 1.0, 0.0, None)])
+    live: list[_Text] = field(default_factory=lambda: [_Text(None, -1, 0.0, 0.0, 0)])
     ended: list[Hypothesis] = field(default_factory=list)
     steps: list[tuple[Hypothesis, ...]] = field(default_factory=list)
 
-    def step(self, candidates: list[list[tuple[int, float]]]) -> list[int]:
-        """Fill the free slots from the continuations of the live hypotheses; for each that lives on, its parent."""
-        offers = [
-            (hypothesis.log_prob + log_prob, parent, token, log_prob)
-            for parent, (hypothesis, following) in enumerate(zip(self.live, candidates, strict=True))
-            for token, log_prob in following
-            if log_prob > float("-inf")
-        ]
-        offers.sort(key=lambda offer: (-offer[0], offer[1], offer[2]))
+    @property
+    def free(self) -> int:
+        """Slots that no ended text holds."""
+        return self.width - len(self.ended)
+
+    def step(self, offers: list[Offer]) -> list[int]:
+        """Fill the free slots with the first of `offers`; for each text that lives on, its parent's number."""
         before, self.live = self.live, []
         parents = []
-        for total, parent, token, log_prob in offers[: self.width - len(self.ended)]:
-            hypothesis = self._grown(before[parent], token, log_prob, total)
-            if hypothesis.finish is None:
-                self.live.append(hypothesis)
-                parents.append(parent)
+        for offer in offers[: self.free]:
+            parent = before[offer.parent]
+            text = _Text(parent, offer.token, offer.log_prob, offer.total, parent.length + 1)
+            finish = self._finish(text)
+            if finish is None:
+                self.live.append(text)
+                parents.append(offer.parent)
             else:
-                self.ended.append(hypothesis)
+                self.ended.append(self._hypothesis(text, finish))
         if self.record:
             self.steps.append(tuple(self.ranked()))
         if self._decided():
@@ -190,26 +197,32 @@ class _Beam:
         return parents
 
     def ranked(self) -> list[Hypothesis]:
-        """All hypotheses, best score first; of equal ones the earlier."""
-        return sorted(self.ended + self.live, key=lambda hypothesis: -hypothesis.score)
+        """All texts, best score first; of equal ones the earlier."""
+        live = [self._hypothesis(text, None) for text in self.live]
+        return sorted(self.ended + live, key=lambda hypothesis: -hypothesis.score)
 
-    def _grown(self, parent: Hypothesis, token: int, log_prob: float, total: float) -> Hypothesis:
-        tokens = (*parent.tokens, token)
-        penalty = self.penalty(len(tokens))
-        finish = None
-        if token == self.eos_id:
-            finish = "eos"
-        elif len(tokens) == self.max_tokens:
-            finish = self.at_limit
-        return Hypothesis(tokens, (*parent.log_probs, log_prob), total, penalty, total / penalty, finish)
+    def _finish(self, text: _Text) -> Literal["eos", "length", "context"] | None:
+        if text.token == self.eos_id:
+            return "eos"
+        return self.at_limit if text.length == self.max_tokens else None
+
+    def _hypothesis(self, text: _Text, finish: Literal["eos", "length", "context"] | None) -> Hypothesis:
+        """The text spelled out, with its numbers."""
+        penalty, total = self.penalty(text.length), text.total
+        tokens, log_probs = [], []
+        while text.before is not None:
+            tokens.append(text.token)
+            log_probs.append(text.log_prob)
+            text = text.before
+        return Hypothesis(tuple(tokens[::-1]), tuple(log_probs[::-1]), total, penalty, total / penalty, finish)
 
     def _decided(self) -> bool:
-        """Whether no live hypothesis can still be among the n best.
+        """Whether no live text can still be among the n best.
 
         A live text can only lose probability, and lp never falls with the length: the best it can come to is its
         log-probability now over the penalty of the longest text.
         """
         if len(self.ended) < self.n_best or not self.live:
             return False
-        bound = max(live.log_prob for live in self.live) / self.penalty(self.max_tokens)
+        bound = max(text.total for text in self.live) / self.penalty(self.max_tokens)
         return sorted(ended.score for ended in self.ended)[-self.n_best] >= bound

@@ -99,9 +99,9 @@ def generate(
     settings: Sampling = DEFAULT,
     streamer: Callable[[], Streamer] | None = None,
     seed: int = 0,
-    first: int = 0,
+    first: int | Sequence[int] = 0,
 ) -> list[Generation]:
-    """Each prompt continued until it ends. Prompt i draws from the random stream (seed, first + i)."""
+    """Each prompt continued until it ends. Prompt i draws from the random stream (seed, first + i), or first[i]."""
     rows = _rows(model, prompts, limits, streamer, (seed, first))
     for _ in _run(model, rows, limits, settings):
         pass
@@ -181,14 +181,15 @@ def _rows(
     prompts: Sequence[Tensor],
     limits: Limits,
     streamer: Callable[[], Streamer] | None,
-    origin: tuple[int, int],
+    origin: tuple[int, int | Sequence[int]],
 ) -> list[_Row]:
     if limits.stop and streamer is None:
         raise UsageError("stop strings need a streamer, which turns tokens into text")
     seed, first = origin
+    numbers = range(first, first + len(prompts)) if isinstance(first, int) else first
     rows = []
     for i, tokens in enumerate(checked_prompts(model, prompts, fit=not limits.slide)):
-        chance = np.random.Generator(np.random.PCG64([seed, first + i]))
+        chance = np.random.Generator(np.random.PCG64([seed, numbers[i]]))
         text = streamer() if streamer is not None else None
         rows.append(_Row(i, tokens, len(tokens), chance, text, StopFilter(limits.stop)))
     return rows

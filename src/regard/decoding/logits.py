@@ -65,7 +65,8 @@ def at_rest(model: TokenModel) -> Iterator[None]:
 
 def device_of(model: TokenModel) -> torch.device:
     """Where the model wants its tokens."""
-    return model.init_state(1).position.device
+    known = getattr(model, "device", None)
+    return known if isinstance(known, torch.device) else model.init_state(1).position.device
 
 
 @torch.no_grad()
@@ -79,8 +80,8 @@ def next_logits(
             _, state = model(tokens[:, :chunk], state)
             tokens = tokens[:, chunk:]
     values, after = _hidden_or_logits(model, tokens, state, Context(lengths=lengths))
-    last = -1 if lengths is None else lengths - 1
-    return _head(model, values[torch.arange(len(values), device=values.device), last]), after
+    last = values[:, -1] if lengths is None else values[torch.arange(len(values), device=values.device), lengths - 1]
+    return _head(model, last), after
 
 
 @torch.no_grad()

@@ -5,19 +5,23 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
 from regard.core import registry
 from regard.core.config import Config
+from regard.core.facts import EXAMPLE
 from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.errors import RegardError, UsageError, nearest
 from regard.laws import form, module
 from regard.laws.result import Broken, LawResult, Ledger
-from regard.laws.subject import VOCABULARY, Subject, from_mixer, from_model, hostile
+from regard.laws.subject import Subject, from_mixer, from_model, hostile
+from regard.laws.view import CLASSES, VOCABULARY
 
+FACTS = replace(EXAMPLE, vocab_size=VOCABULARY, n_classes=CLASSES)
 Law = Callable[[Subject, Ledger], None]
 
 LAWS: dict[str, Law] = {
@@ -25,6 +29,7 @@ LAWS: dict[str, Law] = {
     "chunk": form.chunk,
     "causality": form.causality,
     "padding": form.padding,
+    "source": form.source,
     "packing": form.packing,
     "select": form.select,
     "purity": module.purity,
@@ -41,6 +46,9 @@ EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
     "step": (lambda s: not s.causal, "causal = False: it looks at the future"),
     "chunk": (lambda s: not s.causal, "causal = False: it looks at the future"),
     "causality": (lambda s: not s.causal, "causal = False: it looks at the future"),
+    "source": (lambda s: not s.has_source, "it reads no source beside its text"),
+    "packing": (lambda s: not s.has_state, "has_state = False: it reads whole texts"),
+    "select": (lambda s: not s.has_state, "has_state = False: there are no rows to choose of"),
     "reserve": (lambda s: not s.causal, "causal = False: it is not used step by step"),
     "reach": (lambda s: s.width is None or s.scale > 1, "a law of mixers at ordinary inputs"),
     "equivariance": (lambda s: s.width is None, "a law of mixers"),
@@ -68,8 +76,8 @@ def check_model(name: str) -> list[LawResult]:
     """All laws on a registered architecture at its tiny size, without dropout."""
     entry = registry.entry(name)
     settings = {"dropout": 0.0} if "dropout" in entry.parameters_of_preset() else {}
-    config = entry.config(VOCABULARY, "tiny", **settings)
-    return list(_run(lambda: from_model(entry.name, config)))
+    config = entry.config(FACTS, "tiny", **settings)
+    return list(_run(lambda: from_model(entry.name, config, entry.task)))
 
 
 def check(target: str) -> list[LawResult]:

@@ -6,6 +6,9 @@ from short to long, so that the first failure is the minimal one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -13,6 +16,7 @@ from regard.core.context import Context
 from regard.core.state import State
 from regard.laws.result import Ledger
 from regard.laws.subject import Subject
+from regard.laws.view import sources
 
 
 def lengths_around_chunks(subject: Subject, limit: int = 70) -> list[int]:
@@ -96,6 +100,28 @@ def _padded_states(subject: Subject, ledger: Ledger, state: State, alone: list[S
         ledger.equal(y[row : row + 1, :count], alone_y, f"{place}, then {count} of 4 more tokens")
         same_state(ledger, later.select(picked), alone_later, f"{place}, after a second chunk")
         same_future(subject, ledger, later.select(picked), alone_later, f"{place}, after a second chunk")
+
+
+@torch.no_grad()
+def source(subject: Subject, ledger: Ledger) -> None:
+    """A padded batch of sources equals its members one by one, and the memory in the context that in the state."""
+    whole: Any = subject.module
+    model, (given, lengths) = whole.model, sources(subject.task, 4)
+    x, after_padding = subject.inputs(4, 3), Context(lengths=torch.tensor([3, 1, 2, 3]))
+    together = model.given(given, lengths)
+    y, state = together(x, together.init_state(4), after_padding)
+    for row, count in enumerate(after_padding.lengths.tolist()):  # pyright: ignore[reportOptionalMemberAccess]
+        size = None if lengths is None else int(lengths[row])
+        alone = model.given(given[row : row + 1, :size] if size else given[row : row + 1])
+        case = f"sources of {'full' if lengths is None else lengths.tolist()} length, row {row} against alone"
+        alone_y, alone_state = alone(x[row : row + 1, :count], alone.init_state(1))
+        ledger.equal(y[row : row + 1, :count], alone_y, case)
+        same_future(subject, ledger, state.select(torch.tensor([row])), alone_state, case)
+    memory, memory_lengths = model.encode(given, lengths)
+    context = replace(after_padding, memory=memory, memory_lengths=memory_lengths)
+    trained = model.decoder(x, None, context)
+    for row, count in enumerate(after_padding.lengths.tolist()):  # pyright: ignore[reportOptionalMemberAccess]
+        ledger.equal(trained[row, :count], y[row, :count], f"memory in the context against in the state, row {row}")
 
 
 def packing(subject: Subject, ledger: Ledger) -> None:

@@ -15,8 +15,7 @@ from regard.core.config import Config
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer
 from regard.core.state import State
-
-VOCABULARY = 11
+from regard.laws.view import VOCABULARY, view
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,7 @@ class Subject:
     facts     where `causal`, `state_grows`, `reach`, `chunk_sizes` and `permutes` are declared.
     width     of the vectors a mixer takes; None for a model, which takes tokens.
     scale     of the random inputs; large ones drive gates to 0 and 1.
+    task      what a model is for: it says what it reads.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Subject:
     width: int | None
     config: Config | None = None
     scale: float = 1.0
+    task: str = "text"
 
     def inputs(self, batch: int, length: int, seed: int = 0) -> Tensor:
         """Random vectors (B, T, D) or tokens (B, T), always the same for the same numbers."""
@@ -61,9 +62,8 @@ class Subject:
 
     def _with_memory(self, context: Context, batch_size: int) -> Context:
         """The context with something to look at where that is needed: the same for every row, one vector of padding."""
-        if not getattr(self.facts, "needs_memory", False):
+        if self.width is None or not getattr(self.facts, "needs_memory", False):
             return context
-        assert self.width is not None
         memory = torch.randn(1, 5, self.width, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
         lengths = torch.full((batch_size,), 4)
         return replace(context, memory=memory.expand(batch_size, -1, -1), memory_lengths=lengths)
@@ -81,6 +81,14 @@ class Subject:
         return bool(self.facts.causal)
 
     @property
+    def has_state(self) -> bool:
+        return bool(getattr(self.facts, "has_state", True))
+
+    @property
+    def has_source(self) -> bool:
+        return hasattr(self.module, "source")
+
+    @property
     def chunk_sizes(self) -> tuple[int, ...]:
         return self.facts.chunk_sizes
 
@@ -92,10 +100,10 @@ def from_mixer(name: str, make: Callable[[], nn.Module], config: Config | None =
     return Subject(name, module, module, width, config, scale)
 
 
-def from_model(name: str, config: Config) -> Subject:
-    module = prepared(config.build_example)
+def from_model(name: str, config: Config, task: str = "text") -> Subject:
+    module = view(prepared(config.build_example), task)
     facts: Any = getattr(module, "stack", module)
-    return Subject(name, module, facts, None, config)
+    return Subject(name, module, facts, None, config, task=task)
 
 
 def prepared(make: Callable[[], nn.Module]) -> nn.Module:

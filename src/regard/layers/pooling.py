@@ -10,7 +10,6 @@ A sequence without any vector gives zeros.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,7 +44,7 @@ class Pooling(nn.Module):
         self.form = config.form
         if config.form == "attention":
             self.vector_to_key = nn.Linear(config.d_model, config.d_model)
-            self.query = nn.Parameter(torch.randn(config.d_model) / math.sqrt(config.d_model))
+            self.query = nn.Parameter(nn.init.normal_(torch.empty(config.d_model), std=config.d_model**-0.5))
         self.weights = Tap()
 
     def forward(self, x: Float[Tensor, "B T D"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B D"]:

@@ -78,7 +78,7 @@ class AdditiveScore(Score):
 
     def __init__(self, n_heads: int, d_head: int) -> None:
         super().__init__()
-        self.sum_to_score = nn.Parameter(torch.randn(n_heads, d_head) / math.sqrt(d_head))
+        self.sum_to_score = nn.Parameter(nn.init.normal_(torch.empty(n_heads, d_head), std=d_head**-0.5))
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         pairs = torch.tanh(q[:, :, None] + k[:, None])  # (B, T, S, H, K)

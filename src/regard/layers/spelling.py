@@ -63,7 +63,7 @@ class Spelled(nn.Module):
     def __init__(self, config: SpelledConfig) -> None:
         super().__init__()
         self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
-        self.byte_to_vector = nn.Embedding(BYTES, config.d_byte, padding_idx=0)
+        self.byte_to_vector = nn.Embedding(BYTES, config.d_byte)
         self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, WIDTH, padding=WIDTH // 2)
         self.position = config.position.build() if config.position else None
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
@@ -73,7 +73,9 @@ class Spelled(nn.Module):
         return self.position.max_length if self.position is not None else None
 
     def forward(self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
-        letters = self.byte_to_vector(words[..., 1:]).flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)
+        spelt = words[..., 1:]
+        letters = self.byte_to_vector(spelt) * (spelt > 0)[..., None]  # after the end of a word there is nothing
+        letters = letters.flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)
         features = self.bytes_to_features(letters).relu().amax(-1).unflatten(0, words.shape[:2])
         x = self.token_to_vector(words[..., 0]) + features
         if self.position is not None:

@@ -33,6 +33,9 @@ from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
 
+# Free slots that rows picked from a state keep.
+SLOTS_KEPT = 2
+
 
 @dataclass(frozen=True)
 class KeyValueState(State):
@@ -65,6 +68,12 @@ class KeyValueState(State):
 
         return dataclasses.replace(self, keys=grown(self.keys), values=grown(self.values), reserved=True)
 
+    def select(self, index: Tensor) -> KeyValueState:
+        """Rows `index`. Of the room beyond `filled` little is copied: a beam does this at every step."""
+        kept = min(self.keys.shape[1], self.filled + SLOTS_KEPT)
+        keys, values = self.keys[:, :kept].index_select(0, index), self.values[:, :kept].index_select(0, index)
+        return dataclasses.replace(self, keys=keys, values=values, count=self.count.index_select(0, index))
+
     def append(self, keys: Tensor, values: Tensor, lengths: Tensor | None) -> KeyValueState:
         """The state after a chunk whose first `lengths` tokens in each row are real."""
         length = keys.shape[1]
@@ -85,12 +94,16 @@ class KeyValueState(State):
         return dataclasses.replace(state, count=count, filled=filled, ragged=ragged)
 
     def _with_room(self, length: int) -> KeyValueState:
-        """A copy with `length` more slots, so that what was handed in stays as it was."""
+        """A copy with `length` more slots, so that what was handed in stays as it was.
+
+        Where room was asked for and is used up, there will be more to come: what is there is doubled.
+        """
+        more = max(length, self.filled) if self.reserved else length
 
         def grown(old: Tensor) -> Tensor:
-            return torch.cat([old[:, : self.filled], old.new_zeros(len(old), length, *old.shape[2:])], 1)
+            return torch.cat([old[:, : self.filled], old.new_zeros(len(old), more, *old.shape[2:])], 1)
 
-        return dataclasses.replace(self, keys=grown(self.keys), values=grown(self.values), reserved=False)
+        return dataclasses.replace(self, keys=grown(self.keys), values=grown(self.values))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ With one head, additive scores, and neither values nor outputs projected this is
     e_tj = v . tanh(W_a s_(t-1) + U_a h_j),  alpha_tj = softmax_j(e_tj),  c_t = sum_j alpha_tj h_j
 
 Keys and values of the memory are worked out once, when it is first met, and carried in the state: a step costs nothing
-for what is in the memory but its look at it.
+for what is in the memory but its look at it. Rows that are copies of one, as those of a beam, look at one memory
+together: it is kept once, and their queries stand side by side.
 
 Glossary
 m_j, h_j  vectors of the memory, j = 1 .. S
@@ -38,16 +39,74 @@ from regard.mixers.attention import AttentionConfig
 
 @dataclass(frozen=True)
 class MemoryState(State):
-    """keys (B, S, H, K), values (B, S, H, V) of the memory, and how many are real; S is 0 before one was met."""
+    """keys (N, S, H, K), values (N, S, H, V) of N memories, and how many are real; S is 0 before one was met.
+
+    place   (B,) where a row's queries stand among those of all memories, `width` for each: row b looks at memory
+            place[b] // width.
+    even    whether place is 0, 1, 2 .., so that queries stand where they are.
+    padded  whether some vectors may not be real.
+    hollow  whether some memory may have no real one at all.
+    """
 
     keys: Tensor
     values: Tensor
     lengths: Tensor
+    place: Tensor
     count: Tensor
+    width: int = 1
+    even: bool = True
+    padded: bool = False
+    hollow: bool = False
 
     @property
     def position(self) -> Tensor:
         return self.count
+
+    @property
+    def owner(self) -> Tensor:
+        """(B,) the memory that a row looks at."""
+        return self.place // self.width
+
+    def select(self, index: Tensor) -> MemoryState:
+        """Rows `index`: a memory goes when nobody looks at it any more, and is never copied for a second row."""
+        before = self.owner
+        owner, count = before[index], self.count[index]
+        if torch.equal(owner, before):
+            return dataclasses.replace(self, count=count)
+        used, owner = owner.unique(return_inverse=True)
+        place, width = _places(owner, len(used))
+        even = len(place) == len(used) * width and torch.equal(place, torch.arange(len(place), device=place.device))
+        state = dataclasses.replace(self, place=place, count=count, width=width, even=even)
+        if len(used) == len(self.keys):
+            return state
+        keys, values, lengths = self.keys[used], self.values[used], self.lengths[used]
+        return dataclasses.replace(state, keys=keys, values=values, lengths=lengths)
+
+    def together(self, rows: Tensor) -> Tensor:
+        """Rows (B, T, ...) as (N, width * T, ...): those that look at one memory side by side."""
+        if self.width == 1 and self.even:
+            return rows
+        if not self.even:
+            room = rows.new_zeros(len(self.keys) * self.width, *rows.shape[1:])
+            rows = room.index_copy(0, self.place, rows)
+        return rows.unflatten(0, (-1, self.width)).flatten(1, 2)
+
+    def apart(self, groups: Tensor) -> Tensor:
+        """The inverse of `together`."""
+        if self.width == 1 and self.even:
+            return groups
+        rows = groups.unflatten(1, (self.width, -1)).flatten(0, 1)
+        return rows if self.even else rows[self.place]
+
+
+def _places(owner: Tensor, n_memories: int) -> tuple[Tensor, int]:
+    """For rows that look at the memories `owner` (B,) a place of its own for each, and how many a memory has."""
+    sizes = torch.bincount(owner, minlength=n_memories)
+    width = max([1, *sizes.tolist()])
+    order = owner.argsort(stable=True)
+    first = (sizes.cumsum(0) - sizes)[owner[order]]
+    turn = torch.empty_like(owner).index_copy(0, order, torch.arange(len(owner), device=owner.device) - first)
+    return owner * width + turn, width
 
 
 @dataclass(frozen=True)
@@ -141,16 +200,22 @@ class CrossAttention(Mixer):
         keys = self.zeros(batch_size, 0, c.n_heads, c.width)
         values = self.zeros(batch_size, 0, c.n_heads, c.context_width // c.n_heads)
         zeros = zero_position(batch_size, keys.device)
-        return MemoryState(keys, values, zeros, zeros.clone())
+        return MemoryState(keys, values, zeros, torch.arange(batch_size, device=keys.device), zeros.clone())
 
     def remember(self, memory: Tensor, lengths: Tensor | None, count: Tensor) -> MemoryState:
         """The state of positions `count` that looks at `memory` (B, S, D), of which `lengths` (B,) are real."""
         heads = self.config.n_heads
         keys = self.key_norm(self.memory_to_keys(memory).unflatten(-1, (heads, -1)))
         values = self.memory_to_values(memory).unflatten(-1, (heads, -1))
+        padded = hollow = lengths is not None
         if lengths is None:
             lengths = torch.full_like(count, memory.shape[1])
-        return MemoryState(keys, values, lengths.to(keys.device), count)
+        elif lengths.device.type == "cpu" and len(lengths):
+            # Elsewhere a look at the lengths would wait for the device.
+            least = int(lengths.min())
+            padded, hollow = least < memory.shape[1], least == 0
+        place = torch.arange(len(count), device=keys.device)
+        return MemoryState(keys, values, lengths.to(keys.device), place, count, padded=padded, hollow=hollow)
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, MemoryState)
@@ -158,29 +223,46 @@ class CrossAttention(Mixer):
             if context.memory is None:
                 raise ValueError("cross-attention was given no memory to look at")
             state = self.remember(context.memory, context.memory_lengths, state.count)
-        queries = self.query_norm(self.input_to_queries(x).unflatten(-1, (self.config.n_heads, -1)))
-        q, k, v = self.queries(queries), self.keys(state.keys.to(x.dtype)), self.values(state.values.to(x.dtype))
-        heard = self.scores.heard or self.weights.heard
-        look = self._readable if heard or isinstance(self.score, AdditiveScore) else self._fast
-        y = look(q, k, v, self._seen(state))
-        # Nothing to look at: the context is nothing.
-        y = y.masked_fill((state.lengths == 0)[:, None, None, None], 0.0)
+        q = self.queries(self.query_norm(self.input_to_queries(x).unflatten(-1, (self.config.n_heads, -1))))
+        if any(tap.heard for tap in (self.keys, self.values, self.scores, self.weights)):
+            y = self._look_row_by_row(q, state)
+        else:
+            look = self._readable if isinstance(self.score, AdditiveScore) else self._fast
+            k, v = state.keys.to(x.dtype), state.values.to(x.dtype)
+            y = state.apart(look(state.together(q), k, v, self._seen(state)))
+        if state.hollow:
+            # Nothing to look at: the context is nothing.
+            y = y.masked_fill((state.lengths == 0)[state.owner][:, None, None, None], 0.0)
         after = dataclasses.replace(state, count=advance(state.count, x.shape[1], context.lengths))
         return self.heads_to_output(self.summary(y).flatten(2)), after
 
-    def _seen(self, state: MemoryState) -> Tensor:
-        """Which slots hold real vectors, (B, 1, 1, S); all of them in a row without any, whose result is dropped."""
-        slots = torch.arange(state.keys.shape[1], device=state.keys.device)
-        real = slots < state.lengths[:, None]
-        return (real | (state.lengths == 0)[:, None])[:, None, None]
+    def _look_row_by_row(self, q: Tensor, state: MemoryState) -> Tensor:
+        """Every row with a memory of its own, as its taps show it."""
+        owner, seen = state.owner, self._seen(state)
+        k, v = self.keys(state.keys.to(q.dtype)[owner]), self.values(state.values.to(q.dtype)[owner])
+        heard = self.scores.heard or self.weights.heard
+        look = self._readable if heard or isinstance(self.score, AdditiveScore) else self._fast
+        return look(q, k, v, None if seen is None else seen[owner])
 
-    def _readable(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
+    def _seen(self, state: MemoryState) -> Tensor | None:
+        """Which slots hold real vectors, (N, 1, 1, S); all of them in a memory without any, whose result is dropped.
+
+        None where all are real.
+        """
+        if not state.padded:
+            return None
+        real = torch.arange(state.keys.shape[1], device=state.keys.device) < state.lengths[:, None]
+        if state.hollow:
+            real = real | (state.lengths == 0)[:, None]
+        return real[:, None, None]
+
+    def _readable(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, V)."""
         weights = self.weights(softmax(self.scores(self.score(q, k)), seen, self.config.base))
         weights = F.dropout(weights, self.config.dropout, self.training)
         return torch.einsum("BHTS,BSHK->BTHK", weights, v)
 
-    def _fast(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
+    def _fast(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None) -> Tensor:
         """The same through torch's fused kernel."""
         q, k = self.score.fold(q, k)
         dropout = self.config.dropout if self.training else 0.0

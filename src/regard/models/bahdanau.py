@@ -18,6 +18,15 @@ from regard.models.language import LanguageModelConfig
 from regard.models.reader import Reader, ReaderName
 from regard.models.seq2seq import source_vocabulary
 
+PAPER = {
+    "d_model": 620,
+    "d_hidden": 1000,
+    "dropout": 0.0,
+    "cell": "gru-cho",
+    "readout": "maxout",
+    "shows": "before",
+}
+
 
 @register(
     "bahdanau",
@@ -25,7 +34,7 @@ from regard.models.seq2seq import source_vocabulary
         "tiny": {"d_model": 16},
         "small": {},
         "base": {"d_model": 512, "dropout": 0.3},
-        "paper": {"d_model": 620, "d_hidden": 1000, "cell": "gru-cho", "readout": "maxout", "shows": "before"},
+        "paper": PAPER,
     },
     paper="Bahdanau, Cho, Bengio 2014, Neural machine translation by jointly learning to align and translate",
     training={"lr": 2e-3, "weight_decay": 0.01},
@@ -52,12 +61,17 @@ def bahdanau(
         convention = "cho" if cell == "gru-cho" else "torch"
         both = BidirectionalConfig(width, GruConfig(width, d_input=d_model, convention=convention), project=False)
         embedding = EmbeddingConfig(vocabulary, d_model, dropout=dropout)
-        read = EncoderConfig(embedding, StackConfig(width, (both,)), NormConfig(2 * width, dropout=dropout))
+        read = EncoderConfig(embedding, StackConfig(width, (both,)), _normalised(2 * width, dropout))
         d_memory = 2 * width
     else:
         read = Reader(encoder, d_model, n_layers, dropout=dropout).config(vocabulary)
         d_memory = d_model
     stack = AttentiveConfig(d_model, cell, d_hidden, d_memory, score=score, readout=readout, shows=shows)
     embedding = EmbeddingConfig(facts.vocab_size, d_model, dropout=dropout)
-    norm = NormConfig(d_model, dropout=dropout) if dropout else None
+    norm = _normalised(d_model, dropout)
     return EncoderDecoderConfig(read, LanguageModelConfig(embedding, stack, norm, head_bias=True))
+
+
+def _normalised(width: int, dropout: float) -> NormConfig | None:
+    """Dropout wants vectors of a settled size; the paper has neither."""
+    return NormConfig(width, dropout=dropout) if dropout else None

@@ -36,4 +36,6 @@ def classifier(
     """Any encoder, its vectors pooled into one, and a label for that."""
     reader = Reader(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
     pool = PoolingConfig(d_model, pooling)
-    return LabellerConfig(reader.config(facts.vocab_size), d_model, facts.n_classes, pool, dropout)
+    return LabellerConfig(
+        reader.config(facts.vocab_size, spelled=facts.spelled), d_model, facts.n_classes, pool, dropout
+    )

@@ -26,12 +26,13 @@ from regard.models.language import initialise
 class EncoderConfig(Config, kind="encoder"):
     """Embedding, stack and an optional last norm.
 
+    stack     None where the embedding itself has mixed the positions, as convolutions over a picture do.
     reverse   the source is read from its end to its beginning (Sutskever et al. 2014, 3.3).
     init_std, embedding_std  as of a language model.
     """
 
     embedding: Config
-    stack: MixerConfig
+    stack: MixerConfig | None
     norm: Config | None = None
     reverse: bool = False
     init_std: float | None = None
@@ -48,7 +49,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding: Any = config.embedding.build()
-        self.stack: Mixer = config.stack.build()
+        self.stack: Mixer | None = config.stack.build() if config.stack else None
         self.norm = config.norm.build() if config.norm else nn.Identity()
         if config.init_std is not None:
             initialise(self, config.init_std)
@@ -69,4 +70,6 @@ class Encoder(nn.Module):
             source = reverse(source, lengths)
         start = torch.zeros(len(source), dtype=torch.long, device=source.device)
         x = self.embedding(source, start)
-        return self.norm(self.stack(x, None, Context(lengths=lengths))), lengths
+        if self.stack is not None:
+            x = self.stack(x, None, Context(lengths=lengths))
+        return self.norm(x), lengths

@@ -123,12 +123,18 @@ class Given(nn.Module):
     def to_logits(self) -> nn.Module:
         return self.model.decoder.to_logits
 
+    @property
+    def device(self) -> torch.device:
+        return self.source.device
+
     def init_state(self, batch_size: int) -> State:
         """Row b begins with source b; a single source is met by every row."""
-        rows = torch.arange(batch_size, device=self.source.device) % len(self.source)
-        used = rows.unique()
-        state = self.model.start(self.source[used], None if self.lengths is None else self.lengths[used])
-        return state if len(used) == batch_size else state.select(rows)
+        if len(self.source) not in (1, batch_size):
+            raise ValueError(f"{batch_size} rows cannot look at {len(self.source)} sources: each needs one of its own")
+        state = self.model.start(self.source, self.lengths)
+        if len(self.source) == batch_size:
+            return state
+        return state.select(torch.zeros(batch_size, dtype=torch.long, device=self.device))
 
     def hidden(self, tokens: Tensor, state: State | None, context: Context = EMPTY) -> tuple[Tensor, State | None]:
         if state is not None:

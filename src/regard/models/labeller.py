@@ -37,7 +37,14 @@ class LabellerConfig(Config, kind="labeller"):
 
 
 class Labeller(nn.Module):
-    """A source and its lengths to logits over classes: (B, C), or (B, T, C) without pooling."""
+    """A source and its lengths to logits over classes: (B, C), or (B, T, C) without pooling.
+
+    causal     no: an answer may depend on the whole text.
+    has_state  no: nothing is carried from one text to the next.
+    """
+
+    causal = False
+    has_state = False
 
     def __init__(self, config: LabellerConfig) -> None:
         super().__init__()

@@ -7,6 +7,7 @@ h = model.encode(tokens)                        the context-sensitive vectors h_
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -90,7 +91,7 @@ class LanguageModel(nn.Module):
         """The context-sensitive vectors, and the state, which is None when none was given."""
         if context.offsets is not None:
             padded, lengths = unpack(tokens, context.offsets)
-            h, state = self.vectors(padded, state, Context(lengths=lengths))
+            h, state = self.vectors(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state
         if state is None:
             start = torch.zeros(tokens.shape[0], dtype=torch.long, device=tokens.device)

@@ -39,7 +39,7 @@ def can_share(facts: Facts) -> bool:
         "tiny": {"d_model": 16, "n_layers": 2},
         "small": {},
         "base": {"d_model": 512, "n_layers": 2, "dropout": 0.3},
-        "paper": {"d_model": 1000, "n_layers": 4, "bidirectional": False, "reverse": True},
+        "paper": {"d_model": 1000, "n_layers": 4, "dropout": 0.0, "reverse": True, "give": "first"},
     },
     paper="Sutskever, Vinyals, Le 2014, Sequence to sequence learning with neural networks",
     training={"lr": 2e-3, "weight_decay": 0.01},

@@ -54,21 +54,26 @@ def transformer(
         encoder, d_model, n_layers, n_heads, dropout, True, norm, placement, activation, position, max_length, d_hidden
     )
     read = reader.config(source_vocabulary(facts, shared), scaled=True)
-    normalise = NormConfig(d_model, norm)
-    mlp = MlpConfig(d_model, d_hidden or 4 * d_model, activation)
-    within = AttentionConfig(d_model, n_heads, dropout=dropout)
-    across = CrossAttentionConfig(d_model, n_heads, dropout=dropout)
+    return EncoderDecoderConfig(read, attentive_decoder(reader, facts.vocab_size, tied), shared)
+
+
+def attentive_decoder(like: Reader, vocab_size: int, tied: bool = True) -> LanguageModelConfig:
+    """The decoder of the same measures as an encoder: each layer asks the text so far, then the memory."""
+    d_model, dropout, placement = like.d_model, like.dropout, like.placement
+    normalise = NormConfig(d_model, like.norm)
+    mlp = MlpConfig(d_model, like.d_hidden or 4 * d_model, like.activation)
+    within = AttentionConfig(d_model, like.n_heads, dropout=dropout)
+    across = CrossAttentionConfig(d_model, like.n_heads, dropout=dropout)
     layer = (
         BlockConfig(d_model, within, None, normalise, dropout=dropout, placement=placement),
         BlockConfig(d_model, across, mlp, normalise, dropout=dropout, placement=placement),
     )
-    places = None if position == "none" else PositionConfig(d_model, position, max_length)
-    decoder = LanguageModelConfig(
-        EmbeddingConfig(facts.vocab_size, d_model, places, dropout, scaled=True),
-        StackConfig(d_model, layer * n_layers),
+    places = None if like.position == "none" else PositionConfig(d_model, like.position, like.max_length)
+    return LanguageModelConfig(
+        EmbeddingConfig(vocab_size, d_model, places, dropout, scaled=True),
+        StackConfig(d_model, layer * like.n_layers),
         normalise if placement == "before" else None,
         tied=tied,
         # Rows of this size, scaled by sqrt(d_model) at the input, are of size 1 there and small in the head.
         embedding_std=d_model**-0.5,
     )
-    return EncoderDecoderConfig(read, decoder, shared)

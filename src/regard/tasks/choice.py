@@ -39,6 +39,9 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
     # Of a series the target is a column.
     other = target if target is not None and Path(str(target)).expanduser().exists() else None
     kind = "pairs" if "," in path else kind_of(path, other)
+    if kind == TEXT and target is not None:
+        # Plain text has no other side: a file that is not there is missed where pairs are read.
+        return "pairs"
     # Text of any kind can be read as plain text, which is what a model of masked words wants too.
     wanted = TEXT if model is None else entry(str(model)).task
     return wanted if kind == TEXT and wanted == "masked" else kind

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from regard.core.facts import Facts
 from regard.data.rows import Rows, Shuffled, once
 from regard.data.settings import DataSettings
+from regard.data.word_dropout import WordDropout
 from regard.errors import UsageError
 from regard.training.task import Metric, Objective, Task
 
@@ -39,7 +40,10 @@ TOKENIZER, CODEC = "tokenizer.json", "codec.json"
 
 
 class Codec(ABC):
-    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run."""
+    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run.
+
+    One with a field `truncate` cuts inputs above the model's positions, as was done in training, and refuses none.
+    """
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:
@@ -109,6 +113,7 @@ class TaskKind(ABC, Generic[C]):
     metric     the score by which the best weights are chosen; lower is better where it says so.
     objective  (model, batch, state) to (summed loss, count, state).
     unit       what a target is, for messages.
+    writes     whether a text is written, so that options of beams and of chance mean something.
     """
 
     name: ClassVar[str]
@@ -117,6 +122,7 @@ class TaskKind(ABC, Generic[C]):
     metric: ClassVar[str]
     lower_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "tokens"
+    writes: ClassVar[bool] = True
 
     def with_settings(self, settings: TrainSettings) -> Self:
         """The task as a run with these training settings has it."""
@@ -181,8 +187,12 @@ class TaskKind(ABC, Generic[C]):
     def training(self, material: Material[C], model: nn.Module, settings: TrainSettings, data: DataSettings) -> Task:
         """What the training loop needs."""
         train, valid = self.fit(material.train, model, data), self.fit(material.valid, model, data)
+        sampler: Any = Shuffled(train, settings.seed)
+        if settings.word_dropout:
+            hidden, share, ramp = self.hidden(material.codec), settings.word_dropout, settings.word_dropout_ramp
+            sampler = WordDropout(sampler, share, ramp, hidden, settings.seed)
         return Task(
-            Shuffled(train, settings.seed),
+            sampler,
             partial(once, valid, settings.batch_size),
             valid.n_targets,
             self.objective(settings),
@@ -190,6 +200,10 @@ class TaskKind(ABC, Generic[C]):
             files=material.codec.files(),
             metric=Metric(self.metric, partial(self._judge, material=material), self.lower_is_better),
         )
+
+    def hidden(self, codec: C) -> int:
+        """The token that stands for a hidden word."""
+        raise UsageError(f"train.word_dropout: the task {self.name} has no words to hide; leave it out")
 
     def sample(self, model: nn.Module, material: Material[C]) -> str:
         """A few held-out examples and what the model makes of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,12 +20,20 @@ from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.split import rule, split_examples
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
+from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import DataError, UsageError
 from regard.evaluation.classification import classification_report
 from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
-from regard.tasks.vocabulary import class_number, classes_of, require_tokenizer_free, words_seen_twice
+from regard.tasks.vocabulary import (
+    SpelledWords,
+    class_number,
+    classes_of,
+    hidden_word,
+    require_tokenizer_free,
+    words_seen_twice,
+)
 from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
@@ -37,24 +45,39 @@ if TYPE_CHECKING:
     from regard.texts import TextOptions
     from regard.training.settings import TrainSettings
 
+SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
+
 
 @dataclass(frozen=True, eq=False)
 class LabelCodec(Codec):
-    """tokenizer: of the texts. classes: the labels, by number. framed: an `<eos>` stands before a text too."""
+    """tokenizer: of the texts. classes: the labels, by number. spelled: words come with their spelling.
+
+    framed  an `<eos>` stands before a text too.
+    """
 
     tokenizer: Tokenizer
     classes: tuple[str, ...]
+    spelled: bool = False
+    truncate: bool = False
     framed: bool = False
 
     def files(self) -> dict[str, bytes]:
-        about = {"classes": list(self.classes)} | ({"framed": True} if self.framed else {})
+        about: dict[str, Any] = {"classes": list(self.classes), "spelled": self.spelled}
+        about |= {"framed": True} if self.framed else {}
         return {
             TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
             CODEC: json.dumps(about, ensure_ascii=False).encode(),
         }
 
+    @cached_property
+    def _words(self) -> SpelledWords:
+        return SpelledWords(self.tokenizer)
+
     def read(self, text: str) -> np.ndarray:
-        """The ids of a text with its `<eos>`, so that no text is empty."""
+        """The ids of a text with its `<eos>`, so that no text is empty; (n,), or (n, 1 + L) with spellings."""
+        if self.spelled:
+            words = split(text)
+            return np.concatenate([self._words(words), self._words.end()]) if words else self._words.end()
         eos = [self.tokenizer.eos_id]
         return np.concatenate([eos if self.framed else [], self.tokenizer.encode(text), eos]).astype(np.int64)
 
@@ -74,6 +97,7 @@ class LabelledText(TaskKind[LabelCodec]):
     used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
+    writes: ClassVar[bool] = False
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer)
@@ -81,8 +105,8 @@ class LabelledText(TaskKind[LabelCodec]):
     def prepare(self, settings: DataSettings, seed: int, codec: LabelCodec | None = None) -> Material[LabelCodec]:
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
-        codec = codec or self._codec(train, settings)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
+        codec = codec or replace(self._codec(train, settings), truncate=settings.truncate)
+        facts = Facts(codec.tokenizer.vocab_size, n_classes=len(codec.classes), spelled=codec.spelled)
         name = Path(settings.path).name
         return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
@@ -93,11 +117,14 @@ class LabelledText(TaskKind[LabelCodec]):
 
     def load_codec(self, verified: Callable[[str], Path]) -> LabelCodec:
         tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        about = json.loads(verified(CODEC).read_bytes())
-        return LabelCodec(tokenizer, tuple(about["classes"]), about.get("framed", False))
+        told = json.loads(verified(CODEC).read_bytes())
+        return LabelCodec(tokenizer, tuple(told["classes"]), told["spelled"], framed=told.get("framed", False))
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def hidden(self, codec: LabelCodec) -> int:
+        return hidden_word(codec.tokenizer)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, LabelRows)
@@ -111,7 +138,9 @@ class LabelledText(TaskKind[LabelCodec]):
         texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
         whole: Any = model
         ids = ragged(map(codec.read, texts))
-        require_fits(ids, whole.max_length)
+        if not codec.truncate:
+            require_fits(ids, whole.max_length)
+        ids = cut(ids, whole.max_length, codec.truncate)
         device = next(model.parameters()).device
         found = np.zeros((len(texts), len(codec.classes)))
         for rows in in_batches(ids.sizes.tolist()):
@@ -163,21 +192,22 @@ class LabelledText(TaskKind[LabelCodec]):
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
             return LabelCodec(self.tokenizer, classes_of(one.label for one in train), framed=True)
-        if settings.tokens in ("auto", "words"):
+        spelled = settings.tokens == SPELLED
+        if settings.tokens in ("auto", "words", SPELLED):
             tokenizer = words_seen_twice(texts, settings.vocab_size)
         else:
             tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
-        return LabelCodec(tokenizer, classes_of(one.label for one in train))
+        return LabelCodec(tokenizer, classes_of(one.label for one in train), spelled)
 
 
-def cut(texts: Ragged, limit: int | None, truncate: bool) -> Ragged:
+def cut(texts: Ragged, limit: int | None, truncate: bool, what: str = "text") -> Ragged:
     """Texts of at most `limit` tokens; a longer one is refused unless it may be cut."""
     if limit is None or not len(texts) or int(texts.sizes.max()) <= limit:
         return texts
     if not truncate:
         number = int(texts.sizes.argmax())
         raise DataError(
-            f"text {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
+            f"{what} {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
             f"model.max_length, or cut with --set data.truncate=true"
         )
     return ragged(texts[row][:limit] for row in range(len(texts)))

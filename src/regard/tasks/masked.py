@@ -85,6 +85,7 @@ class MaskedText(TaskKind[MaskedCodec]):
     metric: ClassVar[str] = "loss"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "hidden tokens"
+    writes: ClassVar[bool] = False
 
     def with_settings(self, settings: TrainSettings) -> Self:
         if settings.length <= FRAME:

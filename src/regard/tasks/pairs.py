@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,7 @@ import torch
 from regard.core.facts import Facts
 from regard.data.example import Pair
 from regard.data.pairs import read_pairs
-from regard.data.ragged import Ragged, ragged
+from regard.data.ragged import ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.split import rule, split_examples
@@ -26,6 +26,8 @@ from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
 from regard.evaluation.translation import translation_scores
 from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.labelled import cut, require_fits
+from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, in_batches, write
 from regard.texts import TextOptions
 from regard.training.objective import written_loss
@@ -46,6 +48,7 @@ class PairCodec(Codec):
 
     source: Tokenizer
     target: Tokenizer
+    truncate: bool = False
 
     @property
     def shared(self) -> bool:
@@ -78,7 +81,7 @@ class Pairs(TaskKind[PairCodec]):
     def prepare(self, settings: DataSettings, seed: int, codec: PairCodec | None = None) -> Material[PairCodec]:
         self.refuse_unused(settings)
         world, train, valid, notes = self._parts(settings, seed)
-        codec = codec or self._codec(train, settings, world)
+        codec = codec or replace(self._codec(train, settings, world), truncate=settings.truncate)
         facts = Facts(
             vocab_size=codec.target.vocab_size,
             source_vocab_size=None if codec.shared else codec.source.vocab_size,
@@ -104,19 +107,26 @@ class Pairs(TaskKind[PairCodec]):
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
+    def hidden(self, codec: PairCodec) -> int:
+        return hidden_word(codec.target)
+
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, PairRows)
         whole: Any = model
-        source = _cut(rows.source, whole.encoder.max_length, settings.truncate, "source")
+        source = cut(rows.source, whole.encoder.max_length, settings.truncate, "the source of pair")
         limit = None if whole.max_length is None else whole.max_length - 1
-        return PairRows(source, _cut(rows.target, limit, settings.truncate, "target"), rows.eos_id)
+        return PairRows(source, cut(rows.target, limit, settings.truncate, "the target of pair"), rows.eos_id)
 
     def answers(
         self, model: nn.Module, codec: PairCodec, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [one.source if isinstance(one, Pair) else str(one) for one in inputs]
         for text, written in zip(texts, self.written(model, codec, texts, options or GREEDY), strict=True):
-            yield Answer(written.text, {"source": text, "log_prob": written.log_prob, "score": written.score})
+            details: dict[str, Any] = {"source": text, "log_prob": written.log_prob, "score": written.score}
+            if written.others:
+                names = ("text", "log_prob", "score")
+                details["others"] = [{name: getattr(other, name) for name in names} for other in written.others]
+            yield Answer(written.text, details)
 
     def evaluate(
         self, model: nn.Module, codec: PairCodec, examples: Sequence[Pair], options: TextOptions | None = None
@@ -149,18 +159,16 @@ class Pairs(TaskKind[PairCodec]):
     ) -> list[Written]:
         """What the model writes for each source, in the order of the sources."""
         whole: Any = model
-        ids = ragged(map(codec.read, texts))
         longest = whole.encoder.max_length
-        if longest is not None and len(texts) and int(ids.sizes.max()) > longest:
-            number = int(ids.sizes.argmax())
-            raise UsageError(
-                f"source {number + 1} has {ids.sizes[number]} tokens and the model {longest} positions; shorten it"
-            )
+        ids = ragged(map(codec.read, texts))
+        if not codec.truncate:
+            require_fits(ids, longest)
+        ids = cut(ids, longest, codec.truncate)
         device = next(model.parameters()).device
         found: dict[int, Written] = {}
         for rows in in_batches(ids.sizes.tolist()):
             source, lengths = ids.padded(rows, 0)
-            batch = SourceBatch(source.to(device), lengths.to(device))
+            batch = SourceBatch(source.to(device), lengths.to(device), rows.tolist())
             results = write(whole, codec.target, batch, options, attention=attention)
             found |= dict(zip(rows.tolist(), results, strict=True))
         return [found[number] for number in range(len(texts))]
@@ -190,7 +198,8 @@ class Pairs(TaskKind[PairCodec]):
             tokenizer = train_tokenizer(kind, [*sources, *targets], vocab_size=settings.vocab_size)
             return PairCodec(tokenizer, tokenizer)
         both = (train_tokenizer(kind, texts, vocab_size=settings.vocab_size) for texts in (sources, targets))
-        return PairCodec(*both)
+        source, target = both
+        return PairCodec(source, target)
 
     def _alignment(self, model: nn.Module, codec: PairCodec, pairs: Sequence[Pair]) -> float:
         """How often the source word that a right target word looks at most is one that it comes from."""
@@ -204,19 +213,6 @@ class Pairs(TaskKind[PairCodec]):
                 found = whole.alignment(torch.tensor([read], device=device), whole.start(source))
             weights.append(found[0, :, :-1].cpu().numpy())
         return alignment_accuracy(weights, [pair.links or () for pair in pairs])
-
-
-def _cut(texts: Ragged, limit: int | None, truncate: bool, side: str) -> Ragged:
-    """Texts of at most `limit` tokens."""
-    if limit is None or not len(texts) or int(texts.sizes.max()) <= limit:
-        return texts
-    number = int(texts.sizes.argmax())
-    if not truncate:
-        raise DataError(
-            f"the {side} of pair {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
-            f"model.max_length, or cut with --set data.truncate=true"
-        )
-    return ragged(texts[row][:limit] for row in range(len(texts)))
 
 
 def _world(spec: str, seed: int) -> ExampleWorld[Pair]:

@@ -26,9 +26,9 @@ from regard.errors import UsageError
 from regard.evaluation.tagging import tagging_report
 from regard.tasks.contract import CODEC, TOKENIZER, Answer, Material, Report, TaskKind
 from regard.tasks.labelled import cut, require_fits
-from regard.tasks.pieces import PieceCodec
-from regard.tasks.tagged_codec import TagCodec
-from regard.tasks.vocabulary import class_number, classes_of, require_tokenizer_free, words_seen_twice
+from regard.tasks.piece import PieceCodec
+from regard.tasks.tag import TagCodec
+from regard.tasks.vocabulary import class_number, classes_of, hidden_word, require_tokenizer_free, words_seen_twice
 from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
@@ -57,6 +57,7 @@ class TaggedText(TaskKind[TagCodec]):
     used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
+    writes: ClassVar[bool] = False
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer, last=start.causal)
@@ -65,7 +66,7 @@ class TaggedText(TaskKind[TagCodec]):
         self.refuse_unused(settings)
         best, train, valid = self._parts(settings, seed)
         codec = codec or self._codec(train, settings)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
+        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes), spelled=True)
         return Material(Path(settings.path).name, codec, facts, codec.rows(train), codec.rows(valid), valid, best)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
@@ -77,14 +78,15 @@ class TaggedText(TaskKind[TagCodec]):
         tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
         about = json.loads(verified(CODEC).read_bytes())
         classes = tuple(about["classes"])
-        return (
-            PieceCodec(tokenizer, classes, about["piece"] == "last")
-            if "piece" in about
-            else TagCodec(tokenizer, classes)
-        )
+        if "piece" in about:
+            return PieceCodec(tokenizer, classes, about["piece"] == "last")
+        return TagCodec(tokenizer, classes)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def hidden(self, codec: TagCodec) -> int:
+        return hidden_word(codec.tokenizer)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, TagRows)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest
+from regard.layers.spelling import spelling
 
 SEEN_ENOUGH = 2
 SPECIALS = 3
@@ -28,6 +31,34 @@ def require_tokenizer_free(settings: DataSettings) -> None:
     for name, free in (("tokens", "auto"), ("vocab_size", None)):
         if getattr(settings, name) != free:
             raise UsageError(f"data.{name}: the tokens are those of the run that is started from; leave it out")
+
+
+def hidden_word(tokenizer: Tokenizer) -> int:
+    """The token that stands for a hidden word."""
+    return tokenizer.eos_id if tokenizer.unknown_id is None else tokenizer.unknown_id
+
+
+class SpelledWords:
+    """Words to ids and spellings, each word worked out once."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.known: dict[str, np.ndarray] = {}
+
+    def __call__(self, words: Sequence[str]) -> np.ndarray:
+        """(n, 1 + L)."""
+        return np.stack([self._word(word) for word in words])
+
+    def _word(self, word: str) -> np.ndarray:
+        if word not in self.known:
+            ids = self.tokenizer.encode(word)
+            number = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
+            self.known[word] = np.concatenate([[number], spelling(word)])
+        return self.known[word]
+
+    def end(self) -> np.ndarray:
+        """`<eos>`, which has no letters, (1, 1 + L)."""
+        return np.concatenate([[self.tokenizer.eos_id], spelling("")])[None]
 
 
 def classes_of(labels: Iterable[str]) -> tuple[str, ...]:

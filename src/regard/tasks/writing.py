@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.decoding.beam import BeamResult, beam_search, rescored
-from regard.decoding.generate import Limits, generate
+from regard.decoding.generate import Generation, Limits, generate
 from regard.decoding.logits import at_rest
 from regard.decoding.penalty import CoveragePenalty
 from regard.decoding.prompt import padded
@@ -32,7 +32,8 @@ class Written:
     tokens     without the ending one.
     log_prob   of all tokens, the ending one among them.
     score      by which it was ranked: log_prob itself without a beam.
-    attention  (T, S) of each token to each source position, where the decoder has attention and it was asked for.
+    attention  (T, S) of each token, the ending one among them, to each source position, where the decoder has
+               attention and it was asked for.
     others     the other texts of the beam, best first.
     """
 
@@ -47,10 +48,14 @@ class Written:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Sources side by side: (B, S) ids, (B, 3, H, W) pictures, or what else an encoder reads."""
+    """Sources side by side: (B, S) ids, (B, 3, H, W) pictures, or what else an encoder reads.
+
+    first  the number of the first of them among all, or of each: chance depends on it and not on the batch.
+    """
 
     source: Tensor
     lengths: Tensor | None
+    first: int | Sequence[int] = 0
 
     def __len__(self) -> int:
         return len(self.source)
@@ -70,42 +75,47 @@ def write(
     sources: SourceBatch,
     options: TextOptions,
     *,
-    n_best: int = 1,
     attention: bool = False,
 ) -> list[Written]:
     """The best text for each source."""
     given = model.given(sources.source, sources.lengths)
-    longest = sources.source.shape[1] if sources.lengths is not None else options.max_tokens
-    max_tokens = min(options.max_tokens, ROOM * longest + SPARE)
+    limits = _limits(sources, options.max_tokens)
     starts = [torch.tensor([tokenizer.eos_id])] * len(sources)
     if options.beam is not None:
-        found = _searched(given, starts, tokenizer, options, max_tokens, n_best)
+        found = _searched(given, starts, tokenizer, options, limits)
     else:
-        limits = Limits(max_tokens, tokenizer.eos_id, slide=False)
-        drawn = generate(given, starts, limits=limits, settings=options.sampling, seed=options.seed)
-        found = [[_written(tokenizer, one.tokens, sum(one.log_probs), None, one.finish)] for one in drawn]
+        most = Limits(max(limits, default=1), tokenizer.eos_id, slide=False)
+        drawn = generate(given, starts, limits=most, settings=options.sampling, seed=options.seed, first=sources.first)
+        found = [[_drawn(tokenizer, one, limit)] for one, limit in zip(drawn, limits, strict=True)]
     best = [_ranked(texts) for texts in found]
     return _with_attention(given, tokenizer, best) if attention else best
 
 
+def _limits(sources: SourceBatch, max_tokens: int) -> list[int]:
+    """Tokens that each text may have; by its own source and not by the longest beside it."""
+    if sources.lengths is None:
+        return [max_tokens] * len(sources)
+    return [min(max_tokens, ROOM * length + SPARE) for length in sources.lengths.tolist()]
+
+
 def _searched(
-    given: Given, starts: list[Tensor], tokenizer: Tokenizer, options: TextOptions, max_tokens: int, n_best: int
+    given: Given, starts: list[Tensor], tokenizer: Tokenizer, options: TextOptions, limits: list[int]
 ) -> list[list[Written]]:
     assert options.beam is not None
     results = beam_search(
         given,
         starts,
         width=options.beam,
-        max_tokens=max_tokens,
+        max_tokens=limits,
         eos_id=tokenizer.eos_id,
         penalty=options.penalty,
-        n_best=options.beam if options.coverage else min(n_best, options.beam),
+        n_best=options.beam if options.coverage else options.n_best,
     )
     if options.coverage:
         results = [_covered(given, row, result, tokenizer, options) for row, result in enumerate(results)]
     return [
-        [_written(tokenizer, one.tokens, one.log_prob, one.score, str(one.finish)) for one in result.best[:n_best]]
-        for result in results
+        [_written(tokenizer, one.tokens, one.log_prob, one.score, str(one.finish)) for one in found[: options.n_best]]
+        for found in (result.best for result in results)
     ]
 
 
@@ -133,7 +143,7 @@ def attention_of(given: Given, texts: Sequence[Sequence[int]], rows: Sequence[in
 
 
 def _with_attention(given: Given, tokenizer: Tokenizer, best: list[Written]) -> list[Written]:
-    texts = [(*one.tokens, tokenizer.eos_id) for one in best]
+    texts = [(*one.tokens, tokenizer.eos_id) if one.finish == "eos" else one.tokens for one in best]
     found = attention_of(given, texts, range(len(best)), tokenizer.eos_id)
     if found is None:
         return best
@@ -144,6 +154,14 @@ def _ranked(texts: list[Written]) -> Written:
     return replace(texts[0], others=tuple(texts[1:]))
 
 
+def _drawn(tokenizer: Tokenizer, one: Generation, limit: int) -> Written:
+    """What was drawn for a source, which may have gone on for longer beside a longer one."""
+    finish = one.finish if len(one.tokens) <= limit else "length"
+    return _written(tokenizer, one.tokens[:limit], sum(one.log_probs[:limit]), None, finish)
+
+
 def _written(tokenizer: Tokenizer, tokens: Sequence[int], log_prob: float, score: float | None, finish: str) -> Written:
     kept = tuple(token for token in tokens if token != tokenizer.eos_id)
-    return Written(tokenizer.decode(kept), kept, log_prob, log_prob if score is None else score, finish)
+    # A text is a line, also where bytes of a tokenizer spell the end of one.
+    text = tokenizer.decode(kept).replace("\r", " ").replace("\n", " ")
+    return Written(text, kept, log_prob, log_prob if score is None else score, finish)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -139,3 +140,17 @@ def smoothed_loss(
         # An epsilon so much larger, shared by all classes, gives each the weight it has among the others.
         epsilon = epsilon * n_classes / (n_classes - 1)
     return F.cross_entropy(logits, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=epsilon)
+
+
+def quantile_loss(model: nn.Module, batch: Batch, _state: State | None) -> tuple[Tensor, Tensor, None]:
+    """Pinball loss of a forecast, the mean over its quantiles q:  max(q e, (q - 1) e),  e = value - forecast.
+
+    Values that are NaN do not count.
+    """
+    whole: Any = model
+    found = whole(batch.source, batch.tokens).float()  # (B, H, Q)
+    q = torch.tensor(whole.config.quantiles, device=found.device)
+    counted = ~batch.targets.isnan()
+    error = batch.targets.nan_to_num()[..., None] - found
+    loss = torch.maximum(q * error, (q - 1) * error).mean(-1)
+    return (loss * counted).sum(), counted.sum(), None

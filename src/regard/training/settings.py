@@ -108,6 +108,7 @@ class TrainSettings:
     clip            largest norm of the gradient; 0 for none
     label_smoothing part of a target's weight that goes to other classes while training; 0 for none
     smoothing       which share it: "all" classes, the target among them, or only the "others"
+    word_dropout    part of the input words that is hidden while training, reached after `word_dropout_ramp` steps
     ema             decay of the moving average of the weights, which is then what is evaluated and kept; 0 for none
     evaluate_every  steps; None: so that evaluation takes about a twentieth of the time
     save_every      steps; None: every half minute, or less often when saving is slow
@@ -142,6 +143,8 @@ class TrainSettings:
     clip: float = _setting(1.0, "override", _number(0, 1e9, "a number from 0 on"))
     label_smoothing: float = _setting(0.0, "override", BELOW_ONE)
     smoothing: Literal["all", "others"] = _setting("all", "override", _choice("all", "others"))
+    word_dropout: float = _setting(0.0, "identity", BELOW_ONE)
+    word_dropout_ramp: int = _setting(0, "identity", _count(0, 1 << 40))
     ema: float = _setting(0.0, "identity", BELOW_ONE)
     precision: Literal["float32", "bfloat16"] = _setting("float32", "identity", _choice("float32", "bfloat16"))
     compile: bool = _setting(False, "override", YES_NO)

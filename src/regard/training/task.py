@@ -68,6 +68,8 @@ class Task:
 def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:
     """Next-token prediction on a corpus: windows of a stream of text, or documents one by one."""
     _require_length(model, settings)
+    if settings.word_dropout:
+        raise UsageError("train.word_dropout: plain text has no input apart from what is predicted; leave it out")
     kind = corpus.samples if settings.samples == "auto" else settings.samples
     carries = carries_state(model, settings, kind)
     length, seed = settings.length, settings.seed

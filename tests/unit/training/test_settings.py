@@ -10,10 +10,11 @@ from regard.training import settings
 from regard.training.settings import TrainSettings, require_resumable
 
 IDENTITY = {"batch_size", "accumulate", "length", "samples", "carry_state", "optimiser", "ema", "precision", "seed"}
+IDENTITY |= {"word_dropout", "word_dropout_ramp", "start"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile"}
 OVERRIDE |= {"label_smoothing", "smoothing"}
 FREE = {"evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "tensorboard"}
-FREE |= {"threads", "device", "memory", "spill"}
+FREE |= {"threads", "device", "memory", "spill", "choose_by"}
 
 
 def test_every_field_is_in_exactly_one_class_of_resume():

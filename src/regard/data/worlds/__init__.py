@@ -16,11 +16,13 @@ PREFIX = "world:"
 # Name to file and class. The one line of a world.
 WORLDS = {
     "ab": ("regard.data.worlds.ab", "LetterStrings"),
+    "electricity": ("regard.data.worlds.electricity", "ElectricityMarket"),
     "stories": ("regard.data.worlds.stories", "Stories"),
     "dates": ("regard.data.worlds.dates", "Dates"),
     "translation": ("regard.data.worlds.translation", "Translation"),
     "reviews": ("regard.data.worlds.reviews", "Reviews"),
     "tags": ("regard.data.worlds.tags", "Tags"),
+    "shapes": ("regard.data.worlds.shapes", "Shapes"),
 }
 
 

@@ -20,7 +20,7 @@ from regard.data.example import Tagged
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
 from regard.tasks.contract import CODEC
-from regard.tasks.tagged_codec import TagCodec
+from regard.tasks.tag import TagCodec
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,8 @@ from regard.data.example import Tagged
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
 from regard.data.tokenizer import Tokenizer
-from regard.layers.spelling import spelling
 from regard.tasks.contract import CODEC, TOKENIZER, Codec
-from regard.tasks.vocabulary import class_number
+from regard.tasks.vocabulary import SpelledWords, class_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,24 +31,16 @@ class TagCodec(Codec):
         }
 
     @cached_property
-    def _known(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def word(self, word: str) -> np.ndarray:
-        """The id of a word and its spelling, (1 + L,)."""
-        found = self._known.get(word)
-        if found is None:
-            ids = self.tokenizer.encode(word)
-            number = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
-            found = self._known[word] = np.concatenate([[number], spelling(word)])
-        return found
+    def _words(self) -> SpelledWords:
+        return SpelledWords(self.tokenizer)
 
     def knows(self, word: str) -> bool:
         """Whether a word has a token of its own."""
-        return self.word(word)[0] != self.tokenizer.unknown_id
+        return self.read([word])[0, 0] != self.tokenizer.unknown_id
 
     def read(self, words: Sequence[str]) -> np.ndarray:
-        return np.stack([self.word(word) for word in words])
+        """Ids and spellings, (n, 1 + L)."""
+        return self._words(words)
 
     def places(self, words: Sequence[str]) -> np.ndarray:
         """Where the tag of each word is told."""

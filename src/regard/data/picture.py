@@ -1,0 +1,283 @@
+"""Reading pictures and their captions: a folder of picture files, or one array of them, with a table of captions.
+
+A table is a TSV. Beside picture files its columns are file, caption and, if wanted, category; for an array, whose
+pictures have no names, caption and category. A first line that names a column `caption`, or `caption_en` and so on for
+several languages, is a header: then the columns may stand in any order, and others are ignored.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from regard.data.example import Captioned
+from regard.data.source import read_lines
+from regard.errors import DataError, ResourceError, UsageError, nearest
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
+TABLE = "captions.tsv"
+# Beyond it a small file may be a bomb that fills the memory when it is unpacked.
+PIXEL_LIMIT = 1 << 26
+DEFAULT_LANGUAGE = "en"
+
+
+def read_captions(path: str, *, caption: str | None = None, size: int = 32) -> list[Captioned]:
+    """The captioned pictures of a folder, of an .npz with its table beside it, or of a table.
+
+    path     a folder with captions.tsv (or .tsv.gz); an array X.images.npz with X.captions.tsv; or such a table.
+             The array is called `images`, (n, height, width, 3) of unsigned bytes, row i of the table for picture i.
+    caption  the column of the captions or its language; without it `caption`, then `caption_en`.
+    size     every picture of another size is resized to size x size.
+    """
+    if size < 1:
+        raise UsageError(f"size must be at least 1 pixel, found {size}")
+    table, pictures = _found(Path(path))
+    rows = _rows(table, caption, names_files=pictures.is_dir())
+    found = _from_files(rows, table, pictures, size) if pictures.is_dir() else _from_array(rows, table, pictures, size)
+    return [
+        Captioned(picture, row.text, row.category, row.where, str(pictures / row.file))
+        for picture, row in zip(found, rows, strict=True)
+    ]
+
+
+def pictures_in(path: str) -> list[str] | list[Captioned]:
+    """What can be seen under a path: the files of a folder by name, the pictures of an .npz, or the one file it is."""
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(file for file in place.rglob("*") if _is_picture(file, place))
+        if not found:
+            raise DataError(f"the folder {path} holds no picture ({', '.join(SUFFIXES)})")
+        return [str(file) for file in found]
+    if place.suffix.lower() != ".npz":
+        return [path]
+    with _good(place):
+        shape = _shape(place)
+        images = np.load(place, allow_pickle=False)["images"]
+    return [Captioned(images[row], "", where=f"{path}, picture {row}", file=path) for row in range(shape[0])]
+
+
+def resized(picture: np.ndarray, size: int) -> np.ndarray:
+    """A picture of unsigned bytes as (size, size, 3); one that has this size is given back as it is."""
+    if picture.shape[:2] == (size, size):
+        return picture
+    return _resized(_pillow("PIL.Image").fromarray(picture), size)
+
+
+def read_picture(path: str, size: int) -> np.ndarray:
+    """One picture file as (size, size, 3) unsigned bytes: red, green, blue, on white where it is transparent."""
+    image, operation = _pillow("PIL.Image"), _pillow("PIL.ImageOps")
+    try:
+        with warnings.catch_warnings(action="ignore"), image.open(path) as opened:
+            if opened.width * opened.height > PIXEL_LIMIT:
+                raise image.DecompressionBombError(f"{opened.width} x {opened.height} pixels")
+            # A JPEG is then decoded at a fraction of its size, several times faster.
+            opened.draft(None, (2 * size, 2 * size))
+            return _resized(operation.exif_transpose(opened), size)
+    except FileNotFoundError:
+        raise DataError(f"there is no picture {path}") from None
+    except image.DecompressionBombError as error:
+        raise DataError(f"{path} is too large ({error}); give a picture of at most {PIXEL_LIMIT:,} pixels") from None
+    except MemoryError:
+        raise ResourceError(f"{path} does not fit into the memory; make the picture smaller") from None
+    # What a damaged file raises depends on its format: OSError, SyntaxError, struct.error, ValueError and more.
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{path} cannot be read as a picture ({reason}); replace it or take its row away") from None
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of a table."""
+
+    file: str
+    text: str
+    category: str
+    where: str
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Where a table has what; None for what it does not have."""
+
+    file: int | None
+    caption: int
+    category: int | None
+    number: int | None = None
+
+
+def _found(path: Path) -> tuple[Path, Path]:
+    """The table and what holds its pictures: a folder or an .npz."""
+    if not path.exists():
+        raise DataError(f"there is no file or folder {path}")
+    if path.is_dir():
+        return _beside(path, [TABLE, f"{TABLE}.gz"]), path
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".npz"):
+        stem = name.removesuffix(".npz").removesuffix(".images")
+        return _beside(path, [f"{stem}{end}" for end in (".captions.tsv", ".captions.tsv.gz", ".tsv", ".tsv.gz")]), path
+    if name.endswith(".tsv"):
+        stem = name.removesuffix(".tsv").removesuffix(".captions")
+        arrays = [path.with_name(f"{stem}{end}") for end in (".images.npz", ".npz")]
+        return path, next((array for array in arrays if array.is_file()), path.parent)
+    raise DataError(f"{path} holds no captioned pictures: give a folder with {TABLE}, an .npz or a .tsv")
+
+
+def _beside(path: Path, names: list[str]) -> Path:
+    folder = path if path.is_dir() else path.parent
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    arrays = sorted(folder.glob("*.npz")) if path.is_dir() else []
+    if arrays:
+        raise DataError(f"the folder {path} holds no {TABLE} but arrays: give one of them, such as {arrays[0]}")
+    raise DataError(f"{path} has no captions: write {folder / names[0]} with a line for each picture")
+
+
+def _rows(table: Path, caption: str | None, names_files: bool) -> list[_Row]:
+    lines = [line.split("\t") for line in read_lines(str(table))]
+    first = [cell.strip() for cell in lines[0]] if lines else []
+    named = any(cell == "caption" or cell.startswith("caption_") for cell in first)
+    if len(lines) <= named:
+        raise DataError(f"{table} is empty: write a line for each picture")
+    if named:
+        columns = _named_columns(first, table, caption, names_files)
+    elif caption is not None:
+        raise UsageError(f"{table} has no header, so that there is no column {caption!r}: name the columns in line 1")
+    else:
+        columns = _plain_columns(len(first), table, names_files)
+    rows = []
+    for index, cells in enumerate(lines[named:]):
+        where = f"{table}, line {index + 1 + named}"
+        if len(cells) != len(first):
+            raise DataError(f"{where}: {len(cells)} columns where line 1 has {len(first)}; mend that line")
+        rows.append(_row(cells, columns, where, index))
+    return rows
+
+
+def _row(cells: list[str], columns: _Columns, where: str, index: int) -> _Row:
+    if columns.number is not None and cells[columns.number].strip() != str(index):
+        raise DataError(f"{where}: its row number is {cells[columns.number]!r}, not {index}; sort the table")
+    file = cells[columns.file].strip() if columns.file is not None else ""
+    text = cells[columns.caption].strip()
+    if not text or (columns.file is not None and not file):
+        raise DataError(f"{where}: {'a caption' if file or columns.file is None else 'a file name'} is missing")
+    return _Row(file, text, cells[columns.category].strip() if columns.category is not None else "", where)
+
+
+def _named_columns(names: list[str], table: Path, caption: str | None, names_files: bool) -> _Columns:
+    wanted = [caption, f"caption_{caption}"] if caption else ["caption", f"caption_{DEFAULT_LANGUAGE}"]
+    found = next((name for name in wanted if name in names), None)
+    if found is None:
+        captions = [name for name in names if name.startswith("caption")]
+        raise UsageError(f"{table} has no column {' or '.join(wanted)}{nearest(wanted[-1], captions)}")
+    if names_files and "file" not in names:
+        raise DataError(f"{table}, line 1: no column is called file, the name of the picture; found {', '.join(names)}")
+    return _Columns(
+        names.index("file") if names_files else None,
+        names.index(found),
+        names.index("category") if "category" in names else None,
+        names.index("row") if "row" in names and not names_files else None,
+    )
+
+
+def _plain_columns(count: int, table: Path, names_files: bool) -> _Columns:
+    first = 1 if names_files else 0
+    if not first < count <= first + 2:
+        expected = "file, caption and perhaps category" if names_files else "caption and perhaps category"
+        raise DataError(f"{table}, line 1: expected {expected}, separated by tabs, found {count} columns")
+    return _Columns(0 if names_files else None, first, first + 1 if count == first + 2 else None)
+
+
+def _from_files(rows: list[_Row], table: Path, folder: Path, size: int) -> list[np.ndarray]:
+    for row in rows:
+        if not (folder / row.file).is_file():
+            raise DataError(f"{row.where}: there is no picture {folder / row.file}")
+    known = {folder / row.file for row in rows}
+    unnamed = sorted(file for file in folder.rglob("*") if _is_picture(file, folder) and file not in known)
+    if unnamed:
+        raise DataError(f"{unnamed[0]} has no row in {table} ({len(unnamed)} such pictures): add one or move it away")
+    # A picture may have several captions.
+    pictures = {
+        row.file: read_picture(str(folder / row.file), size) for row in {row.file: row for row in rows}.values()
+    }
+    return [pictures[row.file] for row in rows]
+
+
+def _is_picture(file: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return file.suffix.lower() in SUFFIXES and not hidden and file.is_file()
+
+
+def _from_array(rows: list[_Row], table: Path, array: Path, size: int) -> list[np.ndarray]:
+    with _good(array):
+        count = _shape(array)[0]
+        if count != len(rows):
+            raise DataError(f"{array} holds {count:,} pictures but {table} has {len(rows):,} captions: one for each")
+        images = np.load(array, allow_pickle=False)["images"]
+    return [resized(picture, size) for picture in images]
+
+
+@contextmanager
+def _good(array: Path) -> Iterator[None]:
+    """What a damaged .npz raises, in one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"there is no file {array}") from None
+    except KeyError:
+        raise DataError(f"{array} holds no array called images: write it with np.savez(file, images=...)") from None
+    except MemoryError:
+        raise ResourceError(f"{array} does not fit into the memory: give fewer or smaller pictures") from None
+    except PermissionError:
+        raise ResourceError(f"cannot read {array}: check its permissions") from None
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{array} is no good .npz file ({reason}); copy or download it again") from None
+
+
+def _shape(array: Path) -> tuple[int, ...]:
+    with zipfile.ZipFile(array) as archive, archive.open("images.npy") as stream:
+        shape, dtype = _header(stream)
+    _check_array(shape, dtype, array)
+    return shape
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the kind of an array, told before anything of its size is unpacked."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
+
+
+def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], array: Path) -> None:
+    if dtype != np.uint8 or len(shape) != 4 or shape[3] != 3 or 0 in shape:
+        raise DataError(f"{array}: images must be uint8 of shape (n, height, width, 3), found {dtype} of {shape}")
+    if shape[1] * shape[2] > PIXEL_LIMIT:
+        raise DataError(f"{array}: its pictures are too large ({shape[1]} x {shape[2]}), the limit is {PIXEL_LIMIT:,}")
+
+
+def _resized(picture: Any, size: int) -> np.ndarray:
+    """A picture of pillow on white, as bytes of red, green and blue."""
+    if picture.mode.startswith("I;16"):
+        # Pillow would cut 16 bits off at 255 instead of scaling them.
+        picture = _pillow("PIL.Image").fromarray((np.asarray(picture) // 257).astype(np.uint8))
+    opaque = _pillow("PIL.Image").new("RGBA", picture.size, "white")
+    opaque.alpha_composite(picture.convert("RGBA"))
+    return np.array(opaque.convert("RGB").resize((size, size)))
+
+
+def _pillow(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise UsageError("reading pictures needs pillow, which is not installed; pip install 'regard[tasks]'") from None

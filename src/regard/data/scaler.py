@@ -1,0 +1,56 @@
+"""Scaling of numbers by their median and quartiles, which a few huge prices cannot move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from regard.errors import DataError
+
+# The quartiles of a normal distribution lie this many standard deviations apart.
+QUARTILES_PER_DEVIATION = 1.3489795003921634
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """z = (x - centre) / scale for each column, or asinh of it, which treats spikes as a logarithm would.
+
+    Asinh for prices: Uniejewski, Weron, Ziel 2018, Variance stabilizing transformations for electricity spot price
+    forecasting. Fit it on the training part alone.
+    """
+
+    centre: np.ndarray
+    scale: np.ndarray
+    asinh: bool = False
+
+    @classmethod
+    def fit(cls, values: np.ndarray, *, asinh: bool = False) -> Scaler:
+        """The scaler of (n,) or (n, C) values: median, and quartile distance as the deviation of a normal distribution.
+
+        A column whose quartiles are equal is scaled by its standard deviation, and one that never changes by 1.
+        """
+        if not len(values) or not np.isfinite(values).all():
+            raise DataError("a scaler needs values, all of them finite: fill the gaps first")
+        low, centre, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
+        spread = (high - low) / QUARTILES_PER_DEVIATION
+        spread = np.where(spread > 0, spread, np.std(values, axis=0))
+        return cls(centre, np.where(spread > 0, spread, 1.0), asinh)
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """Values of any leading shape, scaled."""
+        scaled = (values - self.centre) / self.scale
+        return np.arcsinh(scaled) if self.asinh else scaled
+
+    def invert(self, scaled: np.ndarray) -> np.ndarray:
+        """The values that `apply` made these from."""
+        return (np.sinh(scaled) if self.asinh else scaled) * self.scale + self.centre
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON, from which `from_dict` makes the same scaler."""
+        return {"centre": self.centre.tolist(), "scale": self.scale.tolist(), "asinh": self.asinh}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Scaler:
+        return cls(np.array(facts["centre"]), np.array(facts["scale"]), bool(facts["asinh"]))

@@ -1,0 +1,83 @@
+"""View: a model of any task as the laws see it, which know tokens, a state and logits.
+
+text, masked      the model itself
+encoder-decoder   the model with its source given, and with padding in that source
+labels, tags      the model with what it has no use for, a state, passed by
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.context import EMPTY, Context
+from regard.core.facts import EXAMPLE
+from regard.core.state import Position, State, advance, zero_position
+from regard.layers.spelling import spelling
+
+VOCABULARY = 11
+CLASSES = 3
+READ = 4  # different tokens of a source, which the smallest vocabulary has
+
+
+def view(module: nn.Module, task: str) -> nn.Module:
+    """What the laws call."""
+    whole: Any = module
+    if hasattr(module, "given"):
+        return whole.given(*sources(task, 1))
+    return module if getattr(module, "has_state", True) else Stateless(module, task)
+
+
+def sources(task: str, batch: int) -> tuple[Tensor, Tensor | None]:
+    """Something to read, always the same, and how much of each is real; None where all of it is."""
+    generator = torch.Generator().manual_seed(17)
+    if task == "captions":
+        assert EXAMPLE.picture is not None
+        return torch.rand(batch, *EXAMPLE.picture, generator=generator, dtype=torch.float64), None
+    if task == "series":
+        return torch.randn(batch, 5, EXAMPLE.n_channels, generator=generator, dtype=torch.float64), None
+    lengths = torch.tensor([4, 1, 5, 2])[torch.arange(batch) % 4]
+    return torch.randint(READ, (batch, 5), generator=generator), lengths
+
+
+class Stateless(nn.Module):
+    """A model of whole texts; its state only counts. One answer for a text is a sequence of one."""
+
+    def __init__(self, model: nn.Module, task: str) -> None:
+        super().__init__()
+        self.model = model
+        self.spelt = task == "tagged"
+
+    @property
+    def causal(self) -> bool:
+        return self._whole.causal
+
+    @property
+    def has_state(self) -> bool:
+        return self._whole.has_state
+
+    @property
+    def chunk_sizes(self) -> tuple[int, ...]:
+        return self._whole.encoder.stack.chunk_sizes
+
+    def init_state(self, batch_size: int) -> State:
+        return Position(zero_position(batch_size))
+
+    def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
+        found = self.model(_words(tokens) if self.spelt else tokens, context.lengths)
+        logits = found if found.dim() == 3 else found[:, None]
+        if state is None:
+            return logits
+        return logits, Position(advance(state.position, tokens.shape[1], context.lengths))
+
+    @property
+    def _whole(self) -> Any:
+        return self.model
+
+
+def _words(tokens: Tensor) -> Tensor:
+    """Tokens with a spelling of their own, (B, T, 1 + L): the shortest has one letter."""
+    spelt = torch.stack([torch.from_numpy(spelling(chr(97 + i) * (i + 1))) for i in range(VOCABULARY)]).long()
+    return torch.cat([tokens[..., None], spelt[tokens]], -1)

@@ -1,0 +1,186 @@
+"""Captions: a picture is read and a text is written (1-N)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from regard.core.facts import Facts
+from regard.data.example import Captioned
+from regard.data.picture import pictures_in, read_captions, read_picture, resized
+from regard.data.ragged import ragged
+from regard.data.rows import CaptionRows
+from regard.data.settings import DataSettings
+from regard.data.split import rule, split_examples
+from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
+from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds.example_world import ExampleWorld
+from regard.errors import UsageError
+from regard.evaluation.translation import translation_scores
+from regard.layers.picture import as_input
+from regard.tasks.contract import CODEC, SHOWN, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.writing import AT_ONCE, ROOM, SPARE, SourceBatch, Written, write
+from regard.texts import TextOptions
+from regard.training.objective import written_loss
+from regard.training.task import Objective
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.training.settings import TrainSettings
+
+GREEDY = TextOptions(temperature=0.0, max_tokens=256)
+# Few captions have few words often: of a thousand pieces nearly all occur often enough to be learnt.
+SUBWORDS, PIECES = "bpe", 1000
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionCodec(Codec):
+    """tokenizer: of the captions. size: rows and columns of a picture. longest: tokens of a caption in training."""
+
+    tokenizer: Tokenizer
+    size: int
+    longest: int
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
+            CODEC: json.dumps({"size": self.size, "longest": self.longest}).encode(),
+        }
+
+    def see(self, one: Any) -> np.ndarray:
+        """The picture of an example or of a path, as the model reads it."""
+        return resized(one.picture, self.size) if isinstance(one, Captioned) else read_picture(str(one), self.size)
+
+    def rows(self, examples: Sequence[Captioned]) -> CaptionRows:
+        target = ragged(self.tokenizer.encode(one.text) for one in examples)
+        return CaptionRows(np.stack([self.see(one) for one in examples]), target, self.tokenizer.eos_id)
+
+
+class Captions(TaskKind[CaptionCodec]):
+    """Saying what pictures show."""
+
+    name: ClassVar[str] = "captions"
+    shape: ClassVar[str] = "1-N"
+    used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size"})
+    metric: ClassVar[str] = "exact_match"
+
+    def prepare(self, settings: DataSettings, seed: int, codec: CaptionCodec | None = None) -> Material[CaptionCodec]:
+        self.refuse_unused(settings)
+        world, train, valid = self._parts(settings, seed)
+        codec = codec or self._codec(train, settings, world)
+        facts = Facts(vocab_size=codec.tokenizer.vocab_size, picture=(3, codec.size, codec.size))
+        name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
+        return Material(
+            name, codec, facts, codec.rows(train), codec.rows(valid), valid, best=world.best if world else {}
+        )
+
+    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
+        if data.startswith(PREFIX):
+            return _world(data, seed).examples("valid")
+        return read_captions(data, caption=settings.caption, size=settings.size)
+
+    def load_codec(self, verified: Callable[[str], Path]) -> CaptionCodec:
+        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
+        return CaptionCodec(tokenizer, **json.loads(verified(CODEC).read_bytes()))
+
+    def objective(self, settings: TrainSettings) -> Objective:
+        return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def inputs(self, text: str) -> list[Any]:
+        """A picture a line: its path, or a folder, an .npz or world:NAME for all the pictures in it."""
+        found: list[Any] = []
+        for number, line in enumerate(super().inputs(text)):
+            if not line.strip():
+                raise UsageError(f"line {number + 1} is empty: give the path of a picture in every line")
+            found += _world(line, 0).examples("valid") if line.startswith(PREFIX) else pictures_in(line)
+        return found
+
+    def answers(
+        self, model: nn.Module, codec: CaptionCodec, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        written = self.written(model, codec, inputs, options or GREEDY)
+        for one, text in zip(inputs, written, strict=True):
+            place = (one.where or one.file) if isinstance(one, Captioned) else str(one)
+            yield Answer(text.text, {"picture": place, "log_prob": text.log_prob, "score": text.score})
+
+    def evaluate(
+        self, model: nn.Module, codec: CaptionCodec, examples: Sequence[Captioned], options: TextOptions | None = None
+    ) -> Report:
+        texts = [text.text for text in self.written(model, codec, examples, options or GREEDY)]
+        found = translation_scores(texts, [one.text for one in examples]).to_dict()
+        scores = {"exact_match": found.pop("exact_match"), "chrf": found.pop("chrf"), **found}
+        scores["captions"] = scores.pop("sentences")
+        return Report(scores, {"by_category": _by_category(texts, examples)})
+
+    def describe(self, example: Captioned, answer: Answer) -> str:
+        return f"{answer.text} {'=' if answer.text == example.text else f'(right: {example.text})'}"
+
+    def typed(self, example: Captioned) -> str:
+        return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file
+
+    def written(
+        self, model: nn.Module, codec: CaptionCodec, inputs: Sequence[Any], options: TextOptions
+    ) -> list[Written]:
+        """What the model writes for each picture."""
+        whole: Any = model
+        device = next(model.parameters()).device
+        options = replace(options, max_tokens=min(options.max_tokens, ROOM * codec.longest + SPARE))
+        found: list[Written] = []
+        for first in range(0, len(inputs), AT_ONCE):
+            pictures = np.stack([codec.see(one) for one in inputs[first : first + AT_ONCE]])
+            batch = SourceBatch(as_input(torch.from_numpy(pictures)).to(device), None)
+            found += write(whole, codec.tokenizer, batch, options)
+        return found
+
+    def _parts(
+        self, settings: DataSettings, seed: int
+    ) -> tuple[ExampleWorld[Captioned] | None, list[Captioned], list[Captioned]]:
+        """The world, if it is one, the examples to train on and those held out."""
+        if settings.path.startswith(PREFIX):
+            world = _world(settings.path, seed)
+            return world, world.examples("train"), world.examples("valid")
+        found = read_captions(settings.path, caption=settings.caption, size=settings.size)
+        if rule(settings.valid) is None:
+            return None, found, self.examples(settings.valid, settings, seed)
+        # A picture with several captions is either learnt from or held out.
+        return None, *split_examples(
+            found, settings.valid, lambda one: hashlib.sha256(one.picture.tobytes()).hexdigest()
+        )
+
+    def _codec(
+        self, train: Sequence[Captioned], settings: DataSettings, world: ExampleWorld[Captioned] | None
+    ) -> CaptionCodec:
+        kind, vocab_size = settings.tokens, settings.vocab_size
+        if kind == "auto":
+            kind, most = (world.tokens, None) if world else (SUBWORDS, PIECES)
+            vocab_size = vocab_size or most
+        texts = [one.text for one in train]
+        tokenizer = train_tokenizer(kind, texts, vocab_size=vocab_size)
+        return CaptionCodec(tokenizer, settings.size, max(len(tokenizer.encode(text)) for text in texts))
+
+
+def _by_category(texts: Sequence[str], examples: Sequence[Captioned]) -> list[dict[str, Any]]:
+    """The scores of each category, where there are several."""
+    rows = []
+    for category in sorted({one.category for one in examples}):
+        pairs = [(text, one.text) for text, one in zip(texts, examples, strict=True) if one.category == category]
+        scores = translation_scores(*map(list, zip(*pairs, strict=True)))
+        row = {"category": category, "captions": len(pairs), "exact_match": scores.exact_match, "chrf": scores.chrf}
+        rows.append(row | {"bleu": scores.bleu})
+    return rows if len(rows) > 1 else []
+
+
+def _world(spec: str, seed: int) -> ExampleWorld[Captioned]:
+    world = from_spec(spec, seed)
+    if not isinstance(world, ExampleWorld) or world.task != "captions":
+        raise UsageError(f"{spec} is no world of pictures with captions")
+    return world

@@ -1,0 +1,277 @@
+"""Series: a past is read and numbers are forecast (N-M of numbers), with what is known ahead of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from regard.core.facts import Facts
+from regard.data.calendar import CALENDAR, calendar
+from regard.data.scaler import Scaler
+from regard.data.series import Series, origins, read_series
+from regard.data.series_rows import SeriesRows
+from regard.data.settings import BY_HASH, DataSettings
+from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds.electricity import ElectricityMarket
+from regard.errors import DataError, UsageError
+from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
+from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind
+from regard.training.objective import quantile_loss
+from regard.training.task import Objective
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.texts import TextOptions
+    from regard.training.settings import TrainSettings
+
+DAY = np.timedelta64(86_400, "s")
+TAIL = re.compile(r"tail:(0[.]\d+|[1-9]\d*d)")
+AT_ONCE = 256
+FAR = 6.0  # numbers known ahead are kept within so many deviations
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A place in a series from which on it is to be forecast."""
+
+    series: Series
+    origin: int
+
+    @property
+    def time(self) -> np.datetime64:
+        return self.series.times[self.origin]
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesCodec(Codec):
+    """Scales of the target and of what is known ahead, how much is read and forecast, and the names of the columns.
+
+    scale  of the values of the training part: what a seasonal naive forecast misses on average.
+    """
+
+    target: Scaler
+    known: Scaler
+    history: int
+    horizon: int
+    columns: tuple[str, ...]
+    target_name: str
+    scale: float
+
+    def files(self) -> dict[str, bytes]:
+        scalers = {"target": self.target.to_dict(), "known": self.known.to_dict()}
+        plain = {name: getattr(self, name) for name in ("history", "horizon", "target_name", "scale")}
+        return {CODEC: json.dumps(scalers | plain | {"columns": list(self.columns)}).encode()}
+
+    def rows(self, series: Series, places: np.ndarray) -> SeriesRows:
+        """Windows at `places` of a series with the same columns."""
+        if series.columns != self.columns:
+            raise DataError(
+                f"{series.name} knows {', '.join(series.columns) or 'nothing'} ahead, and the run was trained with "
+                f"{', '.join(self.columns) or 'nothing'}; give the same columns, or name them with data.known"
+            )
+        known = np.clip(self.known.apply(series.known), -FAR, FAR) if self.columns else series.known
+        everything = np.concatenate([known, calendar(series.times)], 1)
+        return SeriesRows(self.target.apply(series.target), everything, places, self.history, self.horizon)
+
+
+class SeriesTask(TaskKind[SeriesCodec]):
+    """Forecasting with circumstances known ahead."""
+
+    name: ClassVar[str] = "series"
+    shape: ClassVar[str] = "N-M"
+    used: ClassVar[frozenset[str]] = frozenset({"target", "time", "known", "history", "horizon", "gaps"})
+    metric: ClassVar[str] = "mae"
+    lower_is_better: ClassVar[bool] = True
+    unit: ClassVar[str] = "values"
+    writes: ClassVar[bool] = False
+
+    def prepare(self, settings: DataSettings, seed: int, codec: SeriesCodec | None = None) -> Material[SeriesCodec]:
+        self.refuse_unused(settings)
+        series, border, best = self._parts(settings, seed)
+        places = origins(series, settings.history, settings.horizon, settings.horizon)
+        train, valid = places[places + settings.horizon <= border], places[places >= border]
+        if not len(train) or not len(valid):
+            raise DataError(f"{series.name}: too short for a training part and a held-out part; give a longer series")
+        codec = codec or self._codec(series, border, settings)
+        facts = Facts(
+            n_channels=1 + len(series.columns) + len(CALENDAR),
+            n_known=len(series.columns) + len(CALENDAR),
+            horizon=settings.horizon,
+        )
+        moments = [Moment(series, int(place)) for place in valid]
+        rows = codec.rows(series, train), codec.rows(series, valid)
+        return Material(Path(settings.path).name, codec, facts, *rows, moments, best, series.notes)
+
+    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
+        if data.startswith(PREFIX):
+            world = _world(data, seed)
+            series, first = world.series, world.first_valid
+        else:
+            series, first = _read(data, settings), 0
+        places = origins(series, settings.history, settings.horizon, settings.horizon)
+        return [Moment(series, int(place)) for place in places if place >= first]
+
+    def load_codec(self, verified: Callable[[str], Path]) -> SeriesCodec:
+        told = json.loads(verified(CODEC).read_bytes())
+        scalers = {name: Scaler.from_dict(told.pop(name)) for name in ("target", "known")}
+        return SeriesCodec(**scalers, **told | {"columns": tuple(told["columns"])})
+
+    def objective(self, settings: TrainSettings) -> Objective:
+        return quantile_loss
+
+    def inputs(self, text: str) -> list[Any]:
+        """One series: the path of a CSV file, or the file itself."""
+        return [text]
+
+    def answers(
+        self, model: nn.Module, codec: SeriesCodec, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        for one in inputs:
+            moment = one if isinstance(one, Moment) else _next_moment(str(one), codec)
+            found = self.forecast(model, codec, [moment])[0]
+            times = moment.time + np.arange(codec.horizon) * moment.series.step
+            yield Answer(_as_csv(times, found, self._quantiles(model)), _details(times, found, self._quantiles(model)))
+
+    def evaluate(
+        self, model: nn.Module, codec: SeriesCodec, examples: Sequence[Moment], options: TextOptions | None = None
+    ) -> Report:
+        quantiles = self._quantiles(model)
+        found = self.forecast(model, codec, examples)
+        actual = np.stack([one.series.target[one.origin : one.origin + codec.horizon] for one in examples])
+        median = found[..., quantiles.index(0.5)]
+        naive = {name: _naive(examples, codec.horizon, season) for name, season in _seasons(examples).items()}
+        report = forecast_report(
+            actual, median, scale=codec.scale, quantiles=quantiles, quantile_forecasts=found
+        ).to_dict()
+        by_quantile = report.pop("pinball_by_quantile", None) or {}
+        for name, guess in naive.items():
+            report[f"{name}_naive_mae"] = float(np.abs(actual - guess).mean())
+        worst = min((report[f"{name}_naive_mae"] for name in naive), default=0.0)
+        if worst:
+            report["relative_mae"] = report["mae"] / worst
+        rows = [{"quantile": str(name), "pinball": value} for name, value in by_quantile.items()]
+        hours = [{"step": str(h + 1), "mae": float(np.abs(actual - median)[:, h].mean())} for h in range(codec.horizon)]
+        return Report(report, {"by_quantile": rows, "by_step": hours})
+
+    def describe(self, example: Moment, answer: Answer) -> str:
+        forecast = np.array(answer.details["forecast"])
+        right = example.series.target[example.origin : example.origin + len(forecast)]
+        shown = " ".join(f"{value:.1f}" for value in forecast[:6])
+        told = " ".join(f"{value:.1f}" for value in right[:6])
+        return f"{example.time}: {shown} ... (right: {told} ...), mean error {np.abs(forecast - right).mean():.2f}"
+
+    def command(self, run: str, example: Moment) -> str:
+        return f"regard generate {run} {example.series.name}"
+
+    @torch.no_grad()
+    def forecast(self, model: nn.Module, codec: SeriesCodec, moments: Sequence[Moment]) -> np.ndarray:
+        """Quantiles (n, H, Q) of the values from each moment on, none of them crossing."""
+        device = next(model.parameters()).device
+        found = []
+        for series, places in _by_series(moments):
+            rows = codec.rows(series, places)
+            for first in range(0, len(places), AT_ONCE):
+                chosen = np.arange(first, min(first + AT_ONCE, len(places)))
+                batch = rows.batch_of(chosen, chosen).to(device)
+                found.append(model(batch.source, batch.tokens).float().cpu().numpy())
+        return np.sort(codec.target.invert(np.concatenate(found).astype(np.float64)), -1)
+
+    def _quantiles(self, model: nn.Module) -> tuple[float, ...]:
+        whole: Any = model
+        return whole.config.quantiles
+
+    def _parts(self, settings: DataSettings, seed: int) -> tuple[Series, int, dict[str, float]]:
+        """The series, where its held-out part begins, and the best possible scores."""
+        if settings.path.startswith(PREFIX):
+            world = _world(settings.path, seed)
+            return world.series, world.first_valid, world.best
+        series = _read(settings.path, settings)
+        return series, _border(series, settings.valid), {}
+
+    def _codec(self, series: Series, border: int, settings: DataSettings) -> SeriesCodec:
+        week = max(1, int(7 * DAY / series.step))
+        scale = seasonal_scale(series.target[:border], week if border > week else 1)
+        known = Scaler.fit(series.known[:border]) if series.columns else Scaler(np.zeros(0), np.ones(0))
+        target = Scaler.fit(series.target[:border])
+        return SeriesCodec(
+            target, known, settings.history, settings.horizon, series.columns, series.target_name, float(scale)
+        )
+
+
+def _read(path: str, settings: DataSettings) -> Series:
+    return read_series(path, time=settings.time, target=settings.target, known=settings.known, gaps=settings.gaps)
+
+
+def _next_moment(text: str, codec: SeriesCodec) -> Moment:
+    """Where the values of a file end: from there on it is to be forecast."""
+    if not Path(text).exists():
+        raise DataError(
+            f"there is no file {text}; give the path of a CSV file whose last rows lack {codec.target_name}"
+        )
+    known = ",".join(codec.columns)
+    series = read_series(text, target=codec.target_name, known=known, future=True)
+    origin = series.observed
+    if origin < codec.history or len(series) < origin + codec.horizon:
+        if len(series) == origin and origin >= codec.history + codec.horizon:
+            return Moment(series, origin - codec.horizon)
+        raise DataError(
+            f"{text}: a forecast needs {codec.history} rows with {codec.target_name} and then {codec.horizon} without, "
+            f"found {origin} and {len(series) - origin}"
+        )
+    return Moment(series, origin)
+
+
+def _border(series: Series, valid: str) -> int:
+    """Where the held-out part begins: a series is held out at its end."""
+    found = TAIL.fullmatch("tail:0.1" if valid == BY_HASH else valid)
+    if found is None:
+        raise UsageError(f"valid = {valid!r}: of a series the end is held out; say tail:0.1, or tail:294d for days")
+    amount = found[1]
+    steps = int(amount[:-1]) * int(DAY / series.step) if amount.endswith("d") else int(len(series) * float(amount))
+    return series.observed - steps
+
+
+def _by_series(moments: Sequence[Moment]) -> Iterator[tuple[Series, np.ndarray]]:
+    """Moments that follow each other in one series, together."""
+    first = 0
+    for place in range(1, len(moments) + 1):
+        if place == len(moments) or moments[place].series is not moments[first].series:
+            yield moments[first].series, np.array([one.origin for one in moments[first:place]])
+            first = place
+
+
+def _seasons(moments: Sequence[Moment]) -> dict[str, int]:
+    """Steps of a day and of a week, where the past reaches so far."""
+    step, least = moments[0].series.step, min(one.origin for one in moments)
+    found = {"daily": int(DAY / step), "weekly": int(7 * DAY / step)}
+    return {name: season for name, season in found.items() if 1 <= season <= least}
+
+
+def _naive(moments: Sequence[Moment], horizon: int, season: int) -> np.ndarray:
+    return np.stack([seasonal_naive(one.series.target[: one.origin], horizon, season) for one in moments])
+
+
+def _as_csv(times: np.ndarray, found: np.ndarray, quantiles: tuple[float, ...]) -> str:
+    head = ",".join(["time", *(f"q{quantile:g}" for quantile in quantiles)])
+    lines = [f"{time},{','.join(f'{value:.4f}' for value in row)}" for time, row in zip(times, found, strict=True)]
+    return "\n".join([head, *lines])
+
+
+def _details(times: np.ndarray, found: np.ndarray, quantiles: tuple[float, ...]) -> dict[str, Any]:
+    named = {f"q{quantile:g}": found[:, place].tolist() for place, quantile in enumerate(quantiles)}
+    return {"time": [str(time) for time in times], "forecast": found[:, quantiles.index(0.5)].tolist(), **named}
+
+
+def _world(spec: str, seed: int) -> ElectricityMarket:
+    world = from_spec(spec, seed)
+    if not isinstance(world, ElectricityMarket):
+        raise UsageError(f"{spec} is no world of series")
+    return world
