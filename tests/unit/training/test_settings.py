@@ -56,6 +56,7 @@ def test_a_misspelt_key_names_the_nearest_one():
 @pytest.mark.parametrize("field", sorted(IDENTITY))
 def test_a_resume_refuses_another_value_of_an_identity_field(field):
     other = {"samples": "windows", "carry_state": False, "optimiser": "muon", "ema": 0.5, "precision": "bfloat16"}
+    other |= {"word_dropout": 0.5, "start": "runs/bert"}
     changed = dataclasses.replace(TrainSettings(), **{field: other.get(field, 3)})
     with pytest.raises(UsageError, match=rf"train\.{field}: the run was started with"):
         require_resumable(TrainSettings(), changed)
