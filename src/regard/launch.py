@@ -19,6 +19,7 @@ from regard.data import settings as data_settings
 from regard.errors import CheckpointError, UsageError
 from regard.live import display_for
 from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
+from regard.start import read_start
 from regard.tasks import TEXT
 from regard.tasks import task as task_of
 from regard.tasks.choice import with_task
@@ -155,6 +156,8 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
     settings = job.settings
     data = data_settings.from_dict(settings.section("data"))
     data.refuse_unused("text", TEXT_SETTINGS)
+    if training.start is not None:
+        raise UsageError("--from: a run of the task text has no encoder to load; labelled and tagged have")
     chosen = {name: getattr(data, name) for name in ("tokens", "vocab_size", "valid", "documents", "cache")}
     corpus = prepare(data.path, seed=training.seed, **chosen)
     config = _model_config(settings, corpus.tokenizer.vocab_size)
@@ -191,13 +194,19 @@ def _launch_task(job: Job, task: TaskKind[Any], training: TrainSettings, display
     from regard.training import loop
 
     data = data_settings.from_dict(job.settings.section("data"))
+    start = read_start(training.start) if training.start is not None else None
+    task = task.with_settings(training)
+    task = task if start is None else task.starting_from(start)
     material = task.prepare(data, training.seed)
     for note in material.notes:
         display.note(note)
     config = _model_config(job.settings, material.facts)
+    config = config if start is None else start.config(config, job.settings)
     _tell_need(job, config, training, str(loop.device_of(training)), display)
     torch.manual_seed(training.seed)
     model = config.build()
+    if start is not None:
+        start.load(model)
     result = loop.train(
         model,
         task.training(material, model, training, data),

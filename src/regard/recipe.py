@@ -23,11 +23,13 @@ from typing import Any
 from regard.data.settings import DEFAULT_PATH
 from regard.errors import UsageError, nearest
 
-FILES = (("data", "path"), ("data", "valid"), ("data", "cache"))
+FILES = (("data", "path"), ("data", "valid"), ("data", "cache"), ("train", "start"))
 SECTIONS = ("data", "model", "train")
 DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
+# What is known already is not to be unlearnt by large steps.
+FINE_TUNING = {"lr": 3e-4}
 # Above these a number is a slip of the finger: a billion layers would not even fit in memory as a config.
 LARGEST_COUNT = 2**24
 LARGEST_LAYERS = 1024
@@ -226,7 +228,10 @@ def _defaults(given: Mapping[str, Origin]) -> Layer:
     table["model.size"] = given.get("model.size", Origin(DEFAULT_SIZE, "default"))
     table |= _model_defaults(table["model.name"].value, table["model.size"].value)
     table |= {f"train.{name}": Origin(default, "default") for name, (_, default) in train_settings().items()}
-    return table | _model_training(table["model.name"].value)
+    table |= _model_training(table["model.name"].value)
+    if "train.start" in given:
+        table |= {f"train.{key}": Origin(value, "fine-tuning") for key, value in FINE_TUNING.items()}
+    return table
 
 
 def _model_defaults(model: Any, size: Any) -> Layer:

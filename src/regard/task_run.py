@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from regard.core.config import from_dict
 from regard.core.registry import load_kinds
@@ -24,6 +26,7 @@ from regard.texts import options_from
 from regard.training import folder, tensors
 from regard.training.loop import device_of
 from regard.training.settings import TrainSettings
+from regard.training.settings import from_dict as settings_from_dict
 
 if TYPE_CHECKING:
     from torch import nn
@@ -66,6 +69,11 @@ class TaskRun:
         chosen = options_from(self._defaults(options) | options) if options else None
         return self.task.evaluate(self.model, self.codec, examples[:limit], chosen)
 
+    @torch.no_grad()
+    def encode(self, text: str) -> Float[Tensor, "T D"]:
+        """The context-sensitive vectors of the tokens of `text`, of a model that has them."""
+        return self.task.encode(self.model, self.codec, text)
+
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
@@ -99,7 +107,7 @@ class TaskRun:
 def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     """The run in a folder, every file checked against its hash before it is used."""
     config = folder.read_config(path)
-    task = task_of(config["data"]["task"])
+    task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
     codec = task.load_codec(lambda name: folder.verified(path, name))
     if "truncate" in {field.name for field in dataclasses.fields(codec)}:
         codec = dataclasses.replace(codec, truncate=config["data"].get("truncate", False))

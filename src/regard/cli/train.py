@@ -33,6 +33,9 @@ class TrainFlags:
     target: Annotated[
         str | None, typer.Option(help="Of pairs the second file, of a series the column.", metavar="NAME")
     ] = None
+    start: Annotated[
+        str | None, typer.Option("--from", help="A run whose encoder and tokenizer are fine-tuned.", metavar="RUN")
+    ] = None
     valid: Annotated[
         str | None, typer.Option(help="What is held out: a path, hash:0.1 or tail:0.1.", metavar="DATA")
     ] = None
@@ -87,6 +90,7 @@ def train(
         "model.name": (flags.model, "flag --model"),
         "model.size": (flags.size, "flag --size"),
         "train.budget": (flags.budget, "flag --budget"),
+        "train.start": (flags.start, "flag --from"),
         "train.memory": (flags.memory, "flag --memory"),
         "train.spill": (flags.spill, "flag --spill"),
         "train.seed": (common.seed, "flag --seed"),

@@ -34,6 +34,7 @@ MODELS = {
     "lstm": "regard.models.lstm",
     "gru": "regard.models.gru",
     "gpt": "regard.models.gpt",
+    "bert": "regard.models.bert",
     "backpack": "regard.models.backpack",
     "s4d": "regard.models.s4d",
     "mamba": "regard.models.mamba",

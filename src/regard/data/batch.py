@@ -83,7 +83,7 @@ class Windows:
     def batch(self, step: int, batch_size: int) -> Batch:
         numbers = _numbers(step, batch_size)
         windows = drawn(numbers, self.samples_per_epoch, self.seed)
-        starts = _phases(numbers // self.samples_per_epoch, self.seed, self.shard.tokens) + windows * self.length
+        starts = phases(numbers // self.samples_per_epoch, self.seed, self.shard.tokens) + windows * self.length
         return _gathered(self.shard, starts, np.full(batch_size, self.length), numbers)
 
 
@@ -138,7 +138,7 @@ class Lanes:
         if batch_size != self.batch_size:
             raise UsageError(f"lanes were laid out for batches of {self.batch_size} rows, not {batch_size}")
         epoch, place = divmod(step, self.batches_per_epoch)
-        begin = _phases(np.array([epoch]), self.seed, self.shard.tokens) + place * self.length
+        begin = phases(np.array([epoch]), self.seed, self.shard.tokens) + place * self.length
         starts = begin + np.arange(batch_size) * self.lane_length
         lengths = np.full(batch_size, self.length)
         return _gathered(self.shard, starts, lengths, _numbers(step, batch_size), fresh=place == 0)
@@ -231,7 +231,7 @@ def _numbers(step: int, batch_size: int) -> np.ndarray:
     return np.arange(step * batch_size, (step + 1) * batch_size)
 
 
-def _phases(epochs: np.ndarray, seed: int, n_tokens: int) -> np.ndarray:
+def phases(epochs: np.ndarray, seed: int, n_tokens: int) -> np.ndarray:
     """Where on the ring each epoch begins."""
     found = {int(epoch): mixed(seed, int(epoch), 1) % n_tokens for epoch in np.unique(epochs)}
     return np.array([found[int(epoch)] for epoch in epochs])

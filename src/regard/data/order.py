@@ -7,7 +7,7 @@ size; values that fall outside 0 .. n-1 are sent through again until they fall i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -81,6 +81,12 @@ def _network(values: np.ndarray, bits: int, round_keys: list[np.uint64]) -> np.n
         left, right = right, left ^ (_scrambled(right + round_key) & np.uint64((1 << left_bits) - 1))
         left_bits, right_bits = right_bits, left_bits
     return (left << np.uint64(right_bits)) | right
+
+
+def uniform(keys: Sequence[int], count: int) -> np.ndarray:
+    """`count` numbers in [0, 1) for each 64-bit key, (keys, count) float64: a pure function of both."""
+    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (_scrambled(np.array(keys, dtype=np.uint64)[:, None] + steps) >> np.uint64(11)) * 2.0**-53
 
 
 def _scrambled(values: np.ndarray) -> np.ndarray:

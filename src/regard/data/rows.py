@@ -163,7 +163,7 @@ class LabelRows:
 
 @dataclass(frozen=True, eq=False)
 class TagRows:
-    """text: words, each an id and its spelling. tags: the class of each."""
+    """text: words, each an id and its spelling, or pieces of words. tags: the class of each, -100 where it has none."""
 
     text: Ragged
     tags: Ragged
@@ -174,7 +174,7 @@ class TagRows:
 
     @property
     def n_targets(self) -> int:
-        return len(self.tags.values)
+        return int((self.tags.values != NOT_COUNTED).sum())
 
     @property
     def hash(self) -> str:

@@ -24,6 +24,7 @@ class DataSettings:
     vocab_size  the most tokens it may have.
     documents   of a text: what is a document.
     cache       of a text: a folder that keeps prepared data.
+    whole_words masked: all tokens of a word are hidden together.
     shared      pairs: one vocabulary for both sides.
     reverse     pairs: read the second side and write the first.
     text, label columns of labelled text, by name or number.
@@ -45,6 +46,7 @@ class DataSettings:
     vocab_size: int | None = None
     documents: str = "auto"
     cache: str | None = None
+    whole_words: bool = False
     shared: bool = True
     reverse: bool = False
     text: str | None = None

@@ -59,7 +59,7 @@ class Encoder(nn.Module):
     @property
     def max_length(self) -> int | None:
         """Source positions beyond which the encoder is undefined; None without such a limit."""
-        return self.embedding.max_length
+        return self.embedding.max_length or getattr(self.stack, "max_length", None)
 
     def forward(self, source: Tensor, lengths: Tensor | None = None) -> tuple[Float[Tensor, "B S D"], Tensor | None]:
         if self.max_length is not None and source.shape[1] > self.max_length:

@@ -27,6 +27,7 @@ from regard.layers.embedding import EmbeddingConfig
 class LanguageModelConfig(Config, kind="language_model"):
     """Embedding, stack, an optional last norm, and a head that may share the embedding's table.
 
+    transform      between the vectors and the head, as in BERT; `encode` gives the vectors before it.
     tied           the head's matrix is the embedding's.
     init_std       normal initialisation of linear maps and tables with this standard deviation, those that write to
                    the residual stream divided by sqrt(2 x layers) (Radford et al. 2019, 2.3). None: each part's own.
@@ -36,6 +37,7 @@ class LanguageModelConfig(Config, kind="language_model"):
     embedding: EmbeddingConfig
     stack: MixerConfig
     norm: Config | None = None
+    transform: Config | None = None
     tied: bool = False
     head_bias: bool = False
     init_std: float | None = None
@@ -55,6 +57,7 @@ class LanguageModel(nn.Module):
         self.embedding = config.embedding.build()
         self.stack: Mixer = config.stack.build()
         self.norm = config.norm.build() if config.norm else nn.Identity()
+        self.transform = config.transform.build() if config.transform else nn.Identity()
         self.to_logits = nn.Linear(config.embedding.d_model, self.vocab_size, bias=config.head_bias)
         if config.init_std is not None:
             initialise(self, config.init_std)
@@ -79,9 +82,16 @@ class LanguageModel(nn.Module):
         self, tokens: Int[Tensor, "B T"], state: State | None, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B T D"], State | None]:
         """The vectors that the head reads, and the state, which is None when none was given."""
+        h, state = self.vectors(tokens, state, context)
+        return self.transform(h), state
+
+    def vectors(
+        self, tokens: Int[Tensor, "B T"], state: State | None, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B T D"], State | None]:
+        """The context-sensitive vectors, and the state, which is None when none was given."""
         if context.offsets is not None:
             padded, lengths = unpack(tokens, context.offsets)
-            h, state = self.hidden(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
+            h, state = self.vectors(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state
         if state is None:
             start = torch.zeros(tokens.shape[0], dtype=torch.long, device=tokens.device)
@@ -92,7 +102,7 @@ class LanguageModel(nn.Module):
 
     def encode(self, tokens: Int[Tensor, "B T"], context: Context = EMPTY) -> Float[Tensor, "B T D"]:
         """h_t: the encoding of w_t in the context of w_1 .. w_(t-1)."""
-        return self.hidden(tokens, None, context)[0]
+        return self.vectors(tokens, None, context)[0]
 
     def forward(
         self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY

@@ -12,13 +12,17 @@ if TYPE_CHECKING:
 
 # Name to file, class and the model that is trained when none is named. The one line of a task.
 TASKS = {
+    "masked": ("regard.tasks.masked", "MaskedText", "bert"),
     "pairs": ("regard.tasks.pairs", "Pairs", "transformer"),
     "labelled": ("regard.tasks.labelled", "LabelledText", "classifier"),
     "tagged": ("regard.tasks.tagged", "TaggedText", "tagger"),
     "captions": ("regard.tasks.captions", "Captions", "captioner"),
     "series": ("regard.tasks.series", "SeriesTask", "forecaster"),
 }
-SHAPES = {"text": "1-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N", "captions": "1-N", "series": "N-M"}
+SHAPES = {"text": "1-N", "masked": "N-N", "pairs": "N-M", "labelled": "N-1", "tagged": "N-N"} | {
+    "captions": "1-N",
+    "series": "N-M",
+}
 TEXT = "text"
 DEFAULT_MODEL = "gpt"
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from regard.core.facts import Facts
 from regard.data.rows import Rows, Shuffled, once
@@ -26,8 +26,9 @@ from regard.errors import UsageError
 from regard.training.task import Metric, Objective, Task
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
+    from regard.start import Start
     from regard.texts import TextOptions
     from regard.training.settings import TrainSettings
 
@@ -123,6 +124,14 @@ class TaskKind(ABC, Generic[C]):
     unit: ClassVar[str] = "tokens"
     writes: ClassVar[bool] = True
 
+    def with_settings(self, settings: TrainSettings) -> Self:
+        """The task as a run with these training settings has it."""
+        return self
+
+    def starting_from(self, start: Start) -> Self:
+        """The task in the tokens of a pre-trained encoder."""
+        raise UsageError(f"--from: a run of the task {self.name} has no encoder to load; labelled and tagged have")
+
     @abstractmethod
     def prepare(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:
         """The material of a path or a world, in the terms of `codec` where one is given."""
@@ -154,6 +163,10 @@ class TaskKind(ABC, Generic[C]):
     @abstractmethod
     def describe(self, example: Any, answer: Answer) -> str:
         """An example and what a model made of it, in a line."""
+
+    def encode(self, model: nn.Module, codec: C, text: str) -> Tensor:
+        """The context-sensitive vectors of the tokens of a text, (T, D)."""
+        raise UsageError(f"a run of the task {self.name} has no vectors for each token of a text")
 
     def command(self, run: str, example: Any) -> str:
         """A command that shows the run at work on something like `example`."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -26,7 +26,14 @@ from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import DataError, UsageError
 from regard.evaluation.classification import classification_report
 from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
-from regard.tasks.vocabulary import SpelledWords, class_number, classes_of, hidden_word, words_seen_twice
+from regard.tasks.vocabulary import (
+    SpelledWords,
+    class_number,
+    classes_of,
+    hidden_word,
+    require_tokenizer_free,
+    words_seen_twice,
+)
 from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
@@ -34,6 +41,7 @@ from regard.training.task import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.start import Start
     from regard.texts import TextOptions
     from regard.training.settings import TrainSettings
 
@@ -42,17 +50,23 @@ SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
 
 @dataclass(frozen=True, eq=False)
 class LabelCodec(Codec):
-    """tokenizer: of the texts. classes: the labels, by number. spelled: words come with their spelling."""
+    """tokenizer: of the texts. classes: the labels, by number. spelled: words come with their spelling.
+
+    framed  an `<eos>` stands before a text too.
+    """
 
     tokenizer: Tokenizer
     classes: tuple[str, ...]
     spelled: bool = False
     truncate: bool = False
+    framed: bool = False
 
     def files(self) -> dict[str, bytes]:
+        about: dict[str, Any] = {"classes": list(self.classes), "spelled": self.spelled}
+        about |= {"framed": True} if self.framed else {}
         return {
             TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
-            CODEC: json.dumps({"classes": list(self.classes), "spelled": self.spelled}, ensure_ascii=False).encode(),
+            CODEC: json.dumps(about, ensure_ascii=False).encode(),
         }
 
     @cached_property
@@ -64,15 +78,19 @@ class LabelCodec(Codec):
         if self.spelled:
             words = split(text)
             return np.concatenate([self._words(words), self._words.end()]) if words else self._words.end()
-        return np.append(self.tokenizer.encode(text), self.tokenizer.eos_id)
+        eos = [self.tokenizer.eos_id]
+        return np.concatenate([eos if self.framed else [], self.tokenizer.encode(text), eos]).astype(np.int64)
 
     def rows(self, examples: Sequence[Labelled]) -> LabelRows:
         labels = [class_number(one.label, self.classes, one.where) for one in examples]
         return LabelRows(ragged(self.read(one.text) for one in examples), np.array(labels, dtype=np.int64))
 
 
+@dataclass(frozen=True)
 class LabelledText(TaskKind[LabelCodec]):
-    """Classification of texts."""
+    """Classification of texts. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts."""
+
+    tokenizer: Tokenizer | None = None
 
     name: ClassVar[str] = "labelled"
     shape: ClassVar[str] = "N-1"
@@ -80,6 +98,9 @@ class LabelledText(TaskKind[LabelCodec]):
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
     writes: ClassVar[bool] = False
+
+    def starting_from(self, start: Start) -> Self:
+        return replace(self, tokenizer=start.tokenizer)
 
     def prepare(self, settings: DataSettings, seed: int, codec: LabelCodec | None = None) -> Material[LabelCodec]:
         self.refuse_unused(settings)
@@ -97,7 +118,7 @@ class LabelledText(TaskKind[LabelCodec]):
     def load_codec(self, verified: Callable[[str], Path]) -> LabelCodec:
         tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
         told = json.loads(verified(CODEC).read_bytes())
-        return LabelCodec(tokenizer, tuple(told["classes"]), told["spelled"])
+        return LabelCodec(tokenizer, tuple(told["classes"]), told["spelled"], framed=told.get("framed", False))
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -168,6 +189,9 @@ class LabelledText(TaskKind[LabelCodec]):
 
     def _codec(self, train: Sequence[Labelled], settings: DataSettings) -> LabelCodec:
         texts = [one.text for one in train]
+        if self.tokenizer is not None:
+            require_tokenizer_free(settings)
+            return LabelCodec(self.tokenizer, classes_of(one.label for one in train), framed=True)
         spelled = settings.tokens == SPELLED
         if settings.tokens in ("auto", "words", SPELLED):
             tokenizer = words_seen_twice(texts, settings.vocab_size)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -24,9 +24,11 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import UsageError
 from regard.evaluation.tagging import tagging_report
-from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.contract import CODEC, TOKENIZER, Answer, Material, Report, TaskKind
 from regard.tasks.labelled import cut, require_fits
-from regard.tasks.vocabulary import SpelledWords, class_number, classes_of, hidden_word, words_seen_twice
+from regard.tasks.piece import PieceCodec
+from regard.tasks.tag import TagCodec
+from regard.tasks.vocabulary import class_number, classes_of, hidden_word, require_tokenizer_free, words_seen_twice
 from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
@@ -34,38 +36,21 @@ from regard.training.task import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.start import Start
     from regard.texts import TextOptions
     from regard.training.settings import TrainSettings
 
 
-@dataclass(frozen=True, eq=False)
-class TagCodec(Codec):
-    """tokenizer: of single words. classes: the tags, by number."""
-
-    tokenizer: Tokenizer
-    classes: tuple[str, ...]
-
-    def files(self) -> dict[str, bytes]:
-        return {
-            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
-            CODEC: json.dumps({"classes": list(self.classes)}, ensure_ascii=False).encode(),
-        }
-
-    @cached_property
-    def _words(self) -> SpelledWords:
-        return SpelledWords(self.tokenizer)
-
-    def read(self, words: Sequence[str]) -> np.ndarray:
-        """Ids and spellings, (n, 1 + L)."""
-        return self._words(words)
-
-    def rows(self, examples: Sequence[Tagged]) -> TagRows:
-        tags = [[class_number(tag, self.classes, one.where, "tag") for tag in one.tags] for one in examples]
-        return TagRows(ragged(self.read(one.words) for one in examples), ragged(map(np.array, tags)))
-
-
+@dataclass(frozen=True)
 class TaggedText(TaskKind[TagCodec]):
-    """A tag for every word."""
+    """A tag for every word.
+
+    tokenizer  of the run that a fine-tuned one starts from; None: words and their spelling.
+    last       of such a one: the last piece of a word tells its tag.
+    """
+
+    tokenizer: Tokenizer | None = None
+    last: bool = False
 
     name: ClassVar[str] = "tagged"
     shape: ClassVar[str] = "N-N"
@@ -73,6 +58,9 @@ class TaggedText(TaskKind[TagCodec]):
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
     writes: ClassVar[bool] = False
+
+    def starting_from(self, start: Start) -> Self:
+        return replace(self, tokenizer=start.tokenizer, last=start.causal)
 
     def prepare(self, settings: DataSettings, seed: int, codec: TagCodec | None = None) -> Material[TagCodec]:
         self.refuse_unused(settings)
@@ -88,7 +76,11 @@ class TaggedText(TaskKind[TagCodec]):
 
     def load_codec(self, verified: Callable[[str], Path]) -> TagCodec:
         tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        return TagCodec(tokenizer, tuple(json.loads(verified(CODEC).read_bytes())["classes"]))
+        about = json.loads(verified(CODEC).read_bytes())
+        classes = tuple(about["classes"])
+        if "piece" in about:
+            return PieceCodec(tokenizer, classes, about["piece"] == "last")
+        return TagCodec(tokenizer, classes)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -115,7 +107,8 @@ class TaggedText(TaskKind[TagCodec]):
         for rows in in_batches(ids.sizes.tolist()):
             found = self._tags(model, ids, rows)
             tags |= {
-                spelt[row]: [codec.classes[number] for number in one] for row, one in zip(rows, found, strict=True)
+                spelt[row]: [codec.classes[one[place]] for place in codec.places(texts[spelt[row]])]
+                for row, one in zip(rows, found, strict=True)
             }
         for index, words in enumerate(texts):
             pairs = list(zip(words, tags.get(index, []), strict=True))
@@ -129,9 +122,7 @@ class TaggedText(TaskKind[TagCodec]):
             for tag in one.tags:
                 class_number(tag, codec.classes, one.where, "tag")
         found = [answer.details["tags"] for answer in self.answers(model, codec, examples)]
-        seen = {
-            word for one in examples for word in one.words if codec.read([word])[0, 0] != codec.tokenizer.unknown_id
-        }
+        seen = {word for one in examples for word in one.words if codec.knows(word)}
         words = [one.words for one in examples]
         return Report(tagging_report([one.tags for one in examples], found, words, seen).to_dict())
 
@@ -163,8 +154,11 @@ class TaggedText(TaskKind[TagCodec]):
         return {}, *split_examples(found, settings.valid, lambda one: " ".join(one.words))
 
     def _codec(self, train: Sequence[Tagged], settings: DataSettings) -> TagCodec:
-        words = [" ".join(one.words) for one in train]
         classes = classes_of(tag for one in train for tag in one.tags)
+        if self.tokenizer is not None:
+            require_tokenizer_free(settings)
+            return PieceCodec(self.tokenizer, classes, self.last)
+        words = [" ".join(one.words) for one in train]
         return TagCodec(words_seen_twice(words, settings.vocab_size), classes)
 
 

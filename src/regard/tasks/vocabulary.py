@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
-from regard.errors import DataError, nearest
+from regard.errors import DataError, UsageError, nearest
 from regard.layers.spelling import spelling
 
 SEEN_ENOUGH = 2
@@ -23,6 +24,13 @@ def words_seen_twice(texts: Sequence[str], vocab_size: int | None) -> Tokenizer:
     most = often + SPECIALS if often < len(counts) and often > 0 else None
     chosen = vocab_size if most is None or (vocab_size is not None and vocab_size < most) else most
     return train_tokenizer("words", texts, vocab_size=chosen)
+
+
+def require_tokenizer_free(settings: DataSettings) -> None:
+    """Refuse a choice of tokens where those of another run are used."""
+    for name, free in (("tokens", "auto"), ("vocab_size", None)):
+        if getattr(settings, name) != free:
+            raise UsageError(f"data.{name}: the tokens are those of the run that is started from; leave it out")
 
 
 def hidden_word(tokenizer: Tokenizer) -> int:

@@ -77,6 +77,25 @@ def class_loss(
     return loss, (targets != NOT_COUNTED).sum(), None
 
 
+def masked_loss(
+    model: nn.Module,
+    batch: Batch,
+    _state: State | None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
+) -> tuple[Tensor, Tensor, None]:
+    """- sum log p(w_t | the row with w_t hidden) over the hidden positions t; the head is applied there only."""
+    whole: Any = model
+    hidden = batch.targets != NOT_COUNTED
+    targets = batch.targets[hidden]
+    vectors = whole.transform(whole.encode(batch.tokens, context_of(batch))[hidden])
+    head = whole.to_logits
+    count = hidden.sum()
+    if label_smoothing > 0 and model.training:
+        return smoothed_loss(head(vectors).float(), targets, label_smoothing, smoothing), count, None
+    return linear_cross_entropy(vectors, head.weight, head.bias, targets, NOT_COUNTED), count, None
+
+
 def next_token_loss(
     model: nn.Module,
     batch: Batch,

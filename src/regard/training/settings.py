@@ -118,6 +118,7 @@ class TrainSettings:
     choose_by       the best weights have the best "score" of the task, where it has one, or the lowest held-out "loss"
     on_save_error   "stop", or "warn" and go on training
     threads, device None and "auto": what the machine offers
+    start           the folder of a run whose encoder is taken over, weights and tokenizer; None: all weights are random
     memory, spill   of a model that counts: about how much memory to count in, such as 512M or 2G, and the folder for
                     what does not fit; None is the system's for temporary files
     """
@@ -157,6 +158,9 @@ class TrainSettings:
     tensorboard: bool = _setting(False, "free", YES_NO)
     memory: str = _setting("1G", "free", _Rule("a size such as 512M or 2G, at least 16M", lambda v: _is_size(v)))
     spill: str | None = _setting(None, "free", _Rule("the path of a folder", lambda v: v is None or isinstance(v, str)))
+    start: str | None = _setting(
+        None, "identity", _Rule("the folder of a run", lambda v: v is None or isinstance(v, str))
+    )
     seed: int = _setting(0, "identity", _count(0, 2**63 - 1))
     threads: int | None = _setting(None, "free", _maybe(_count(1, 4096)))
     device: str = _setting("auto", "free", _Rule("auto, cpu, cuda or cuda:N", lambda v: _is_device(v)))

@@ -10,6 +10,7 @@ from regard.training import settings
 from regard.training.settings import TrainSettings, require_resumable
 
 IDENTITY = {"batch_size", "accumulate", "length", "samples", "carry_state", "optimiser", "ema", "precision", "seed"}
+IDENTITY |= {"word_dropout", "word_dropout_ramp", "start"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile"}
 OVERRIDE |= {"label_smoothing", "smoothing"}
 FREE = {"evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "tensorboard"}
@@ -55,6 +56,7 @@ def test_a_misspelt_key_names_the_nearest_one():
 @pytest.mark.parametrize("field", sorted(IDENTITY))
 def test_a_resume_refuses_another_value_of_an_identity_field(field):
     other = {"samples": "windows", "carry_state": False, "optimiser": "muon", "ema": 0.5, "precision": "bfloat16"}
+    other |= {"word_dropout": 0.5, "start": "runs/bert"}
     changed = dataclasses.replace(TrainSettings(), **{field: other.get(field, 3)})
     with pytest.raises(UsageError, match=rf"train\.{field}: the run was started with"):
         require_resumable(TrainSettings(), changed)

@@ -1,0 +1,227 @@
+"""Masked text: some words of a text are hidden and told from what stands around them (N-N), as BERT learns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.facts import Facts
+from regard.data.batch import NOT_COUNTED, Batch
+from regard.data.corpus import Corpus, prepare
+from regard.data.mask import Masking
+from regard.data.passage import FRAME, MaskedRows, cut
+from regard.data.ragged import ragged
+from regard.data.rows import Rows
+from regard.data.settings import DataSettings
+from regard.data.shard import make_shard
+from regard.data.source import read_documents
+from regard.data.tokenizer import Tokenizer, from_dict
+from regard.data.worlds import PREFIX, text_world
+from regard.errors import UsageError
+from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
+from regard.tasks.labelled import require_fits
+from regard.tasks.writing import in_batches
+from regard.training.objective import context_of, masked_loss
+from regard.training.task import Objective, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.texts import TextOptions
+    from regard.training.settings import TrainSettings
+
+SUBWORDS = "bpe"
+HELD_OUT_SEED = 0  # held-out text is always hidden in the same way, so that runs can be compared
+SHOWN = 160  # characters of a passage in a sample
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedCodec(Codec):
+    """tokenizer: of the text, to which the mask is one token more. whole_words: how text is hidden."""
+
+    tokenizer: Tokenizer
+    whole_words: bool = False
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
+            CODEC: json.dumps({"mask": self.masking.mask_id, "whole_words": self.whole_words}).encode(),
+        }
+
+    @cached_property
+    def masking(self) -> Masking:
+        return Masking(self.tokenizer, self.whole_words)
+
+    def framed(self, text: str) -> np.ndarray:
+        """The ids of a text with an `<eos>` on each side."""
+        eos = self.tokenizer.eos_id
+        return np.concatenate([[eos], self.tokenizer.encode(text), [eos]])
+
+
+@dataclass(frozen=True)
+class MaskedText(TaskKind[MaskedCodec]):
+    """Filling in of what is hidden.
+
+    length   tokens of a row, its frame included.
+    samples  "windows" of a long text, "documents" one by one; "auto" asks the data.
+    """
+
+    length: int = 128
+    samples: str = "auto"
+
+    name: ClassVar[str] = "masked"
+    shape: ClassVar[str] = "N-N"
+    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "documents", "cache", "whole_words"})
+    metric: ClassVar[str] = "loss"
+    lower_is_better: ClassVar[bool] = True
+    unit: ClassVar[str] = "hidden tokens"
+    writes: ClassVar[bool] = False
+
+    def with_settings(self, settings: TrainSettings) -> Self:
+        if settings.length <= FRAME:
+            raise UsageError(f"train.length: {settings.length} leaves no room for text; it is at least {FRAME + 1}")
+        return replace(self, length=settings.length, samples=settings.samples)
+
+    def prepare(self, settings: DataSettings, seed: int, codec: MaskedCodec | None = None) -> Material[MaskedCodec]:
+        self.refuse_unused(settings)
+        corpus = _corpus(settings, seed, codec)
+        codec = codec or MaskedCodec(corpus.tokenizer, settings.whole_words)
+        samples = corpus.samples if self.samples == "auto" else self.samples
+        train = MaskedRows(cut(corpus.train, self.length, samples, rolls=True), codec.masking, seed)
+        valid = MaskedRows(cut(corpus.valid, self.length, samples), codec.masking, HELD_OUT_SEED)
+        facts = Facts(vocab_size=codec.tokenizer.vocab_size + 1)
+        return Material(corpus.name, codec, facts, train, valid, _examples(valid))
+
+    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[str]:
+        if data.startswith(PREFIX):
+            return text_world(data, seed).documents("valid")
+        return list(read_documents(data, documents=settings.documents))
+
+    def load_codec(self, verified: Callable[[str], Path]) -> MaskedCodec:
+        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
+        return MaskedCodec(tokenizer, bool(json.loads(verified(CODEC).read_bytes())["whole_words"]))
+
+    def objective(self, settings: TrainSettings) -> Objective:
+        return partial(masked_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
+        whole: Any = model
+        if whole.max_length is not None and self.length > whole.max_length:
+            raise UsageError(
+                f"train.length: {self.length} is above the {whole.max_length} positions of the model; lower it, or "
+                f"raise model.max_length"
+            )
+        return rows
+
+    def training(
+        self, material: Material[MaskedCodec], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> Task:
+        # The held-out loss is the score itself, on all rows instead of some.
+        return replace(super().training(material, model, settings, data), metric=None)
+
+    def answers(
+        self, model: nn.Module, codec: MaskedCodec, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        given = [self._gapped(codec, one, number) for number, one in enumerate(inputs, 1)]
+        ids = ragged(one.ids for one in given)
+        require_fits(ids, self._limit(model))
+        found = {}
+        for rows in in_batches(ids.sizes.tolist()):
+            found |= dict(zip(rows.tolist(), fill(model, codec.masking, ids, rows), strict=True))
+        for number, one in enumerate(given):
+            words = [codec.tokenizer.token_text(part.token) for part in found[number]]
+            masks = [_details(codec.tokenizer, part.top) for part in found[number]]
+            yield Answer(joined(one.pieces, words), {"input": MASK.join(one.pieces), "masks": masks})
+
+    def evaluate(
+        self, model: nn.Module, codec: MaskedCodec, examples: Sequence[Any], options: TextOptions | None = None
+    ) -> Report:
+        passages = [one for one in examples if isinstance(one, Passage)] or self._passages(codec, examples)
+        total, right, count = 0.0, 0, 0
+        ids = ragged(one.ids for one in passages)
+        numbers = np.array([one.number for one in passages])
+        for rows in in_batches(ids.sizes.tolist()):
+            tokens, lengths = ids.padded(rows, codec.tokenizer.eos_id)
+            read, targets = codec.masking.hide(tokens.numpy(), lengths.numpy(), numbers[rows], HELD_OUT_SEED)
+            batch = Batch(torch.from_numpy(read), torch.from_numpy(targets), lengths, [])
+            loss, correct = _judged(model, batch)
+            total, right, count = total + loss, right + correct, count + batch.n_counted
+        loss = total / max(1, count)
+        scores = {"accuracy": right / max(1, count), "loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        return Report(scores | {"hidden_tokens": count, "passages": len(passages)})
+
+    @torch.no_grad()
+    def encode(self, model: nn.Module, codec: MaskedCodec, text: str) -> Tensor:
+        whole: Any = model
+        ids = ragged([codec.framed(text)])
+        require_fits(ids, self._limit(model))
+        tokens, _ = ids.padded(np.zeros(1, dtype=np.int64), 0)
+        return whole.encode(tokens.to(next(model.parameters()).device))[0, 1:-1]
+
+    def describe(self, example: Passage, answer: Answer) -> str:
+        told = answer.details["input"]
+        for mask in answer.details["masks"]:
+            word = mask["token"].strip()
+            told = told.replace(MASK, mask["token"].replace(word, f"[{word}]") if word else "[ ]", 1)
+        return " ".join(told.split())[:SHOWN]
+
+    def typed(self, example: Passage) -> str:
+        words = example.text.split()[:8]
+        words[len(words) // 2 : len(words) // 2 + 1] = [MASK]
+        return " ".join(words)
+
+    def _gapped(self, codec: MaskedCodec, one: Any, number: int) -> Gapped:
+        if isinstance(one, Passage):
+            return hidden(one, codec.masking, HELD_OUT_SEED)
+        return gapped(str(one), codec.masking, f"input {number}")
+
+    def _limit(self, model: nn.Module) -> int | None:
+        """Tokens that can be read: learned positions beyond those that training met say nothing."""
+        whole: Any = model
+        return None if whole.max_length is None else min(whole.max_length, self.length)
+
+    def _passages(self, codec: MaskedCodec, documents: Sequence[str]) -> list[Passage]:
+        shard = make_shard(documents, codec.tokenizer)
+        return _examples(MaskedRows(cut(shard, self.length, "documents"), codec.masking, HELD_OUT_SEED))
+
+
+def _corpus(settings: DataSettings, seed: int, codec: MaskedCodec | None) -> Corpus:
+    """The text in tokens that are words or parts of words, unless it is a world, which has tokens of its own."""
+    tokens = settings.tokens
+    if tokens == "auto" and not settings.path.startswith(PREFIX):
+        tokens = SUBWORDS
+    own = {"tokens": tokens, "vocab_size": settings.vocab_size} if codec is None else {"tokenizer": codec.tokenizer}
+    places = {"valid": settings.valid, "documents": settings.documents, "cache": settings.cache}
+    return prepare(settings.path, seed=seed, **own, **places)  # pyright: ignore[reportArgumentType]  # by name
+
+
+def _examples(rows: MaskedRows) -> list[Passage]:
+    tokenizer = rows.masking.tokenizer
+    return [Passage(rows.passages[number], number, tokenizer) for number in range(len(rows.passages))]
+
+
+@torch.no_grad()
+def _judged(model: nn.Module, batch: Batch) -> tuple[float, int]:
+    """The summed loss of the hidden tokens of a batch, and how many are told right."""
+    whole: Any = model
+    batch = batch.to(next(model.parameters()).device)
+    at = batch.targets != NOT_COUNTED
+    logits = whole.to_logits(whole.transform(whole.encode(batch.tokens, context_of(batch))[at])).float()
+    targets = batch.targets[at]
+    loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+    return float(loss), int((logits.argmax(-1) == targets).sum())
+
+
+def _details(tokenizer: Tokenizer, top: Sequence[tuple[int, float]]) -> dict[str, Any]:
+    named = [{"token": tokenizer.token_text(token), "probability": chance} for token, chance in top]
+    return {**named[0], "top": named}
