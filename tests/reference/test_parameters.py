@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import (
@@ -14,6 +16,7 @@ from transformers import (
 )
 
 from regard.core import registry
+from regard.core.facts import EXAMPLE
 
 COUNTED = [name for name in registry.MODELS if registry.entry(name).parameters is not None]
 # Published as a rounded number; the others were counted to the last one.
@@ -65,7 +68,11 @@ def test_counts_are_those_of_the_same_sizes_in_transformers() -> None:
 @pytest.mark.parametrize("name", registry.MODELS)
 def test_every_size_of_every_model_can_be_built(name: str, size: str) -> None:
     with torch.device("meta"):
-        model = registry.build(name, vocab_size=100, size=size)
+        facts = replace(EXAMPLE, vocab_size=100)
+        model = registry.entry(name).config(facts, size).build()
+    assert all(parameter.is_meta for parameter in model.parameters())
+    if registry.entry(name).task == "series":
+        assert model.config.horizon == 24
+        return
     tables = [part.num_embeddings for part in model.modules() if isinstance(part, torch.nn.Embedding)]
     assert 100 in tables or model.vocab_size == 100
-    assert all(parameter.is_meta for parameter in model.parameters())

@@ -95,7 +95,8 @@ class Forecaster(nn.Module):
         inputs = features if config.encoder else features + 1
         self.features_to_vector = nn.Linear(inputs, width)
         self.past_to_vector = None if config.encoder else nn.Linear(1 + config.n_known, width)
-        self.step = nn.Parameter(0.02 * torch.randn(config.horizon, width))
+        self.step = nn.Parameter(torch.empty(config.horizon, width))
+        nn.init.normal_(self.step, std=0.02)
         self.norm = nn.LayerNorm(width)
         self.to_quantiles = nn.Linear(width, len(config.quantiles))
         self.features_to_value = nn.Parameter(torch.zeros(config.horizon, features))
