@@ -91,3 +91,10 @@ def test_learned_positions_end_with_their_table() -> None:
     assert embedding(tokens, torch.tensor([1])).shape == (1, 3, 2)
     with pytest.raises(UsageError, match="position 4 is past the 4 learned positions"):
         embedding(tokens, torch.tensor([2]))
+
+
+def test_sinusoids_from_a_table_are_those_made_anew() -> None:
+    positions = PositionConfig(6, "sinusoidal").build()
+    for start in (0, 63, 64, 1000, (1 << 14) - 1, 1 << 20):
+        places = torch.tensor([[start, start + 1], [3, 4]])
+        assert torch.equal(positions(places[:, 0], 2), sinusoids(places, 6))

@@ -62,6 +62,19 @@ def test_loss_and_gradients_equal_torch(bias: bool, ignore: int, calls: list[int
         torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_smoothed_loss_and_gradients_equal_torch(bias: bool, calls: list[int]) -> None:
+    hidden, weight, targets, *rest = inputs(bias)
+    leaves = (hidden, weight, *rest)
+    got = linear_cross_entropy(hidden, weight, rest[0] if rest else None, targets, label_smoothing=0.3)
+    logits = F.linear(hidden, weight, *rest)
+    expected = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=0.3)
+    torch.testing.assert_close(got, expected, rtol=1e-13, atol=1e-12)
+    assert len(calls) > 1
+    for a, b in zip(torch.autograd.grad(0.3 * got, leaves), torch.autograd.grad(0.3 * expected, leaves), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
 def test_readable_form_equals_torch() -> None:
     hidden, weight, targets, bias = inputs()
     got = linear_cross_entropy_readable(hidden, weight, bias, targets)

@@ -30,4 +30,4 @@ class Facts:
 
 
 # Small data of every kind, on which sizes are counted and laws are checked.
-EXAMPLE = Facts(vocab_size=257, n_classes=2, picture=(3, 32, 32), n_channels=4, n_known=3, horizon=24)
+EXAMPLE = Facts(vocab_size=257, n_classes=2, picture=(3, 32, 32), n_channels=11, n_known=10, horizon=24)

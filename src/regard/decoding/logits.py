@@ -65,8 +65,9 @@ def at_rest(model: TokenModel) -> Iterator[None]:
 
 def device_of(model: TokenModel) -> torch.device:
     """Where the model wants its tokens."""
-    known = getattr(model, "device", None)
-    return known if isinstance(known, torch.device) else model.init_state(1).position.device
+    parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    # A first state may cost the reading of a source.
+    return model.init_state(1).position.device if parameter is None else parameter.device
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ comes first, then the lower token.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -21,8 +21,7 @@ from regard.decoding.warp import largest
 BLOCK = 64
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(NamedTuple):
     """A live text of a beam, by its number there, with one token more; `total` is the log-probability of both."""
 
     total: float

@@ -5,6 +5,10 @@
 With 33,000 words the logits of a batch outweigh everything else in memory and their element-wise passes outweigh the
 products in time. Here a few rows at a time go through product, softmax and both gradient products while they are in the
 cache; what is kept for the backward pass is the gradients themselves, not the logits.
+
+With label smoothing epsilon, shared by all V classes, the loss is larger by a sum that needs no logits at all:
+
+    epsilon sum_n [ l_n,target(n) - mean_v l_nv ],  the difference being  h_n . (W_target - mean W) + b_target - mean b
 """
 
 from __future__ import annotations
@@ -21,7 +25,12 @@ WORTH_CHUNKING = 2_000_000
 
 
 def linear_cross_entropy(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int = -100
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """The summed loss of hidden (N, D) against targets (N,), a scalar in float32 at least."""
     hidden, targets = hidden.reshape(-1, hidden.shape[-1]), targets.reshape(-1)
@@ -30,17 +39,35 @@ def linear_cross_entropy(
         hidden, weight = hidden.to(dtype), weight.to(dtype)
         bias = None if bias is None else bias.to(dtype)
     if hidden.shape[0] * weight.shape[0] <= WORTH_CHUNKING:
-        return linear_cross_entropy_readable(hidden, weight, bias, targets, ignore_index)
-    return _LinearCrossEntropy.apply(hidden, weight, bias, targets, ignore_index)  # pyright: ignore[reportReturnType]
+        return linear_cross_entropy_readable(hidden, weight, bias, targets, ignore_index, label_smoothing)
+    loss: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, ignore_index)  # pyright: ignore
+    if label_smoothing == 0:
+        return loss
+    return loss + label_smoothing * _above_mean(hidden, weight, bias, targets, ignore_index)
 
 
 def linear_cross_entropy_readable(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int = -100
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """The same with all logits at once."""
     logits = F.linear(hidden, weight, bias)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return F.cross_entropy(logits, targets, reduction="sum", ignore_index=ignore_index)
+    return F.cross_entropy(logits, targets, reduction="sum", ignore_index=ignore_index, label_smoothing=label_smoothing)
+
+
+def _above_mean(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int) -> Tensor:
+    """sum_n [ l_n,target(n) - mean_v l_nv ] over the targets that count."""
+    wide = torch.promote_types(hidden.dtype, torch.float32)
+    counted = targets != ignore_index
+    targets = targets[counted]
+    rows = F.embedding(targets, weight).to(wide) - weight.mean(0, dtype=wide)
+    total = (hidden[counted].to(wide) * rows).sum()
+    return total if bias is None else total + (bias.to(wide)[targets] - bias.mean(dtype=wide)).sum()
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

@@ -3,6 +3,7 @@
 text, masked      the model itself
 encoder-decoder   the model with its source given, and with padding in that source
 labels, tags      the model with what it has no use for, a state, passed by
+series            the same, over a past and a future that the first token stands for
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ from regard.layers.spelling import spelling
 
 VOCABULARY = 11
 CLASSES = 3
+PAST = 168  # steps of a series that are read
 READ = 4  # different tokens of a source, which the smallest vocabulary has
 
 
 def view(module: nn.Module, task: str) -> nn.Module:
     """What the laws call."""
     whole: Any = module
-    if hasattr(module, "given"):
+    if hasattr(module, "given") and hasattr(module, "encode"):
         return whole.given(*sources(task, 1))
+    if task == "series":
+        return Foreseeing(module)
     return module if getattr(module, "has_state", True) else Stateless(module, task)
 
 
@@ -36,8 +40,6 @@ def sources(task: str, batch: int) -> tuple[Tensor, Tensor | None]:
     if task == "captions":
         assert EXAMPLE.picture is not None
         return torch.rand(batch, *EXAMPLE.picture, generator=generator, dtype=torch.float64), None
-    if task == "series":
-        return torch.randn(batch, 5, EXAMPLE.n_channels, generator=generator, dtype=torch.float64), None
     lengths = torch.tensor([4, 1, 5, 2])[torch.arange(batch) % 4]
     return torch.randint(READ, (batch, 5), generator=generator), lengths
 
@@ -75,6 +77,30 @@ class Stateless(nn.Module):
     @property
     def _whole(self) -> Any:
         return self.model
+
+
+class Foreseeing(nn.Module):
+    """A forecaster; a row's first token stands for a past and what is known ahead, its quantiles are one answer."""
+
+    causal = has_state = False
+    chunk_sizes = ()
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def init_state(self, batch_size: int) -> State:
+        return Position(zero_position(batch_size))
+
+    def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
+        dtype = next(self.model.parameters()).dtype
+        generator = torch.Generator().manual_seed(17)
+        pasts = torch.randn(VOCABULARY, PAST, EXAMPLE.n_channels, generator=generator, dtype=dtype)
+        known = torch.randn(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, generator=generator, dtype=dtype)
+        answers = self.model(pasts[tokens[:, 0]], known[tokens[:, 0]]).flatten(1)[:, None]
+        if state is None:
+            return answers
+        return answers, Position(advance(state.position, tokens.shape[1], context.lengths))
 
 
 def _words(tokens: Tensor) -> Tensor:

@@ -9,15 +9,20 @@ m      slope of a head, 2^(-8 h / H)                                            
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.errors import UsageError
+
+# Positions for which sinusoids are kept; those of longer texts are made anew.
+LONGEST_TABLE = 1 << 14
 
 
 def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -> Float[Tensor, "*P D"]:
@@ -52,6 +57,22 @@ def _angles(positions: Tensor, width: int, base: float, like: torch.dtype = torc
     return positions[..., None].to(dtype) * base ** (-k / width)
 
 
+def _looked_up(positions: Int[Tensor, "B T"], width: int) -> Float[Tensor, "B T D"]:
+    """The same as `sinusoids`. On a CPU, where sines in float64 are dear, from a table made once."""
+    if positions.device.type != "cpu" or not positions.numel() or torch.compiler.is_compiling():
+        return sinusoids(positions, width)
+    highest = int(positions.max())
+    if highest >= LONGEST_TABLE:
+        return sinusoids(positions, width)
+    return F.embedding(positions, _table(1 << max(6, highest.bit_length()), width))
+
+
+@functools.lru_cache(maxsize=16)
+def _table(length: int, width: int) -> Float[Tensor, "T D"]:
+    with torch.inference_mode(False):
+        return sinusoids(torch.arange(length, device="cpu"), width)
+
+
 @dataclass(frozen=True)
 class PositionConfig(Config, kind="position"):
     """What is added to the embeddings: a learned row for each position, or a sinusoid.
@@ -84,7 +105,7 @@ class Positions(nn.Module):
     def forward(self, start: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T D"]:
         positions = start[:, None] + torch.arange(length, device=start.device)  # (B, T)
         if self.table is None or self.max_length is None:
-            return sinusoids(positions, self.d_model)
+            return _looked_up(positions, self.d_model)
         if start.device.type == "cpu" and positions.numel() and int(positions.max()) >= self.max_length:
             raise UsageError(
                 f"position {int(positions.max())} is past the {self.max_length} learned positions; use a shorter text "

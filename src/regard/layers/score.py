@@ -28,15 +28,18 @@ ScoreName = Literal["dot", "scaled_dot", "additive", "bilinear", "cosine"]
 
 
 class Score(nn.Module):
-    """Base: scores are q' . k' for the pair that `fold` returns, unless a subclass writes `forward` itself."""
+    """Base: scores are scale * q' . k' for the pair that `fold` returns, unless a subclass writes `forward` itself."""
+
+    scale: float = 1.0
 
     def fold(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """The pair whose plain dot product is the score; (B, T, H, K) and (B, S, H, K)."""
+        """The pair whose dot product, scaled, is the score; (B, T, H, K) and (B, S, H, K)."""
         return q, k
 
     def forward(self, q: Float[Tensor, "B T H K"], k: Float[Tensor, "B S H K"]) -> Float[Tensor, "B H T S"]:
         q, k = self.fold(q, k)
-        return torch.einsum("BTHK,BSHK->BHTS", q, k)
+        scores = torch.einsum("BTHK,BSHK->BHTS", q, k)
+        return scores if self.scale == 1.0 else scores * self.scale
 
 
 class DotScore(Score):
@@ -45,9 +48,6 @@ class DotScore(Score):
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
         self.scale = scale
-
-    def fold(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return (q if self.scale == 1.0 else q * self.scale), k
 
 
 class BilinearScore(Score):
@@ -106,6 +106,7 @@ def fused_attention(
     mask: Tensor | None,
     *,
     is_causal: bool = False,
+    scale: float = 1.0,
     base: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B T H J"]:
@@ -120,7 +121,7 @@ def fused_attention(
         attn_mask=mask,
         is_causal=is_causal,
         dropout_p=dropout,
-        scale=1.0 if base is None else math.log(base),
+        scale=scale if base is None else scale * math.log(base),
     )
     return y.transpose(1, 2)
 

@@ -33,8 +33,8 @@ from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
 
-# Free slots that rows picked from a state keep.
-SLOTS_KEPT = 2
+# Free slots of a state with room to grow, at least, and as a part of those in use: it seldom has to be copied for more.
+LEAST_FREE, PART_FREE = 8, 4
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class KeyValueState(State):
 
     def select(self, index: Tensor) -> KeyValueState:
         """Rows `index`. Of the room beyond `filled` little is copied: a beam does this at every step."""
-        kept = min(self.keys.shape[1], self.filled + SLOTS_KEPT)
+        kept = min(self.keys.shape[1], self.filled + self._free)
         keys, values = self.keys[:, :kept].index_select(0, index), self.values[:, :kept].index_select(0, index)
         return dataclasses.replace(self, keys=keys, values=values, count=self.count.index_select(0, index))
 
@@ -93,12 +93,16 @@ class KeyValueState(State):
         count = advance(self.count, length, lengths)
         return dataclasses.replace(state, count=count, filled=filled, ragged=ragged)
 
+    @property
+    def _free(self) -> int:
+        return max(LEAST_FREE, self.filled // PART_FREE)
+
     def _with_room(self, length: int) -> KeyValueState:
         """A copy with `length` more slots, so that what was handed in stays as it was.
 
-        Where room was asked for and is used up, there will be more to come: what is there is doubled.
+        Where room was asked for and is used up, more will be wanted.
         """
-        more = max(length, self.filled) if self.reserved else length
+        more = max(length, self._free) if self.reserved else length
 
         def grown(old: Tensor) -> Tensor:
             return torch.cat([old[:, : self.filled], old.new_zeros(len(old), more, *old.shape[2:])], 1)
@@ -263,7 +267,7 @@ class SelfAttention(Mixer):
             if c.position == "alibi":
                 mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
         dropout = c.dropout if self.training else 0.0
-        return fused_attention(q, k, v, mask, is_causal=is_causal, base=c.base, dropout=dropout)
+        return fused_attention(q, k, v, mask, is_causal=is_causal, scale=self.score.scale, base=c.base, dropout=dropout)
 
     def _geometry(
         self, q: Tensor, k: Tensor, state: KeyValueState | None, lengths: Tensor | None
@@ -280,8 +284,11 @@ class SelfAttention(Mixer):
         if not self.causal:
             distance = distance.abs()
             if lengths is not None:
+                real = real_tokens(lengths, k)[:, None]
+                if self.config.window is None and lengths.device.type == "cpu" and int(lengths.min()) > 0:
+                    return distance, real
                 # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
-                seen = seen & (real_tokens(lengths, k)[:, None] | (distance == 0))
+                seen = seen & (real | (distance == 0))
         return distance, seen
 
     def _slopes(self, q: Tensor) -> Tensor:

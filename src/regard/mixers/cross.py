@@ -266,7 +266,7 @@ class CrossAttention(Mixer):
         """The same through torch's fused kernel."""
         q, k = self.score.fold(q, k)
         dropout = self.config.dropout if self.training else 0.0
-        return fused_attention(q, k, v, seen, base=self.config.base, dropout=dropout)
+        return fused_attention(q, k, v, seen, scale=self.score.scale, base=self.config.base, dropout=dropout)
 
     def flops_per_token(self, length: int) -> float:
         """Forward operations between a position and a memory of `length` vectors."""

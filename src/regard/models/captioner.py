@@ -45,7 +45,9 @@ from regard.models.transformer import attentive_decoder
         },
     },
     paper="Xu, Ba, Kiros et al. 2015, Show, attend and tell: neural image caption generation with visual attention",
-    training={"lr": 2e-3, "batch_size": 64, "weight_decay": 0.01},
+    # Before shapes are told apart, a colour foretells them, and the model learns which pairs there are. Decay forgets
+    # that again: in 60 s of one core it named 63% of the unseen pairs of world:shapes, 27% with a decay of 0.01.
+    training={"lr": 2e-3, "batch_size": 32, "weight_decay": 0.3},
     task="captions",
 )
 def captioner(
@@ -55,7 +57,7 @@ def captioner(
     n_layers: int = 2,
     n_heads: int = 4,
     d_hidden: int | None = None,
-    dropout: float = 0.1,
+    dropout: float = 0.0,
     encoder: Literal["convolutions", "patches"] = "convolutions",
     widths: tuple[int, ...] = (32, 64),
     patch: int = 4,

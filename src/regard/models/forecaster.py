@@ -16,7 +16,7 @@ lags  seasons back from which f_h takes the values of the same time
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -50,6 +50,7 @@ class ForecasterConfig(Config, kind="forecaster"):
     n_known    numbers known ahead for each time, the calendar's 8 last.
     season     steps after which things repeat, such as 24 hours.
     lags       seasons back whose values are features.
+    dropout    of the features and of the numbers that are read.
     level      seasons over which the level and the spread of a past are taken.
     """
 
@@ -65,6 +66,7 @@ class ForecasterConfig(Config, kind="forecaster"):
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        check(self.n_known >= CALENDAR, f"n_known counts the calendar's {CALENDAR} numbers, found {self.n_known}")
         check(self.horizon <= self.season * min(self.lags), "the horizon is longer than the nearest lag")
         check(all(0 < q < 1 for q in self.quantiles), f"quantiles lie between 0 and 1, found {self.quantiles}")
 
@@ -172,9 +174,11 @@ def forecaster(
     season: int = 24,
     lags: tuple[int, ...] = (1, 2, 3, 7),
     dropout: float = 0.2,
+    input_dropout: float = 0.0,
 ) -> ForecasterConfig:
     """What is known ahead and what was the same hour of days before, corrected by a net that has read the past."""
-    given = {"n_known": facts.n_known, "horizon": facts.horizon, "season": season, "lags": lags}
+    given: dict[str, Any] = {"n_known": facts.n_known, "horizon": facts.horizon, "season": season, "lags": lags}
+    given["dropout"] = input_dropout
     norm = NormConfig(d_model)
     mlp = MlpConfig(d_model, 2 * d_model)
     if form == "decoder_only":
@@ -184,7 +188,7 @@ def forecaster(
     reader = Reader(encoder, d_model, n_layers, n_heads, dropout)
     layers, last = reader.stack()
     places = PositionConfig(d_model, "sinusoidal") if reader.attends else None
-    read = EncoderConfig(NumbersConfig(1 + facts.n_known, d_model, patch, places), layers, last)
+    read = EncoderConfig(NumbersConfig(1 + facts.n_known, d_model, patch, places, input_dropout), layers, last)
     stack = _attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else _recurrent(d_model)
     return ForecasterConfig(read, stack, d_model, **given)
 

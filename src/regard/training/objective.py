@@ -56,12 +56,9 @@ def written_loss(
     vectors, _ = whole.decoder.hidden(batch.tokens, None, context)
     head, targets = whole.decoder.to_logits, batch.targets.flatten()
     count = (targets != NOT_COUNTED).sum()
-    epsilon = label_smoothing if model.training else 0.0
-    if epsilon > 0:
-        counted = targets != NOT_COUNTED
-        logits = head(vectors.flatten(0, 1)[counted]).float()
-        return smoothed_loss(logits, targets[counted], epsilon, smoothing), count, None
-    return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED), count, None
+    epsilon = _shared_by_all(label_smoothing if model.training else 0.0, smoothing, head.out_features)
+    loss = linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED, epsilon)
+    return loss, count, None
 
 
 def class_loss(
@@ -109,37 +106,43 @@ def next_token_loss(
     """The loss summed over the targets that count, how many these are, and the state after the batch.
 
     label_smoothing  epsilon, shared out as `smoothing` says; only while training, so that a held-out loss means the
-    same with and without it. Without it, a model with `hidden` and `to_logits` never has its logits formed whole; any
-    other gives them itself.
+    same with and without it. A model with `hidden` and `to_logits` never has its logits formed whole; any other gives
+    them itself.
     """
     context = context_of(batch)
     targets = batch.targets.flatten()
     count = (targets != NOT_COUNTED).sum()
     whole: Any = model
     epsilon = label_smoothing if model.training else 0.0
-    if not hasattr(model, "hidden") or epsilon > 0:
+    if not hasattr(model, "hidden"):
         given = whole.init_state(batch.tokens.shape[0]) if state is None else state
         logits, after = whole(batch.tokens, given, context)
         loss = smoothed_loss(logits.flatten(0, 1).float(), targets, epsilon, smoothing)
         return loss, count, None if state is None else after
     vectors, after = whole.hidden(batch.tokens, state, context)
     head = whole.to_logits
-    return linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED), count, after
+    epsilon = _shared_by_all(epsilon, smoothing, head.out_features)
+    loss = linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED, epsilon)
+    return loss, count, after
 
 
 def smoothed_loss(
     logits: Float[Tensor, "N K"], targets: Int[Tensor, "N"], epsilon: float, smoothing: Smoothing = "all"
 ) -> Tensor:
     """The loss summed over the targets that count, with label smoothing."""
-    n_classes = logits.shape[-1]
-    if smoothing == "others" and epsilon > 0:
-        if epsilon * n_classes > n_classes - 1:
-            raise UsageError(
-                f"train.label_smoothing: {epsilon} gives a target less than the others of {n_classes} classes; lower it"
-            )
-        # An epsilon so much larger, shared by all classes, gives each the weight it has among the others.
-        epsilon = epsilon * n_classes / (n_classes - 1)
+    epsilon = _shared_by_all(epsilon, smoothing, logits.shape[-1])
     return F.cross_entropy(logits, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=epsilon)
+
+
+def _shared_by_all(epsilon: float, smoothing: Smoothing, n_classes: int) -> float:
+    """The epsilon that, shared by all classes, is the same as `epsilon` by the convention `smoothing`."""
+    if smoothing == "all" or epsilon == 0:
+        return epsilon
+    if epsilon * n_classes > n_classes - 1:
+        raise UsageError(
+            f"train.label_smoothing: {epsilon} gives a target less than the others of {n_classes} classes; lower it"
+        )
+    return epsilon * n_classes / (n_classes - 1)
 
 
 def quantile_loss(model: nn.Module, batch: Batch, _state: State | None) -> tuple[Tensor, Tensor, None]:

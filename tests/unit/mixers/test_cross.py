@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.context import Context
+from regard.core.tap import record
 from regard.errors import UsageError
-from regard.mixers.cross import CrossAttention, CrossAttentionConfig
+from regard.mixers.cross import CrossAttention, CrossAttentionConfig, MemoryState
 
 
 def made(**settings: object) -> CrossAttention:
@@ -73,6 +74,35 @@ def test_the_memory_is_projected_once_and_goes_with_its_row():
         rows.append(y)
     assert len(calls) == 1
     torch.testing.assert_close(torch.cat(rows, 1), whole[order], rtol=0, atol=1e-14)
+
+
+@torch.no_grad()
+def test_copies_of_a_row_look_at_one_memory():
+    attention, memory = made(), drawn(3, 4, 8, seed=1)
+    context = Context(memory=memory, memory_lengths=torch.tensor([4, 2, 3]))
+    _, state = attention(drawn(3, 1, 8), attention.init_state(3), context)
+    assert isinstance(state, MemoryState)
+    beams = state.select(torch.tensor([0, 0, 1, 1, 2, 2]))
+    swapped = beams.select(torch.tensor([1, 1, 3, 2, 4, 4]))
+    assert swapped.keys.data_ptr() == beams.keys.data_ptr() == state.keys.data_ptr()
+    thinned = beams.select(torch.tensor([5, 1, 0, 4, 4]))
+    assert thinned.keys.shape[0] == 2
+    x = drawn(5, 2, 8, seed=2)
+    for rows, owners in ((thinned, [2, 0, 0, 2, 2]), (swapped.select(torch.arange(5)), [0, 0, 1, 1, 2])):
+        alone = [attention(x[i : i + 1], state.select(torch.tensor([row])))[0] for i, row in enumerate(owners)]
+        torch.testing.assert_close(attention(x, rows)[0], torch.cat(alone), rtol=0, atol=1e-14)
+
+
+@torch.no_grad()
+def test_taps_show_every_row_its_own_memory():
+    attention, memory = made(), drawn(2, 4, 8, seed=1)
+    _, state = attention(drawn(2, 0, 8), attention.init_state(2), Context(memory=memory))
+    x, index = drawn(3, 2, 8), torch.tensor([1, 0, 1])
+    with record(attention) as seen:
+        heard, _ = attention(x, state.select(index))
+    assert seen["weights"][0].shape == (3, 2, 2, 4)
+    torch.testing.assert_close(seen["keys"][0], attention.memory_to_keys(memory).unflatten(-1, (2, 4))[index])
+    torch.testing.assert_close(attention(x, state.select(index))[0], heard, rtol=0, atol=1e-14)
 
 
 def test_what_cannot_be_is_said():
