@@ -29,7 +29,7 @@ DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
 # What is known already is not to be unlearnt by large steps.
-FINE_TUNING = {"lr": 3e-4}
+FINE_TUNING = {"lr": 1e-3}
 # Above these a number is a slip of the finger: a billion layers would not even fit in memory as a config.
 LARGEST_COUNT = 2**24
 LARGEST_LAYERS = 1024
