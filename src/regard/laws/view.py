@@ -29,7 +29,9 @@ def view(module: nn.Module, task: str) -> nn.Module:
     whole: Any = module
     if hasattr(module, "given") and hasattr(module, "encode"):
         source, lengths = sources(task, 1)
-        return whole.given(source.to(next(module.parameters()).dtype) if source.is_floating_point() else source, lengths)
+        if source.is_floating_point():
+            source = source.to(next(module.parameters()).dtype)
+        return whole.given(source, lengths)
     if task == "series":
         return Foreseeing(module)
     return module if getattr(module, "has_state", True) else Stateless(module, task)
