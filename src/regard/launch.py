@@ -5,8 +5,6 @@ Whatever can be refused is refused before anything is written.
 
 from __future__ import annotations
 
-import itertools
-import re
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -16,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from regard.core.facts import EXAMPLE, Facts
 from regard.data import settings as data_settings
-from regard.errors import CheckpointError, UsageError
+from regard.errors import UsageError
 from regard.live import display_for
+from regard.place import free_path, latest_path, require_name, saved_settings
 from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
 from regard.start import read_start
 from regard.tasks import TEXT
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     from regard.training.resume import Resume
     from regard.training.settings import TrainSettings
 
-RUNS = Path("runs")
 CONFIG = "config.json"
-NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 TEXT_SETTINGS = frozenset({"path", "task", "valid", "tokens", "vocab_size", "documents", "cache"})
 SAMPLE = {"max_tokens": 60, "temperature": 0.8}
 
@@ -282,49 +279,6 @@ def description(settings: Settings) -> dict[str, Any]:
         "data": settings.section("data"),
         "origins": settings.origins,
     }
-
-
-def saved_settings(path: Path) -> Layer:
-    """The settings of the run in a folder, as the lowest layer of those that continue it."""
-    from regard.training import folder
-
-    config = folder.read_config(path)
-    try:
-        origins = config["origins"]
-        model = {"name": config["model"]["name"], "size": config["model"]["size"], **config["model"]["settings"]}
-        values = {f"model.{key}": value for key, value in model.items()}
-        for section in ("data", "train"):
-            values |= {f"{section}.{key}": value for key, value in config[section].items()}
-        return {key: Origin(values[key], origin) for key, origin in origins.items() if key in values}
-    except (KeyError, TypeError, AttributeError):
-        raise CheckpointError(
-            f"{path / folder.CONFIG}: does not say how the run was started; start a new one"
-        ) from None
-
-
-def free_path(name: str) -> Path:
-    """runs/NAME, or runs/NAME-2 and so on when it is taken."""
-    candidates = (RUNS / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
-    return next(path for path in candidates if not path.exists())
-
-
-def latest_path(name: str) -> Path:
-    """The last of runs/NAME, runs/NAME-2 and so on."""
-    taken = [RUNS / name]
-    for number in itertools.count(2):
-        path = RUNS / f"{name}-{number}"
-        if not path.exists():
-            return taken[-1]
-        taken.append(path)
-    raise AssertionError("unreachable")
-
-
-def require_name(path: Path) -> None:
-    """Refuse names that a shell or another system would trip over."""
-    if not NAME.fullmatch(path.name) or path.name in (".", ".."):
-        raise UsageError(
-            f"--out {path}: a run's name is 1 to 64 letters, digits, '.', '_' and '-', found {path.name!r}"
-        )
 
 
 def sample_text(model: nn.Module, corpus: Corpus) -> str:

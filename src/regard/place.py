@@ -1,0 +1,56 @@
+"""Where a run lives: the folder it is given when none is named, and the settings of one that goes on."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+from regard.errors import CheckpointError, UsageError
+from regard.recipe import Layer, Origin
+
+RUNS = Path("runs")
+NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def saved_settings(path: Path) -> Layer:
+    """The settings of the run in a folder, as the lowest layer of those that continue it."""
+    from regard.training import folder
+
+    config = folder.read_config(path)
+    try:
+        origins = config["origins"]
+        model = {"name": config["model"]["name"], "size": config["model"]["size"], **config["model"]["settings"]}
+        values = {f"model.{key}": value for key, value in model.items()}
+        for section in ("data", "train"):
+            values |= {f"{section}.{key}": value for key, value in config[section].items()}
+        return {key: Origin(values[key], origin) for key, origin in origins.items() if key in values}
+    except (KeyError, TypeError, AttributeError):
+        raise CheckpointError(
+            f"{path / folder.CONFIG}: does not say how the run was started; start a new one"
+        ) from None
+
+
+def free_path(name: str) -> Path:
+    """runs/NAME, or runs/NAME-2 and so on when it is taken."""
+    candidates = (RUNS / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
+    return next(path for path in candidates if not path.exists())
+
+
+def latest_path(name: str) -> Path:
+    """The last of runs/NAME, runs/NAME-2 and so on."""
+    taken = [RUNS / name]
+    for number in itertools.count(2):
+        path = RUNS / f"{name}-{number}"
+        if not path.exists():
+            return taken[-1]
+        taken.append(path)
+    raise AssertionError("unreachable")
+
+
+def require_name(path: Path) -> None:
+    """Refuse names that a shell or another system would trip over."""
+    if not NAME.fullmatch(path.name) or path.name in (".", ".."):
+        raise UsageError(
+            f"--out {path}: a run's name is 1 to 64 letters, digits, '.', '_' and '-', found {path.name!r}"
+        )
