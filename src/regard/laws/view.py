@@ -28,7 +28,10 @@ def view(module: nn.Module, task: str) -> nn.Module:
     """What the laws call."""
     whole: Any = module
     if hasattr(module, "given") and hasattr(module, "encode"):
-        return whole.given(*sources(task, 1))
+        source, lengths = sources(task, 1)
+        return whole.given(
+            source.to(next(module.parameters()).dtype) if source.is_floating_point() else source, lengths
+        )
     if task == "series":
         return Foreseeing(module)
     return module if getattr(module, "has_state", True) else Stateless(module, task)
