@@ -27,6 +27,7 @@ from regard.errors import UsageError
 from regard.evaluation.translation import translation_scores
 from regard.layers.picture import as_input
 from regard.tasks.contract import CODEC, SHOWN, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import AT_ONCE, ROOM, SPARE, SourceBatch, Written, write
 from regard.texts import TextOptions
 from regard.training.objective import written_loss
@@ -94,6 +95,9 @@ class Captions(TaskKind[CaptionCodec]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def hidden(self, codec: CaptionCodec) -> int:
+        return hidden_word(codec.tokenizer)
 
     def inputs(self, text: str) -> list[Any]:
         """A picture a line: its path, or a folder, an .npz or world:NAME for all the pictures in it."""

@@ -212,7 +212,9 @@ class TaskKind(ABC, Generic[C]):
         return "\n".join(self.describe(example, answer) for example, answer in zip(shown, answers, strict=True))
 
     def _judge(self, model: nn.Module, material: Material[C]) -> float:
-        report = self.evaluate(model, material.codec, material.examples[:JUDGED])
+        # Every so many of them: a file may be sorted, and its head then is of one kind.
+        judged = material.examples[:: max(1, len(material.examples) // JUDGED)][:JUDGED]
+        report = self.evaluate(model, material.codec, judged)
         return float(report.scores[self.metric])
 
     def refuse_unused(self, settings: DataSettings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from regard.tasks import SHAPES, default_model, task
 from regard.tasks.captions import CaptionCodec, Captions
 from regard.tasks.contract import Answer, Material
 from regard.tasks.writing import Written
+from regard.training.settings import TrainSettings
 
 SMALL = DataSettings(path="world:shapes?train=24&valid=12", task="captions")
 
@@ -111,6 +113,35 @@ def test_scores_by_category(material: Material[CaptionCodec], monkeypatch: pytes
     assert rows == [("x", 2, 0.5), ("y", 1, 1.0)]
     alone = Captions().evaluate(built(material), material.codec, examples[:2] + examples[:1])
     assert not alone.tables["by_category"]
+
+
+def test_weights_are_judged_by_examples_from_all_of_the_held_out_part(
+    material: Material[CaptionCodec], monkeypatch: pytest.MonkeyPatch
+):
+    """Of 500 sorted by kind, 200 are taken; the first 200 would all be of one kind."""
+    picture = np.zeros((32, 32, 3), np.uint8)
+    examples = [Captioned(picture, str(i), "x" if i < 250 else "y") for i in range(500)]
+    seen: list[Captioned] = []
+
+    def written(
+        _self: Captions, _model: nn.Module, _codec: CaptionCodec, inputs: list[Captioned], _options: Any
+    ) -> Any:
+        seen.extend(inputs)
+        return [Written("7", (), 0.0, 0.0, "eos") for _ in inputs]
+
+    monkeypatch.setattr(Captions, "written", written)
+    training = Captions().training(replace(material, examples=examples), built(material), TrainSettings(), SMALL)
+    assert training.metric is not None
+    training.metric.measure(built(material))
+    assert len(seen) == 200
+    assert {one.category for one in seen} == {"x", "y"}
+
+
+def test_words_can_be_hidden(material: Material[CaptionCodec]):
+    training = Captions().training(material, built(material), TrainSettings(word_dropout=0.9), SMALL)
+    tokens = training.sampler.batch(0, 8).tokens
+    share = (tokens[:, 1:] == material.codec.tokenizer.unknown_id).double().mean()
+    assert share > 0.3
 
 
 def test_a_sample_shows_the_caption_and_the_right_one():
