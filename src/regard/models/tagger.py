@@ -29,5 +29,5 @@ def tagger(
     """Any encoder, and a tag for each of its vectors."""
     reader = Reader(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
     return LabellerConfig(
-        reader.config(facts.vocab_size, spelled=facts.spelled), d_model, facts.n_classes, None, dropout
+        reader.config(facts.vocab_size, spelled=True), d_model, facts.n_classes, None, dropout
     )

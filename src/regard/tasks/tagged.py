@@ -66,7 +66,7 @@ class TaggedText(TaskKind[TagCodec]):
         self.refuse_unused(settings)
         best, train, valid = self._parts(settings, seed)
         codec = codec or self._codec(train, settings)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes), spelled=True)
+        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
         return Material(Path(settings.path).name, codec, facts, codec.rows(train), codec.rows(valid), valid, best)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
