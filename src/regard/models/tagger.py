@@ -28,6 +28,4 @@ def tagger(
 ) -> LabellerConfig:
     """Any encoder, and a tag for each of its vectors."""
     reader = Reader(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
-    return LabellerConfig(
-        reader.config(facts.vocab_size, spelled=True), d_model, facts.n_classes, None, dropout
-    )
+    return LabellerConfig(reader.config(facts.vocab_size, spelled=True), d_model, facts.n_classes, None, dropout)
