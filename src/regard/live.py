@@ -170,7 +170,8 @@ class Live:
             scores = "".join(f", {name} {value:.4g}" for name, value in self.held_out.scores.items())
             words.append(f"held-out {self.held_out.loss:.4f}{scores} ({best})")
         if self.last:
-            words.append(f"{human(self.last.tokens_per_second)} tokens/s")
+            unit = self.start_facts.unit if self.start_facts else "tokens"
+            words.append(f"{human(self.last.tokens_per_second)} {unit}/s")
         if self.saved_step:
             words.append(f"saved at {self.saved_step:,}")
         return "   ".join(words)

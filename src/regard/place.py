@@ -1,13 +1,17 @@
-"""Where a run lives: the folder it is given when none is named, and the settings of one that goes on."""
+"""Where a run lives: the folder it is given when none is named, and what the one of an earlier run says."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import CheckpointError, UsageError
 from regard.recipe import Layer, Origin
+
+if TYPE_CHECKING:
+    from regard.core.config import Config
 
 RUNS = Path("runs")
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -29,6 +33,19 @@ def saved_settings(path: Path) -> Layer:
         raise CheckpointError(
             f"{path / folder.CONFIG}: does not say how the run was started; start a new one"
         ) from None
+
+
+def saved_model(path: Path, config: dict[str, Any]) -> Config:
+    """The model that the config.json of a folder describes."""
+    from regard.core.config import from_dict
+    from regard.core.registry import load_kinds
+    from regard.training import folder
+
+    load_kinds()
+    tree = config.get("model", {}).get("config")
+    if tree is None:
+        raise CheckpointError(f"{path / folder.CONFIG}: has no model; the folder is not one of regard")
+    return from_dict(tree, f"{path / folder.CONFIG}: model.config")
 
 
 def free_path(name: str) -> Path:

@@ -20,8 +20,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.core.config import from_dict
-from regard.core.registry import load_kinds
 from regard.data import tokenizer as tokenizers
 from regard.data.corpus import Corpus, prepare
 from regard.data.shard import TokenShard, make_shard
@@ -31,6 +29,7 @@ from regard.decoding.logits import device_of as device_of_model
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
+from regard.place import saved_model
 from regard.task_run import load_task_run
 from regard.tasks import TASKS, TEXT
 from regard.tasks.contract import require_task
@@ -172,11 +171,7 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
         return load_task_run(where, device=device)  # pyright: ignore[reportReturnType]  # what a run of a task can do
     tokenizer = tokenizers.load(folder.verified_tokenizer(where))
     weights = folder.verified_weights(where)
-    load_kinds()
-    tree = config.get("model", {}).get("config")
-    if tree is None:
-        raise CheckpointError(f"{where / folder.CONFIG}: has no model; the folder is not one of regard")
-    model = from_dict(tree, f"{where / folder.CONFIG}: model.config").build()
+    model = saved_model(where, config).build()
     if model.vocab_size != tokenizer.vocab_size:
         raise CheckpointError(
             f"{where}: the model has a vocabulary of {model.vocab_size} and the tokenizer one of {tokenizer.vocab_size}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import CheckpointError, UsageError
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.core.config import Config
@@ -66,12 +66,11 @@ class Start:
 
 def read_start(path: str) -> Start:
     """The encoder in a run folder; a run that has none is refused."""
-    from regard.core.config import from_dict
-    from regard.core.registry import load_kinds
     from regard.data import tokenizer
     from regard.estimate import on_meta
     from regard.models.encoder import EncoderConfig
     from regard.models.language import LanguageModelConfig
+    from regard.place import saved_model
     from regard.training import folder
 
     where = Path(path).expanduser()
@@ -79,11 +78,7 @@ def read_start(path: str) -> Start:
     task = saved.get("data", {}).get("task", FROM_TASKS[0])
     if task not in FROM_TASKS:
         raise UsageError(f"--from {path}: is a run of the task {task}; start from one of {' or '.join(FROM_TASKS)}")
-    load_kinds()
-    tree = saved.get("model", {}).get("config")
-    if tree is None:
-        raise CheckpointError(f"{where / folder.CONFIG}: has no model; the folder is not one of regard")
-    config = from_dict(tree, f"{where / folder.CONFIG}: model.config")
+    config = saved_model(where, saved)
     if not isinstance(config, LanguageModelConfig):
         raise UsageError(f"--from {path}: {saved['model'].get('name')} has no encoder; start from a neural model")
     whole: Any = on_meta(config)

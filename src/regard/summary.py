@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import CheckpointError, UsageError, nearest
+from regard.errors import UsageError, nearest
 from regard.tasks import SHAPES, TASKS, TEXT
 from regard.tasks import task as task_of
 
@@ -63,15 +63,10 @@ def _tokenizer(path: Path) -> dict[str, Any] | None:
 
 
 def _sizes(config: dict[str, Any], path: Path) -> dict[str, Any]:
-    from regard.core.config import from_dict
-    from regard.core.registry import load_kinds
     from regard.estimate import count_parameters, on_meta
+    from regard.place import saved_model
 
-    load_kinds()
-    tree = config.get("model", {}).get("config")
-    if tree is None:
-        raise CheckpointError(f"{path}: config.json has no model")
-    model_config = from_dict(tree, f"{path}: model.config")
+    model_config = saved_model(path, config)
     length = config["train"]["length"]
     return {"parameters": count_parameters(on_meta(model_config)), "state": state_size(model_config, length)}
 

@@ -7,7 +7,6 @@ run.evaluate("valid.tsv").to_dict()
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.core.config import from_dict
-from regard.core.registry import load_kinds
 from regard.data import settings as data_settings
-from regard.errors import CheckpointError, DataError, UsageError
+from regard.errors import DataError, UsageError
+from regard.place import saved_model
 from regard.tasks import task as task_of
 from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.texts import options_from
@@ -109,14 +107,8 @@ def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     config = folder.read_config(path)
     task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
     codec = task.load_codec(lambda name: folder.verified(path, name))
-    if "truncate" in {field.name for field in dataclasses.fields(codec)}:
-        codec = dataclasses.replace(codec, truncate=config["data"].get("truncate", False))
     weights = folder.verified_weights(path)
-    load_kinds()
-    tree = config.get("model", {}).get("config")
-    if tree is None:
-        raise CheckpointError(f"{path / folder.CONFIG}: has no model; the folder is not one of regard")
-    model = from_dict(tree, f"{path / folder.CONFIG}: model.config").build()
+    model = saved_model(path, config).build()
     tensors.load_weights(model, weights)
     model.to(device_of(TrainSettings(device=device)))
     return TaskRun(path, config, task, model.eval(), codec)

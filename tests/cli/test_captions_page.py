@@ -100,7 +100,7 @@ def test_the_card_ends_with_captions_and_a_command_that_works(here: Path):
         (("generate", "RUN", "empty"), 3, "the folder empty holds no picture"),
         (("generate", "RUN", "none.npz"), 3, "there is no file none.npz"),
         (("generate", "RUN", "broken.npz"), 3, "is no good .npz file"),
-        (("generate", "RUN", "world:dates"), 2, "no world of pictures"),
+        (("generate", "RUN", "world:dates"), 2, "holds pairs, not captions"),
         (("generate", "RUN"), 2, "nothing to answer"),
         (("evaluate", "RUN", "empty"), 3, "has no captions"),
         (("train", "pictures", "--set", "data.size=30"), 2, "2 widths halve"),

@@ -147,7 +147,7 @@ def test_a_temperature_that_was_asked_for_is_used(there: Path) -> None:
         (["evaluate", "runs/labelled", "t.conll"], DATA, "t.conll"),
         (["evaluate", "runs/pairs", "a.en"], DATA, "two files"),
         (["evaluate", "runs/pairs", "a.en,short.de"], DATA, "short.de ended first"),
-        (["evaluate", "runs/pairs", "world:stories"], USAGE, "no world of pairs"),
+        (["evaluate", "runs/pairs", "world:stories"], USAGE, "holds text, not pairs"),
         (
             ["generate", "runs/labelled", "cat", "--beam", "2"],
             USAGE,

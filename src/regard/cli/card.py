@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.screen import Screen
@@ -11,6 +12,7 @@ from regard.table import human, span, visible
 
 if TYPE_CHECKING:
     from regard.run import Run
+    from regard.task_run import TaskRun
     from regard.training.display import Result
 
 JUDGED_TOKENS = 20_000  # held-out tokens read for the card, at most
@@ -19,20 +21,33 @@ SAMPLE: dict[str, Any] = {"max_tokens": 80, "temperature": 0.8}
 SAMPLE_LINES = 4
 
 
-def show_card(screen: Screen, run: Run, result: Result) -> None:
-    """Print the card, or the numbers alone for a program."""
-    facts = measured(run, result)
-    screen.object(facts | {"next": next_commands(run)})
-    if screen.quiet:
-        screen.line(str(run.path))
-        return
-    for line in card_lines(run, result, facts):
-        screen.line(line)
+@dataclass(frozen=True)
+class Card:
+    """What a run came to: plain keys for a program, lines for people, commands to copy for both."""
+
+    facts: dict[str, Any]
+    lines: list[str]
+    next: list[str]
+
+    def show(self, screen: Screen) -> None:
+        """Print the lines, the numbers alone for a program, or only where the run is."""
+        screen.object(self.facts | {"next": self.next})
+        if screen.quiet:
+            screen.line(self.facts["run"])
+            return
+        for line in [*self.lines, "Next:", *(f"  {command}" for command in self.next)]:
+            screen.line(line)
 
 
-def measured(run: Run, result: Result) -> dict[str, Any]:
-    """What the run came to, in plain keys."""
-    facts: dict[str, Any] = {
+def card(run: Run, result: Result) -> Card:
+    """The card of a language model."""
+    facts = _measured(run, result)
+    return Card(facts, _lines(run, result, facts), _next_commands(run))
+
+
+def outcome(run: Run | TaskRun, result: Result) -> dict[str, Any]:
+    """The facts of every card."""
+    return {
         "run": str(run.path),
         "model": run.config["model"]["name"],
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
@@ -42,9 +57,13 @@ def measured(run: Run, result: Result) -> dict[str, Any]:
         "reason": result.reason,
         "train_loss": result.train_loss,
         "valid_loss": result.best_loss,
-        "valid_perplexity": None if result.best_loss is None else math.exp(min(700.0, result.best_loss)),
         "best_step": result.best_step,
     }
+
+
+def _measured(run: Run, result: Result) -> dict[str, Any]:
+    facts = outcome(run, result)
+    facts["valid_perplexity"] = None if result.best_loss is None else math.exp(min(700.0, result.best_loss))
     corpus = run.corpus
     if corpus is not None and result.best_loss is not None and corpus.valid.n_chars:
         bits = result.best_loss / math.log(2)
@@ -59,8 +78,7 @@ def measured(run: Run, result: Result) -> dict[str, Any]:
     return facts
 
 
-def card_lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
-    """The card for people."""
+def _lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
     learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps"
     if "n_grams" in facts:
         learnt = f"{human(sum(facts['n_grams']))} n-grams of order 1 to {len(facts['n_grams'])}"
@@ -82,12 +100,10 @@ def card_lines(run: Run, result: Result, facts: dict[str, Any]) -> list[str]:
         parts = [f"{share:.0%} at {distance}" for distance, share in facts["recall"].items()]
         lines.append(f"  facts recalled by distance in tokens: {', '.join(parts)}")
     written = [line for line in visible(facts["sample"]).split("\n") if line.strip()][:SAMPLE_LINES]
-    lines += [f"  | {line}" for line in written]
-    return [*lines, "Next:", *(f"  {command}" for command in next_commands(run))]
+    return lines + [f"  | {line}" for line in written]
 
 
-def next_commands(run: Run) -> list[str]:
-    """Commands to copy."""
+def _next_commands(run: Run) -> list[str]:
     where, prompt = shlex.quote(str(run.path)), shlex.quote(opening(run))
     return [
         f"regard generate {where} {prompt}",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.card import longer
-from regard.cli.screen import Screen
+from regard.cli.card import Card, longer, outcome
 from regard.table import human, span, visible
 
 if TYPE_CHECKING:
@@ -16,41 +15,24 @@ if TYPE_CHECKING:
 JUDGED_EXAMPLES = 1000
 
 
-def show_task_card(screen: Screen, run: TaskRun, result: Result) -> None:
-    """Print the card, or the numbers alone for a program."""
-    facts = measured(run, result)
-    screen.object(facts | {"next": next_commands(run)})
-    if screen.quiet:
-        screen.line(str(run.path))
-        return
-    for line in card_lines(run, result, facts):
-        screen.line(line)
+def task_card(run: TaskRun, result: Result) -> Card:
+    """The card of a run of any task but plain text."""
+    facts = _measured(run, result)
+    return Card(facts, _lines(run, result, facts), _next_commands(run))
 
 
-def measured(run: TaskRun, result: Result) -> dict[str, Any]:
-    """What the run came to, in plain keys."""
+def _measured(run: TaskRun, result: Result) -> dict[str, Any]:
     assert run.material is not None
     report = run.evaluate(limit=JUDGED_EXAMPLES)
-    return {
-        "run": str(run.path),
+    return outcome(run, result) | {
         "task": run.task.name,
-        "model": run.config["model"]["name"],
-        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
-        "step": result.step,
-        "tokens": result.tokens,
-        "seconds": round(result.seconds, 3),
-        "reason": result.reason,
-        "train_loss": result.train_loss,
-        "valid_loss": result.best_loss,
-        "best_step": result.best_step,
         "scores": dict(report.scores),
         "best_possible": dict(run.material.best),
         "sample": run.task.sample(run.model, run.material),
     }
 
 
-def card_lines(run: TaskRun, result: Result, facts: dict[str, Any]) -> list[str]:
-    """The card for people."""
+def _lines(run: TaskRun, result: Result, facts: dict[str, Any]) -> list[str]:
     learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps, {human(result.tokens)} {run.task.unit}"
     lines = [f"{run.path}: {facts['model']} for {run.task.name}, {learnt}, {span(result.seconds)}"]
     if result.reason == "patience":
@@ -62,12 +44,10 @@ def card_lines(run: TaskRun, result: Result, facts: dict[str, Any]) -> list[str]
     if facts["best_possible"]:
         best = ", ".join(f"{name} {value:.4g}" for name, value in facts["best_possible"].items())
         lines.append(f"  the best possible: {best}")
-    lines += [f"  | {line}" for line in visible(facts["sample"]).split("\n") if line.strip()]
-    return [*lines, "Next:", *(f"  {command}" for command in next_commands(run))]
+    return lines + [f"  | {line}" for line in visible(facts["sample"]).split("\n") if line.strip()]
 
 
-def next_commands(run: TaskRun) -> list[str]:
-    """Commands to copy."""
+def _next_commands(run: TaskRun) -> list[str]:
     where = shlex.quote(str(run.path))
     assert run.material is not None
     return [

@@ -75,8 +75,8 @@ def train(
 
     `regard train my.txt` needs nothing else said.
     """
-    from regard.cli.card import show_card
-    from regard.cli.task_card import show_task_card
+    from regard.cli.card import card
+    from regard.cli.task_card import task_card
     from regard.launch import launch, plan
     from regard.live import display_for
     from regard.recipe import Origin, read_assignments
@@ -108,7 +108,5 @@ def train(
         run, result = launch(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
         raise Stopped(f"{stop}: regard train --resume --out {job.out}") from None
-    if isinstance(run, TaskRun):
-        show_task_card(common.screen, run, result)
-    else:
-        show_card(common.screen, run, result)
+    found = task_card(run, result) if isinstance(run, TaskRun) else card(run, result)
+    found.show(common.screen)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
+
+AT_ONCE = 64  # sequences that are read side by side where nobody trains
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,3 +53,10 @@ def ragged(sequences: Iterable[np.ndarray], dtype: str = "<i4") -> Ragged:
     parts = [np.asarray(sequence, dtype=dtype) for sequence in sequences]
     starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
     return Ragged(np.concatenate(parts) if parts else np.empty(0, dtype), starts)
+
+
+def in_batches(sizes: Sequence[int], at_once: int = AT_ONCE) -> Iterator[np.ndarray]:
+    """Numbers of sequences, joined by length, longest first: what does not fit into memory fails at once."""
+    order = np.argsort(-np.asarray(sizes), kind="stable")
+    for first in range(0, len(order), at_once):
+        yield order[first : first + at_once]

@@ -40,6 +40,7 @@ class Reader:
     """What an encoder is made of, whatever its family.
 
     bidirectional  recurrences and state spaces read both ways.
+    residual       recurrences write to a residual stream from the second layer on.
     max_length     of learned positions, which only attention needs.
     """
 
@@ -55,6 +56,7 @@ class Reader:
     position: InputPosition = "sinusoidal"
     max_length: int = 512
     d_hidden: int | None = None
+    residual: bool = True
 
     @property
     def attends(self) -> bool:
@@ -98,7 +100,7 @@ class Reader:
         kinds = {"rnn": RnnConfig, "lstm": LstmConfig, "gru": GruConfig}
         mixer = self._direction(kinds[self.name](self.d_model))
         first = BlockConfig(self.d_model, mixer, residual=False, dropout=self.dropout)
-        later = BlockConfig(self.d_model, mixer, dropout=self.dropout)
+        later = BlockConfig(self.d_model, mixer, residual=self.residual, dropout=self.dropout)
         return StackConfig(self.d_model, (first, *[later] * (self.n_layers - 1)))
 
     def _attentive(self, norm: NormConfig) -> StackConfig:

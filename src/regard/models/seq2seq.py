@@ -59,7 +59,7 @@ def seq2seq(
     pooling: PoolingName = "last",
 ) -> EncoderDecoderConfig:
     """A recurrence reads, one vector remembers, a second recurrence writes."""
-    source = Reader(encoder, d_model, n_layers, dropout=dropout, bidirectional=bidirectional)
+    source = Reader(encoder, d_model, n_layers, dropout=dropout, bidirectional=bidirectional, residual=False)
     layer = BlockConfig(d_model, CELLS[cell](d_model), residual=False, dropout=dropout)
     layers: MixerConfig = StackConfig(d_model, (layer,) * n_layers)
     given = GivenConfig(d_model, layers, first=give != "every", every=give != "first", pooling=pooling)

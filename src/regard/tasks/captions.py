@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,19 +15,19 @@ import torch
 from regard.core.facts import Facts
 from regard.data.example import Captioned
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
-from regard.data.ragged import ragged
+from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
 from regard.data.split import rule, split_examples
-from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
-from regard.data.worlds import PREFIX, from_spec
+from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import UsageError
 from regard.evaluation.translation import translation_scores
 from regard.layers.picture import as_input
-from regard.tasks.contract import CODEC, SHOWN, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.contract import SHOWN, Answer, Codec, Material, Report, TaskKind, files_of, read_files
 from regard.tasks.vocabulary import hidden_word
-from regard.tasks.writing import AT_ONCE, ROOM, SPARE, SourceBatch, Written, write
+from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
 from regard.texts import TextOptions
 from regard.training.objective import written_loss
 from regard.training.task import Objective
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     from regard.training.settings import TrainSettings
 
-GREEDY = TextOptions(temperature=0.0, max_tokens=256)
+GREEDY = TextOptions(temperature=0.0)
 # Few captions have few words often: of a thousand pieces nearly all occur often enough to be learnt.
 SUBWORDS, PIECES = "bpe", 1000
 
@@ -52,10 +51,7 @@ class CaptionCodec(Codec):
     longest: int
 
     def files(self) -> dict[str, bytes]:
-        return {
-            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
-            CODEC: json.dumps({"size": self.size, "longest": self.longest}).encode(),
-        }
+        return files_of(self.tokenizer, {"size": self.size, "longest": self.longest})
 
     def see(self, one: Any) -> np.ndarray:
         """The picture of an example or of a path, as the model reads it."""
@@ -86,12 +82,12 @@ class Captions(TaskKind[CaptionCodec]):
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
         if data.startswith(PREFIX):
-            return _world(data, seed).examples("valid")
+            return world_of(data, self.name, seed).examples("valid")
         return read_captions(data, caption=settings.caption, size=settings.size)
 
     def load_codec(self, verified: Callable[[str], Path]) -> CaptionCodec:
-        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        return CaptionCodec(tokenizer, **json.loads(verified(CODEC).read_bytes()))
+        tokenizer, facts = read_files(verified)
+        return CaptionCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -105,7 +101,7 @@ class Captions(TaskKind[CaptionCodec]):
         for number, line in enumerate(super().inputs(text)):
             if not line.strip():
                 raise UsageError(f"line {number + 1} is empty: give the path of a picture in every line")
-            found += _world(line, 0).examples("valid") if line.startswith(PREFIX) else pictures_in(line)
+            found += world_of(line, self.name).examples("valid") if line.startswith(PREFIX) else pictures_in(line)
         return found
 
     def answers(
@@ -141,7 +137,7 @@ class Captions(TaskKind[CaptionCodec]):
         found: list[Written] = []
         for first in range(0, len(inputs), AT_ONCE):
             pictures = np.stack([codec.see(one) for one in inputs[first : first + AT_ONCE]])
-            batch = SourceBatch(as_input(torch.from_numpy(pictures)).to(device), None)
+            batch = SourceBatch(as_input(torch.from_numpy(pictures)).to(device), None, first)
             found += write(whole, codec.tokenizer, batch, options)
         return found
 
@@ -150,7 +146,7 @@ class Captions(TaskKind[CaptionCodec]):
     ) -> tuple[ExampleWorld[Captioned] | None, list[Captioned], list[Captioned]]:
         """The world, if it is one, the examples to train on and those held out."""
         if settings.path.startswith(PREFIX):
-            world = _world(settings.path, seed)
+            world = world_of(settings.path, self.name, seed)
             return world, world.examples("train"), world.examples("valid")
         found = read_captions(settings.path, caption=settings.caption, size=settings.size)
         if rule(settings.valid) is None:
@@ -181,10 +177,3 @@ def _by_category(texts: Sequence[str], examples: Sequence[Captioned]) -> list[di
         row = {"category": category, "captions": len(pairs), "exact_match": scores.exact_match, "chrf": scores.chrf}
         rows.append(row | {"bleu": scores.bleu})
     return rows if len(rows) > 1 else []
-
-
-def _world(spec: str, seed: int) -> ExampleWorld[Captioned]:
-    world = from_spec(spec, seed)
-    if not isinstance(world, ExampleWorld) or world.task != "captions":
-        raise UsageError(f"{spec} is no world of pictures with captions")
-    return world

@@ -10,6 +10,7 @@ A new task is one file here and one line in `regard.tasks`: it then trains, gene
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from regard.core.facts import Facts
 from regard.data.rows import Rows, Shuffled, once
 from regard.data.settings import DataSettings
+from regard.data.tokenizer import Tokenizer, as_file
+from regard.data.tokenizer import load as load_tokenizer
 from regard.data.word_dropout import WordDropout
 from regard.errors import UsageError
 from regard.training.task import Metric, Objective, Task
@@ -40,10 +43,7 @@ TOKENIZER, CODEC = "tokenizer.json", "codec.json"
 
 
 class Codec(ABC):
-    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run.
-
-    One with a field `truncate` cuts inputs above the model's positions, as was done in training, and refuses none.
-    """
+    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run."""
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:
@@ -55,6 +55,16 @@ class Codec(ABC):
         for name, content in sorted(self.files().items()):
             digest.update(name.encode() + b"\0" + content)
         return digest.hexdigest()
+
+
+def files_of(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a codec that is a tokenizer and some plain values."""
+    return {TOKENIZER: as_file(tokenizer), CODEC: json.dumps(facts, ensure_ascii=False).encode()}
+
+
+def read_files(verified: Callable[[str], Path]) -> tuple[Tokenizer, dict[str, Any]]:
+    """What `files_of` wrote."""
+    return load_tokenizer(verified(TOKENIZER)), json.loads(verified(CODEC).read_bytes())
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +209,7 @@ class TaskKind(ABC, Generic[C]):
             identity={"name": material.name, "hash": material.hash, "tokenizer": material.codec.hash},
             files=material.codec.files(),
             metric=Metric(self.metric, partial(self._judge, material=material), self.lower_is_better),
+            unit=self.unit,
         )
 
     def hidden(self, codec: C) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -15,17 +14,16 @@ import torch
 from regard.core.facts import Facts
 from regard.data.example import Labelled
 from regard.data.labelled import read_labelled
-from regard.data.ragged import Ragged, ragged
+from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.split import rule, split_examples
-from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
+from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
-from regard.data.worlds import PREFIX, from_spec
-from regard.data.worlds.example_world import ExampleWorld
-from regard.errors import DataError, UsageError
+from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
-from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.contract import Answer, Codec, Material, Report, TaskKind, files_of, read_files
+from regard.tasks.length import cut, fitted
 from regard.tasks.vocabulary import (
     SpelledWords,
     class_number,
@@ -34,7 +32,6 @@ from regard.tasks.vocabulary import (
     require_tokenizer_free,
     words_seen_twice,
 )
-from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
 
@@ -62,12 +59,8 @@ class LabelCodec(Codec):
     framed: bool = False
 
     def files(self) -> dict[str, bytes]:
-        about: dict[str, Any] = {"classes": list(self.classes), "spelled": self.spelled}
-        about |= {"framed": True} if self.framed else {}
-        return {
-            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
-            CODEC: json.dumps(about, ensure_ascii=False).encode(),
-        }
+        facts = {name: getattr(self, name) for name in ("classes", "spelled", "truncate", "framed")}
+        return files_of(self.tokenizer, facts)
 
     @cached_property
     def _words(self) -> SpelledWords:
@@ -112,13 +105,12 @@ class LabelledText(TaskKind[LabelCodec]):
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Labelled]:
         if data.startswith(PREFIX):
-            return _world(data, seed).examples("valid")
+            return world_of(data, self.name, seed).examples("valid")
         return read_labelled(data, text=settings.text, label=settings.label)
 
     def load_codec(self, verified: Callable[[str], Path]) -> LabelCodec:
-        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        told = json.loads(verified(CODEC).read_bytes())
-        return LabelCodec(tokenizer, tuple(told["classes"]), told["spelled"], framed=told.get("framed", False))
+        tokenizer, facts = read_files(verified)
+        return LabelCodec(tokenizer, tuple(facts.pop("classes")), **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -138,9 +130,7 @@ class LabelledText(TaskKind[LabelCodec]):
         texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
         whole: Any = model
         ids = ragged(map(codec.read, texts))
-        if not codec.truncate:
-            require_fits(ids, whole.max_length)
-        ids = cut(ids, whole.max_length, codec.truncate)
+        ids = fitted(ids, whole.max_length, codec.truncate)
         device = next(model.parameters()).device
         found = np.zeros((len(texts), len(codec.classes)))
         for rows in in_batches(ids.sizes.tolist()):
@@ -178,13 +168,12 @@ class LabelledText(TaskKind[LabelCodec]):
     ) -> tuple[dict[str, float], list[Labelled], list[Labelled], tuple[str, ...]]:
         """Best scores, examples to train on, those held out, and what is to be said of them."""
         if settings.path.startswith(PREFIX):
-            world = _world(settings.path, seed)
+            world = world_of(settings.path, self.name, seed)
             return world.best, world.examples("train"), world.examples("valid"), ()
         found = read_labelled(settings.path, text=settings.text, label=settings.label)
         notes = (found.note,) if found.note else ()
         if rule(settings.valid) is None:
-            held_out = read_labelled(settings.valid, **(found.settings if settings.text is None else {}))
-            return {}, found, held_out, notes
+            return {}, found, read_labelled(settings.valid, **found.settings), notes
         return {}, *split_examples(found, settings.valid, lambda one: one.text), notes
 
     def _codec(self, train: Sequence[Labelled], settings: DataSettings) -> LabelCodec:
@@ -198,32 +187,3 @@ class LabelledText(TaskKind[LabelCodec]):
         else:
             tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
         return LabelCodec(tokenizer, classes_of(one.label for one in train), spelled)
-
-
-def cut(texts: Ragged, limit: int | None, truncate: bool, what: str = "text") -> Ragged:
-    """Texts of at most `limit` tokens; a longer one is refused unless it may be cut."""
-    if limit is None or not len(texts) or int(texts.sizes.max()) <= limit:
-        return texts
-    if not truncate:
-        number = int(texts.sizes.argmax())
-        raise DataError(
-            f"{what} {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
-            f"model.max_length, or cut with --set data.truncate=true"
-        )
-    return ragged(texts[row][:limit] for row in range(len(texts)))
-
-
-def require_fits(texts: Ragged, limit: int | None) -> None:
-    """Refuse what is longer than the model's positions."""
-    if limit is not None and len(texts) and int(texts.sizes.max()) > limit:
-        number = int(texts.sizes.argmax())
-        raise UsageError(
-            f"input {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; shorten it"
-        )
-
-
-def _world(spec: str, seed: int) -> ExampleWorld[Labelled]:
-    world = from_spec(spec, seed)
-    if not isinstance(world, ExampleWorld) or world.task != "labelled":
-        raise UsageError(f"{spec} is no world of labelled texts")
-    return world

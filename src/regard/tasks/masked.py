@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,18 +18,17 @@ from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
 from regard.data.mask import Masking
 from regard.data.passage import FRAME, MaskedRows, cut
-from regard.data.ragged import ragged
+from regard.data.ragged import in_batches, ragged
 from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.data.shard import make_shard
 from regard.data.source import read_documents
-from regard.data.tokenizer import Tokenizer, from_dict
+from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
-from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.contract import Answer, Codec, Material, Report, TaskKind, files_of, read_files
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
-from regard.tasks.labelled import require_fits
-from regard.tasks.writing import in_batches
+from regard.tasks.length import fitted
 from regard.training.objective import context_of, masked_loss
 from regard.training.task import Objective, Task
 
@@ -53,10 +51,7 @@ class MaskedCodec(Codec):
     whole_words: bool = False
 
     def files(self) -> dict[str, bytes]:
-        return {
-            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
-            CODEC: json.dumps({"mask": self.masking.mask_id, "whole_words": self.whole_words}).encode(),
-        }
+        return files_of(self.tokenizer, {"whole_words": self.whole_words})
 
     @cached_property
     def masking(self) -> Masking:
@@ -108,8 +103,8 @@ class MaskedText(TaskKind[MaskedCodec]):
         return list(read_documents(data, documents=settings.documents))
 
     def load_codec(self, verified: Callable[[str], Path]) -> MaskedCodec:
-        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        return MaskedCodec(tokenizer, bool(json.loads(verified(CODEC).read_bytes())["whole_words"]))
+        tokenizer, facts = read_files(verified)
+        return MaskedCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(masked_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -134,7 +129,7 @@ class MaskedText(TaskKind[MaskedCodec]):
     ) -> Iterator[Answer]:
         given = [self._gapped(codec, one, number) for number, one in enumerate(inputs, 1)]
         ids = ragged(one.ids for one in given)
-        require_fits(ids, self._limit(model))
+        ids = fitted(ids, self._limit(model))
         found = {}
         for rows in in_batches(ids.sizes.tolist()):
             found |= dict(zip(rows.tolist(), fill(model, codec.masking, ids, rows), strict=True))
@@ -164,7 +159,7 @@ class MaskedText(TaskKind[MaskedCodec]):
     def encode(self, model: nn.Module, codec: MaskedCodec, text: str) -> Tensor:
         whole: Any = model
         ids = ragged([codec.framed(text)])
-        require_fits(ids, self._limit(model))
+        ids = fitted(ids, self._limit(model))
         tokens, _ = ids.padded(np.zeros(1, dtype=np.int64), 0)
         return whole.encode(tokens.to(next(model.parameters()).device))[0, 1:-1]
 

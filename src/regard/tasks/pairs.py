@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,25 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 
 from regard.core.facts import Facts
 from regard.data.example import Pair
 from regard.data.pairs import read_pairs
-from regard.data.ragged import ragged
+from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.split import rule, split_examples
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
-from regard.data.worlds import PREFIX, from_spec
+from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
 from regard.evaluation.translation import translation_scores
-from regard.tasks.contract import CODEC, TOKENIZER, Answer, Codec, Material, Report, TaskKind
-from regard.tasks.labelled import cut, require_fits
+from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind, files_of, read_files
+from regard.tasks.length import cut, fitted
 from regard.tasks.vocabulary import hidden_word
-from regard.tasks.writing import SourceBatch, Written, in_batches, write
+from regard.tasks.writing import SourceBatch, Written, attention_of, write
 from regard.texts import TextOptions
 from regard.training.objective import written_loss
 from regard.training.task import Objective
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
     from regard.training.settings import TrainSettings
 
-GREEDY = TextOptions(temperature=0.0, max_tokens=256)
+GREEDY = TextOptions(temperature=0.0)
 SUBWORDS = "bpe"
 
 
@@ -55,11 +53,8 @@ class PairCodec(Codec):
         return self.source is self.target
 
     def files(self) -> dict[str, bytes]:
-        files = {TOKENIZER: json.dumps(self.target.to_dict(), ensure_ascii=False).encode()}
-        if not self.shared:
-            codec = {"source": self.source.to_dict()}
-            files[CODEC] = json.dumps(codec, ensure_ascii=False).encode()
-        return files
+        source = None if self.shared else self.source.to_dict()
+        return files_of(self.target, {"source": source, "truncate": self.truncate})
 
     def read(self, text: str) -> np.ndarray:
         """The ids of a source with its `<eos>`, so that no source is empty."""
@@ -92,17 +87,14 @@ class Pairs(TaskKind[PairCodec]):
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Pair]:
         if data.startswith(PREFIX):
-            return _world(data, seed).examples("valid")
+            return world_of(data, self.name, seed).examples("valid")
         source, _, target = data.partition(",")
         return _non_empty(read_pairs(source, target or None, reverse=settings.reverse), data)
 
     def load_codec(self, verified: Callable[[str], Path]) -> PairCodec:
-        target = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        try:
-            source = from_dict(json.loads(verified(CODEC).read_bytes())["source"], CODEC)
-        except FileNotFoundError:
-            source = target
-        return PairCodec(source, target)
+        target, facts = read_files(verified)
+        source = target if facts["source"] is None else from_dict(facts["source"], CODEC)
+        return PairCodec(source, target, facts["truncate"])
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -134,13 +126,12 @@ class Pairs(TaskKind[PairCodec]):
         sources = [pair.source for pair in examples]
         by_word = codec.source.kind == codec.target.kind == "words"
         aligned = [pair for pair in examples if pair.links is not None and by_word]
-        written = self.written(model, codec, sources, options or GREEDY, attention=bool(aligned))
+        written = self.written(model, codec, sources, options or GREEDY)
         found = translation_scores([one.text for one in written], [pair.target for pair in examples], sources).to_dict()
         buckets = found.pop("by_length", None) or {}
         tables = {"by_length": [{"words": name, **bucket} for name, bucket in buckets.items()]}
-        if aligned and written[0].attention is not None:
-            found["alignment_accuracy"] = self._alignment(model, codec, aligned)
-        return Report(found, tables)
+        accuracy = self._alignment(model, codec, aligned) if aligned else None
+        return Report(found if accuracy is None else found | {"alignment_accuracy": accuracy}, tables)
 
     def describe(self, example: Pair, answer: Answer) -> str:
         mark = "=" if answer.text == example.target else f"(right: {example.target})"
@@ -161,9 +152,7 @@ class Pairs(TaskKind[PairCodec]):
         whole: Any = model
         longest = whole.encoder.max_length
         ids = ragged(map(codec.read, texts))
-        if not codec.truncate:
-            require_fits(ids, longest)
-        ids = cut(ids, longest, codec.truncate)
+        ids = fitted(ids, longest, codec.truncate)
         device = next(model.parameters()).device
         found: dict[int, Written] = {}
         for rows in in_batches(ids.sizes.tolist()):
@@ -178,7 +167,9 @@ class Pairs(TaskKind[PairCodec]):
     ) -> tuple[ExampleWorld[Pair] | None, list[Pair], list[Pair], tuple[str, ...]]:
         """The world, if it is one, the pairs to train on, those held out, and what is to be said of them."""
         if settings.path.startswith(PREFIX):
-            world = _world(settings.path, seed)
+            if settings.target is not None:
+                raise UsageError(f"data.target: {settings.path} has both sides; leave {settings.target} out")
+            world = world_of(settings.path, self.name, seed)
             return world, world.examples("train"), world.examples("valid"), ()
         source, _, other = settings.path.partition(",")
         pairs = read_pairs(source, settings.target or other or None, reverse=settings.reverse)
@@ -197,29 +188,26 @@ class Pairs(TaskKind[PairCodec]):
         if settings.shared:
             tokenizer = train_tokenizer(kind, [*sources, *targets], vocab_size=settings.vocab_size)
             return PairCodec(tokenizer, tokenizer)
-        both = (train_tokenizer(kind, texts, vocab_size=settings.vocab_size) for texts in (sources, targets))
-        source, target = both
+        source, target = (train_tokenizer(kind, texts, vocab_size=settings.vocab_size) for texts in (sources, targets))
         return PairCodec(source, target)
 
-    def _alignment(self, model: nn.Module, codec: PairCodec, pairs: Sequence[Pair]) -> float:
+    def _alignment(self, model: nn.Module, codec: PairCodec, pairs: Sequence[Pair]) -> float | None:
         """How often the source word that a right target word looks at most is one that it comes from."""
         whole: Any = model
         device = next(model.parameters()).device
-        weights = []
-        for pair in pairs:
-            source = torch.from_numpy(codec.read(pair.source))[None].to(device)
-            read = [codec.target.eos_id, *codec.target.encode(pair.target)[:-1].tolist()]
-            with torch.no_grad():
-                found = whole.alignment(torch.tensor([read], device=device), whole.start(source))
-            weights.append(found[0, :, :-1].cpu().numpy())
-        return alignment_accuracy(weights, [pair.links or () for pair in pairs])
-
-
-def _world(spec: str, seed: int) -> ExampleWorld[Pair]:
-    world = from_spec(spec, seed)
-    if not isinstance(world, ExampleWorld) or world.task != "pairs":
-        raise UsageError(f"{spec} is no world of pairs")
-    return world
+        sources = ragged(codec.read(pair.source) for pair in pairs)
+        weights, links = [], []
+        for rows in in_batches(sources.sizes.tolist()):
+            source, lengths = sources.padded(rows, 0)
+            texts = [[*codec.target.encode(pairs[row].target).tolist(), codec.target.eos_id] for row in rows]
+            given = whole.given(source.to(device), lengths.to(device))
+            found = attention_of(given, texts, range(len(rows)), codec.target.eos_id)
+            if found is None:
+                return None
+            # Of words alone: the end of a text is none.
+            weights += [one[:-1, :-1].numpy() for one in found]
+            links += [pairs[row].links or () for row in rows]
+        return alignment_accuracy(weights, links)
 
 
 def _non_empty(pairs: list[Pair], where: str) -> list[Pair]:

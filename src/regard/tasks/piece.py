@@ -9,7 +9,6 @@ An encoder that looks back only has read a whole word at its last piece, and the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from regard.data.batch import NOT_COUNTED
 from regard.data.example import Tagged
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
-from regard.tasks.contract import CODEC
+from regard.tasks.contract import files_of
 from regard.tasks.tag import TagCodec
 
 
@@ -30,8 +29,7 @@ class PieceCodec(TagCodec):
     last: bool = False
 
     def files(self) -> dict[str, bytes]:
-        about = {"classes": list(self.classes), "piece": "last" if self.last else "first"}
-        return super().files() | {CODEC: json.dumps(about, ensure_ascii=False).encode()}
+        return files_of(self.tokenizer, {"classes": self.classes, "last": self.last})
 
     def knows(self, word: str) -> bool:
         return self.tokenizer.unknown_id not in self._pieces([word])[0].tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ from regard.data.example import Tagged
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
 from regard.data.tokenizer import Tokenizer
-from regard.tasks.contract import CODEC, TOKENIZER, Codec
+from regard.tasks.contract import Codec, files_of
 from regard.tasks.vocabulary import SpelledWords, class_number
 
 
@@ -25,10 +24,7 @@ class TagCodec(Codec):
     classes: tuple[str, ...]
 
     def files(self) -> dict[str, bytes]:
-        return {
-            TOKENIZER: json.dumps(self.tokenizer.to_dict(), ensure_ascii=False).encode(),
-            CODEC: json.dumps({"classes": list(self.classes)}, ensure_ascii=False).encode(),
-        }
+        return files_of(self.tokenizer, {"classes": self.classes})
 
     @cached_property
     def _words(self) -> SpelledWords:

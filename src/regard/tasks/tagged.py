@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,22 +13,19 @@ import torch
 
 from regard.core.facts import Facts
 from regard.data.example import Tagged
-from regard.data.ragged import Ragged, ragged
+from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
 from regard.data.split import rule, split_examples
 from regard.data.tagged import read_tagged
-from regard.data.tokenizer import Tokenizer, from_dict
-from regard.data.worlds import PREFIX, from_spec
-from regard.data.worlds.example_world import ExampleWorld
-from regard.errors import UsageError
+from regard.data.tokenizer import Tokenizer
+from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.tagging import tagging_report
-from regard.tasks.contract import CODEC, TOKENIZER, Answer, Material, Report, TaskKind
-from regard.tasks.labelled import cut, require_fits
+from regard.tasks.contract import Answer, Material, Report, TaskKind, read_files
+from regard.tasks.length import fitted
 from regard.tasks.piece import PieceCodec
 from regard.tasks.tag import TagCodec
 from regard.tasks.vocabulary import class_number, classes_of, hidden_word, require_tokenizer_free, words_seen_twice
-from regard.tasks.writing import in_batches
 from regard.training.objective import class_loss
 from regard.training.task import Objective
 
@@ -54,7 +50,7 @@ class TaggedText(TaskKind[TagCodec]):
 
     name: ClassVar[str] = "tagged"
     shape: ClassVar[str] = "N-N"
-    used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "truncate"})
+    used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
     writes: ClassVar[bool] = False
@@ -71,16 +67,13 @@ class TaggedText(TaskKind[TagCodec]):
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
         if data.startswith(PREFIX):
-            return _world(data, seed).examples("valid")
+            return world_of(data, self.name, seed).examples("valid")
         return read_tagged(data, tag=settings.tag)
 
     def load_codec(self, verified: Callable[[str], Path]) -> TagCodec:
-        tokenizer = from_dict(json.loads(verified(TOKENIZER).read_bytes()), TOKENIZER)
-        about = json.loads(verified(CODEC).read_bytes())
-        classes = tuple(about["classes"])
-        if "piece" in about:
-            return PieceCodec(tokenizer, classes, about["piece"] == "last")
-        return TagCodec(tokenizer, classes)
+        tokenizer, facts = read_files(verified)
+        classes = tuple(facts["classes"])
+        return PieceCodec(tokenizer, classes, facts["last"]) if "last" in facts else TagCodec(tokenizer, classes)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -91,8 +84,8 @@ class TaggedText(TaskKind[TagCodec]):
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, TagRows)
         whole: Any = model
-        text, tags = (cut(part, whole.max_length, settings.truncate) for part in (rows.text, rows.tags))
-        return TagRows(text, tags)
+        # A word that is cut off has no tag, so that nothing is.
+        return TagRows(fitted(rows.text, whole.max_length), rows.tags)
 
     @torch.no_grad()
     def answers(
@@ -102,7 +95,7 @@ class TaggedText(TaskKind[TagCodec]):
         whole: Any = model
         spelt = [index for index, words in enumerate(texts) if words]
         ids = ragged(codec.read(texts[index]) for index in spelt)
-        require_fits(ids, whole.max_length)
+        ids = fitted(ids, whole.max_length)
         tags: dict[int, list[str]] = {}
         for rows in in_batches(ids.sizes.tolist()):
             found = self._tags(model, ids, rows)
@@ -146,7 +139,7 @@ class TaggedText(TaskKind[TagCodec]):
     def _parts(self, settings: DataSettings, seed: int) -> tuple[dict[str, float], list[Tagged], list[Tagged]]:
         """Best scores, sentences to train on, and those held out."""
         if settings.path.startswith(PREFIX):
-            world = _world(settings.path, seed)
+            world = world_of(settings.path, self.name, seed)
             return world.best, world.examples("train"), world.examples("valid")
         found = read_tagged(settings.path, tag=settings.tag)
         if rule(settings.valid) is None:
@@ -160,10 +153,3 @@ class TaggedText(TaskKind[TagCodec]):
             return PieceCodec(self.tokenizer, classes, self.last)
         words = [" ".join(one.words) for one in train]
         return TagCodec(words_seen_twice(words, settings.vocab_size), classes)
-
-
-def _world(spec: str, seed: int) -> ExampleWorld[Tagged]:
-    world = from_spec(spec, seed)
-    if not isinstance(world, ExampleWorld) or world.task != "tagged":
-        raise UsageError(f"{spec} is no world of tagged sentences")
-    return world

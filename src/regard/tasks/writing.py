@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from regard.models.encoder_decoder import EncoderDecoder, Given
     from regard.texts import TextOptions
 
-AT_ONCE = 64  # sources that are written from side by side
 ROOM, SPARE = 2, 20  # a text has at most so many times the tokens of its source, and some more
 
 
@@ -59,13 +57,6 @@ class SourceBatch:
 
     def __len__(self) -> int:
         return len(self.source)
-
-
-def in_batches(sizes: Sequence[int], at_once: int = AT_ONCE) -> Iterator[np.ndarray]:
-    """Numbers of sources, joined by length, longest first: what does not fit into memory fails at once."""
-    order = np.argsort(-np.asarray(sizes), kind="stable")
-    for first in range(0, len(order), at_once):
-        yield order[first : first + at_once]
 
 
 @torch.no_grad()

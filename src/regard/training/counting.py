@@ -5,7 +5,6 @@ Nothing is written before the model is whole, and then all files at once: an int
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.corpus import Corpus
+from regard.data.tokenizer import as_file
 from regard.errors import UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.models.ngram import NgramModel
@@ -155,7 +155,7 @@ def _publish(
     record |= {} if loss is None else {"valid_loss": loss}
     run.publish(
         {
-            TOKENIZER: [json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False).encode()],
+            TOKENIZER: [as_file(corpus.tokenizer)],
             WEIGHTS: tensors.chunks(weights, {"format": "pt"}),
             METRICS: [manifest.canonical(record).replace(b"\n", b"") + b"\n"],
             CONFIG: folder.json_file(config),

@@ -15,7 +15,7 @@ from typing import Protocol, TextIO
 
 @dataclass(frozen=True)
 class Start:
-    """A run as it begins or goes on. `step` is above 0 after a resume."""
+    """A run as it begins or goes on. `step` is above 0 after a resume; `unit` is what its speed counts."""
 
     folder: Path
     budget: str
@@ -23,6 +23,7 @@ class Start:
     device: str
     step: int
     progress: float
+    unit: str = "tokens"
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,10 @@ class Lines:
         self.every = every
         self.next_update = time.monotonic()
         self.part = ""
+        self.unit = "tokens"
 
     def start(self, start: Start) -> None:
+        self.unit = start.unit
         if not start.parameters:
             self._print(f"{start.folder} starts: {start.budget} over the text")
             return
@@ -128,7 +131,7 @@ class Lines:
             self.next_update = time.monotonic() + self.every
             self._print(
                 f"step {update.step}  {update.progress:4.0%}  loss {update.loss:.4f}  rate {update.rate:.2e}  "
-                f"{update.tokens_per_second:,.0f} tokens/s  {update.remaining:.0f} s left"
+                f"{update.tokens_per_second:,.0f} {self.unit}/s  {update.remaining:.0f} s left"
             )
 
     def evaluated(self, evaluation: Evaluation) -> None:

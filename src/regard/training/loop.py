@@ -238,5 +238,6 @@ def _tell_start(session: Session) -> None:
             str(session.device),
             session.counters.step,
             session.progress(),
+            session.task.unit,
         )
     )

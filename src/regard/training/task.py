@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.core.state import State
 from regard.data.batch import Batch, Documents, Lanes, Windows, evaluation_batches
+from regard.data.tokenizer import as_file
 from regard.errors import UsageError
 from regard.training import folder
 from regard.training.objective import next_token_loss
@@ -53,6 +53,7 @@ class Task:
     identity         what a resume compares: hashes of the data and of the tokenizer.
     files            further files of the run folder, by name.
     metric           what the best weights are chosen by; None: the held-out loss.
+    unit             what a target is, for the eye.
     """
 
     sampler: Sampler
@@ -63,6 +64,7 @@ class Task:
     identity: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     metric: Metric | None = None
+    unit: str = "tokens"
 
 
 def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:
@@ -91,7 +93,7 @@ def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> 
         else next_token_loss,
         carries,
         {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash},
-        {folder.TOKENIZER: json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False).encode()},
+        {folder.TOKENIZER: as_file(corpus.tokenizer)},
     )
 
 

@@ -170,7 +170,7 @@ def test_a_picture_with_several_captions_is_never_on_both_sides(tmp_path: Path):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"path": "world:dates"}, "no world of pictures"),
+        ({"path": "world:dates"}, "holds pairs, not captions"),
         ({"path": "world:shapes", "reverse": True}, "data.reverse means nothing to the task captions"),
         ({"path": "world:shapes", "label": "x"}, "data.label means nothing"),
     ],

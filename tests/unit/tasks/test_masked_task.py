@@ -45,7 +45,7 @@ def test_the_mask_is_one_token_more_and_travels_with_the_run(run: Any) -> None:
     assert run.codec.masking.mask_id == tokenizer.vocab_size
     assert run.model.vocab_size == tokenizer.vocab_size + 1
     saved = json.loads((run.path / "codec.json").read_bytes())
-    assert saved == {"mask": tokenizer.vocab_size, "whole_words": False}
+    assert saved == {"whole_words": False}
 
 
 @torch.no_grad()

@@ -14,11 +14,11 @@ import torch
 import regard
 from regard.core import registry
 from regard.data.example import Labelled, Pair, Tagged
+from regard.data.ragged import in_batches
 from regard.data.rows import Shuffled
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.tasks import TASKS, task
-from regard.tasks.writing import in_batches
 from regard.training import folder, tensors
 from regard.training.loop import train
 from regard.training.resume import Resume

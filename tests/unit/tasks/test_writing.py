@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from regard.core import registry
+from regard.data.ragged import in_batches
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.tasks.pairs import PairCodec, Pairs
-from regard.tasks.writing import ROOM, SPARE, SourceBatch, in_batches, write
+from regard.tasks.writing import ROOM, SPARE, SourceBatch, write
 from regard.texts import TextOptions
 
 EOS = 3

@@ -62,10 +62,14 @@ def from_dict(data: Any, where: str = "tokenizer") -> Tokenizer:
         raise CheckpointError(f"{where} is damaged: {reason}; copy it again from its origin") from None
 
 
+def as_file(tokenizer: Tokenizer) -> bytes:
+    """The content of `tokenizer.json`."""
+    return (json.dumps(tokenizer.to_dict(), ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+
+
 def save(tokenizer: Tokenizer, path: Path | str) -> None:
     """Write `tokenizer.json`."""
-    text = json.dumps(tokenizer.to_dict(), ensure_ascii=False, separators=(",", ":"))
-    Path(path).write_bytes((text + "\n").encode())
+    Path(path).write_bytes(as_file(tokenizer))
 
 
 def load(path: Path | str) -> Tokenizer:

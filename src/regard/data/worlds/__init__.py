@@ -10,6 +10,7 @@ from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from regard.data.worlds.contract import Generated, World
+    from regard.data.worlds.example_world import ExampleWorld
 
 PREFIX = "world:"
 
@@ -59,6 +60,18 @@ def from_spec(spec: str, seed: int = 0) -> Generated:
         except ValueError:
             raise UsageError(f"{spec}: {key} must be a whole number, found {value!r}") from None
     return world(name, **({"seed": seed} | settings))
+
+
+def world_of(spec: str, task: str, seed: int = 0) -> ExampleWorld[Any]:
+    """The world of an address, refused when its examples are for another task."""
+    from regard.data.worlds.example_world import ExampleWorld
+
+    found = from_spec(spec, seed)
+    if not isinstance(found, ExampleWorld) or found.task != task:
+        raise UsageError(
+            f"{PREFIX}{found.name} holds {found.task}, not {task}: train a model for the task {found.task}"
+        )
+    return found
 
 
 def text_world(spec: str, seed: int = 0) -> World:
