@@ -1,0 +1,65 @@
+"""`regard reproduce`: the claims of lectures and papers as experiments with a verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import CommonOnDevice, command
+from regard.errors import UsageError
+
+OUT = Path("runs/reproduce")
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "reproduce")(reproduce)
+
+
+def reproduce(
+    common: CommonOnDevice,
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Studies. [default: all]", metavar="ID", show_default=False)
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The form that takes under a minute, of one seed.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Show the claims and run nothing.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Write one page of all verdicts so far.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run again what is finished.")] = False,
+    out: Annotated[Path, typer.Option(help="Where results go.", metavar="FOLDER")] = OUT,
+) -> None:
+    """Run the claims of lectures and papers as experiments, each with a rule and a verdict.
+
+    Holds, does not hold, or not settled at this size: no rule is bent until it passes.
+    """
+    from regard.studies import reproduce as studies
+    from regard.studies import verdicts
+
+    on_gpu = (common.device or "cpu").startswith("cuda")
+    if quick and on_gpu:
+        raise UsageError("--quick is the form for a CPU; leave --device out")
+    chosen = [studies.study(name) for name in ids or studies.names()]
+    if listing:
+        rows = [(one.id, one.claim, one.source) for one in chosen]
+        common.screen.object({"studies": [vars(type(one))["claim"] for one in chosen]})
+        common.screen.table(("study", "claim", "source"), rows)
+        return
+    found = []
+    if not report or ids:
+        scale = "quick" if quick else "gpu" if on_gpu else "cpu"
+        for one in studies.reproduce(
+            [one.id for one in chosen], scale, device="cuda" if on_gpu else "cpu", out=out, force=force
+        ):
+            found.append(one)
+            common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")
+    if report:
+        found = [one for name in studies.names() if (one := studies.saved(out / f"{name}.json")) is not None]
+        path = out / "report.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(verdicts.report(found), encoding="utf-8")
+        common.screen.note(f"wrote {path}")
+    common.screen.object({"studies": [one.to_dict() for one in found]})
+    rows = [(one.study, one.outcome, f"{one.seconds:.0f}", one.reason) for one in found]
+    common.screen.table(("study", "verdict", "seconds#", "why"), rows)
+    if any(one.outcome == "failed" for one in found):
+        raise typer.Exit(1)

@@ -1,0 +1,51 @@
+"""A bare training loop for experiments on modules that are no registered model: AdamW, warm-up, cosine, no files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from regard.data.batch import NOT_COUNTED
+
+# A step's number to (inputs, targets); targets of NOT_COUNTED are left out.
+Batches = Callable[[int], tuple[Tensor, Tensor]]
+WARMUP = 0.05
+
+
+def fit(model: nn.Module, batches: Batches, steps: int, lr: float, weight_decay: float = 0.0) -> list[float]:
+    """Train `model(inputs) -> logits` by cross-entropy, and give back the loss of every step."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=weight_decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step / max(1, steps)))
+    losses = []
+    model.train()
+    for step in range(steps):
+        inputs, targets = batches(step)
+        logits = model(inputs)
+        loss = cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=NOT_COUNTED)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        losses.append(loss.detach())
+    model.eval()
+    return torch.stack(losses).tolist() if losses else []
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
+    """The share of counted targets that are the most probable ones."""
+    counted = targets != NOT_COUNTED
+    right = (model(inputs).argmax(-1) == targets) & counted
+    return float(right.sum() / counted.sum())
+
+
+def _rate(progress: float) -> float:
+    """The share of the rate after so much of the training."""
+    if progress < WARMUP:
+        return progress / WARMUP + 1e-3
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
