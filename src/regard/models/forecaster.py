@@ -67,6 +67,7 @@ class ForecasterConfig(Config, kind="forecaster"):
 
     def __post_init__(self) -> None:
         check(self.n_known >= CALENDAR, f"n_known counts the calendar's {CALENDAR} numbers, found {self.n_known}")
+        check(bool(self.lags) and min(self.lags) > 0, f"lags are seasons back, 1 or more of them, found {self.lags}")
         check(self.horizon <= self.season * min(self.lags), "the horizon is longer than the nearest lag")
         check(all(0 < q < 1 for q in self.quantiles), f"quantiles lie between 0 and 1, found {self.quantiles}")
 
