@@ -17,6 +17,7 @@ from regard.data import settings as data_settings
 from regard.errors import UsageError
 from regard.live import display_for
 from regard.place import free_path, latest_path, require_name, saved_settings
+from regard.preparation import prepared
 from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
 from regard.start import read_start
 from regard.tasks import TEXT
@@ -29,13 +30,12 @@ if TYPE_CHECKING:
     from regard.core.config import Config
     from regard.data.corpus import Corpus
     from regard.run import Run
-    from regard.tasks.contract import TaskKind
+    from regard.tasks.contract import Material, TaskKind
     from regard.training.display import Display, Result
     from regard.training.resume import Resume
     from regard.training.settings import TrainSettings
 
 CONFIG = "config.json"
-TEXT_SETTINGS = frozenset({"path", "task", "valid", "tokens", "vocab_size", "documents", "cache"})
 SAMPLE = {"max_tokens": 60, "temperature": 0.8}
 
 
@@ -128,8 +128,8 @@ def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
             )
 
 
-def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
-    """Train, and give back the run with its best weights."""
+def launch(job: Job, display: Display | None = None, data: Corpus | Material[Any] | None = None) -> tuple[Run, Result]:
+    """Train, and give back the run with its best weights. data: what `prepared` gave for a job on the same data."""
     from regard.training.display import Silent
 
     display = display or Silent()
@@ -137,26 +137,22 @@ def launch(job: Job, display: Display | None = None) -> tuple[Run, Result]:
     task = job.settings["data.task"]
     # A run from before there were tasks says nothing of its own.
     if task in (TEXT, "auto"):
-        return _launch_text(job, training, device, display)
-    return _launch_task(job, task_of(task), training, display)
+        return _launch_text(job, training, device, display, data)
+    return _launch_task(job, task_of(task), training, display, data)
 
 
-def _launch_text(job: Job, training: TrainSettings, device: str, display: Display) -> tuple[Run, Result]:
+def _launch_text(job: Job, training: TrainSettings, device: str, display: Display, corpus: Any) -> tuple[Run, Result]:
     """A language model on plain text."""
     import torch
 
-    from regard.data.corpus import prepare
     from regard.run import load
     from regard.training import loop
     from regard.training.task import language_task
 
     settings = job.settings
-    data = data_settings.from_dict(settings.section("data"))
-    data.refuse_unused("text", TEXT_SETTINGS)
     if training.start is not None:
         raise UsageError("--from: a run of the task text has no encoder to load; labelled and tagged have")
-    chosen = {name: getattr(data, name) for name in ("tokens", "vocab_size", "valid", "documents", "cache")}
-    corpus = prepare(data.path, seed=training.seed, **chosen)
+    corpus = corpus or prepared(job.settings)
     config = _model_config(settings, corpus.tokenizer.vocab_size)
     if config.counts:
         from regard.training import counting
@@ -183,7 +179,9 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
     return run, result
 
 
-def _launch_task(job: Job, task: TaskKind[Any], training: TrainSettings, display: Display) -> tuple[Any, Result]:
+def _launch_task(
+    job: Job, task: TaskKind[Any], training: TrainSettings, display: Display, material: Any
+) -> tuple[Any, Result]:
     """A model of any other task."""
     import torch
 
@@ -194,7 +192,7 @@ def _launch_task(job: Job, task: TaskKind[Any], training: TrainSettings, display
     start = read_start(training.start) if training.start is not None else None
     task = task.with_settings(training)
     task = task if start is None else task.starting_from(start)
-    material = task.prepare(data, training.seed)
+    material = material or prepared(job.settings)
     for note in material.notes:
         display.note(note)
     config = _model_config(job.settings, material.facts)

@@ -98,9 +98,9 @@ class Run:
             )
         return explain_ngram(self.model, self.tokenizer, text)
 
-    def evaluate(self, data: str | None = None, *, limit: int | None = None) -> LanguageReport:
-        """Loss, perplexity and bits on `data`, or on the part held out from the run's own data."""
-        shard, world = self._held_out() if data is None else self._other(data)
+    def evaluate(self, data: str | None = None, *, limit: int | None = None, part: str = "valid") -> LanguageReport:
+        """Loss, perplexity and bits on `data`, or on what the run's own data held out: "valid", or "test" set apart."""
+        shard, world = self._held_out(part) if data is None else self._other(data)
         trained = self.config["train"]
         by_line = self.config["data"].get("documents") in ("line", "blank")
         report = evaluate_language(
@@ -136,21 +136,25 @@ class Run:
     def device(self) -> torch.device:
         return device_of_model(self.model)
 
-    def _held_out(self) -> tuple[TokenShard, World | None]:
-        """The held-out part of the run's own data, made again and checked to be what it was."""
+    def _held_out(self, part: str) -> tuple[TokenShard, World | None]:
+        """A held-out part of the run's own data, made again and checked to be what it was."""
         about = self.config["data"]
         if self.corpus is None:
             if about["path"] is None:
                 raise UsageError(f"{self.path} says nothing of the text it was counted on: name data to evaluate on")
             if about["path"] == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
-            settings = {key: about[key] for key in ("valid", "documents", "cache") if key in about}
+            settings = {key: about[key] for key in ("valid", "test", "documents", "cache") if key in about}
             seed = self.config["train"]["seed"]
             corpus = prepare(about["path"], tokenizer=self.tokenizer, seed=seed, **settings)
             if corpus.hash != about["hash"]:
                 raise DataError(f"{about['path']} is not what {self.path} was trained on: name data to evaluate on")
             self.corpus = corpus
-        return self.corpus.valid, self.corpus.world
+        if part == "valid":
+            return self.corpus.valid, self.corpus.world
+        if self.corpus.test is None:
+            raise UsageError(f"{self.path} was trained without a test part; set data.test, or name data to evaluate on")
+        return self.corpus.test, self.corpus.world
 
     def _other(self, data: str) -> tuple[TokenShard, World | None]:
         """All of another text, or the held-out part of a world, in the run's tokens."""

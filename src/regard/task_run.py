@@ -61,9 +61,11 @@ class TaskRun:
         chosen = options_from(self._defaults(options) | options) if options else None
         return list(self.task.answers(self.model, self.codec, inputs, chosen))
 
-    def evaluate(self, data: str | None = None, *, limit: int | None = None, **options: Any) -> Report:
-        """The scores on `data`, or on the part held out from the run's own data."""
-        examples = self._held_out() if data is None else self.task.examples(data, self._data, self._seed)
+    def evaluate(
+        self, data: str | None = None, *, limit: int | None = None, part: str = "valid", **options: Any
+    ) -> Report:
+        """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart."""
+        examples = self._held_out(part) if data is None else self.task.examples(data, self._data, self._seed)
         chosen = options_from(self._defaults(options) | options) if options else None
         return self.task.evaluate(self.model, self.codec, examples[:limit], chosen)
 
@@ -89,17 +91,19 @@ class TaskRun:
         drawn = {"beam", "temperature", "top_k", "top_p", "min_p"} & options.keys()
         return {} if drawn else GREEDY
 
-    def _held_out(self) -> Sequence[Any]:
-        """The held-out part of the run's own data, made again and checked to be what it was."""
+    def _held_out(self, part: str) -> Sequence[Any]:
+        """A held-out part of the run's own data, made again and checked to be what it was."""
         if self.material is None:
             if self.config["data"]["path"] == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
-            material = self.task.prepare(self._data, self._seed, self.codec)
+            material = self.task.ready(self._data, self._seed, self.codec)
             if material.hash != self.config["data"]["hash"]:
                 path = self.config["data"]["path"]
                 raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")
             self.material = material
-        return self.material.examples
+        if part == "test" and self.material.kept is None:
+            raise UsageError(f"{self.path} was trained without a test part; set data.test, or name data to evaluate on")
+        return self.material.test if part == "test" else self.material.examples
 
 
 def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:

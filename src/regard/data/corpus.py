@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -22,6 +22,7 @@ from regard.errors import DataError, UsageError, nearest
 
 # Characters are the better unit while their table is no larger than that of bytes.
 MOST_CHARACTERS = 256
+PARTS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Corpus:
     samples  how it is meant to be read: "windows" of a long text, or "documents" one by one.
     overlap  validation documents that also occur in the training part; a split by hash has none.
     world    the world it was made by, which knows the best possible loss.
+    test     what was held out from training and choosing alike, if that was asked for.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Corpus:
     samples: str
     overlap: int
     world: World | None = None
+    test: TokenShard | None = None
 
     @cached_property
     def hash(self) -> str:
@@ -54,6 +57,7 @@ def prepare(
     tokens: str = "auto",
     vocab_size: int | None = None,
     valid: str = BY_HASH,
+    test: float = 0.0,
     documents: str = "auto",
     tokenizer: Tokenizer | None = None,
     cache: str | Path | None = None,
@@ -64,6 +68,7 @@ def prepare(
     tokens     a kind of tokenizer. auto: the world's own; else chars if the training text has at most 256 different
                ones, else bytes. The tokenizer sees the training part only, unless one is given.
     valid      `hash:FRACTION`, `tail:FRACTION` or a path (see `split`). A world makes its own.
+    test       the last part of what is held out that neither training nor choosing sees, 0 for none.
     documents  what is a document (see `source`).
     cache      a folder that keeps prepared shards for the next time. None: in memory.
     seed       of a world whose address has none. The split of a text does not depend on it.
@@ -71,7 +76,7 @@ def prepare(
     _check_choices(data, tokens, vocab_size, tokenizer)
     _check_splitting(data, valid, documents)
     world = text_world(data, seed) if data.startswith(PREFIX) else None
-    choices = _Choices(data, world, tokens, vocab_size, valid, documents, tokenizer)
+    choices = _Choices(data, world, tokens, vocab_size, valid, test, documents, tokenizer)
     if cache is None:
         return _made(choices)
     folder = Path(cache) / _key(choices)
@@ -89,6 +94,7 @@ class _Choices:
     tokens: str
     vocab_size: int | None
     valid: str
+    test: float
     documents: str
     tokenizer: Tokenizer | None
 
@@ -108,12 +114,16 @@ def _made(choices: _Choices) -> Corpus:
         train, valid = choices.world.documents("train"), choices.world.documents("valid")
     else:
         train, valid = _texts(choices.data, choices.valid, choices.documents)
+    valid, test = split(valid, "tail", choices.test) if choices.test else (valid, [])
     tokenizer = choices.tokenizer or _trained(train, choices.world, choices.tokens, choices.vocab_size)
-    shards = make_shard(train, tokenizer), make_shard(valid, tokenizer)
-    for part, shard in zip(("training", "validation"), shards, strict=True):
+    shards = [make_shard(texts, tokenizer) for texts in (train, valid, test)]
+    for part, shard in zip(("training", "validation"), shards, strict=False):
         if shard.tokens == shard.n_documents:
             raise DataError(f"the {part} part of {choices.data} holds no tokens; the smallest amount is one")
-    return Corpus(choices.name, tokenizer, *shards, choices.samples, overlap(train, valid), choices.world)
+    common = overlap(train, [*valid, *test])
+    seen, held, apart = shards
+    corpus = Corpus(choices.name, tokenizer, seen, held, choices.samples, common, choices.world)
+    return replace(corpus, test=apart) if choices.test else corpus
 
 
 def _texts(data: str, valid: str, documents: str) -> tuple[list[str], list[str]]:
@@ -167,6 +177,7 @@ def _key(choices: _Choices) -> str:
         "format": 1,
         "source": world.spec if world is not None else source.fingerprint(choices.data),
         "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
+        "test": choices.test,
         "documents": choices.documents,
         "tokens": choices.tokens,
         "vocab_size": choices.vocab_size,
@@ -178,7 +189,7 @@ def _key(choices: _Choices) -> str:
 def _stored(corpus: Corpus) -> store.Store:
     arrays = {}
     facts: dict[str, Any] = {"overlap": corpus.overlap, "tokenizer_hash": corpus.tokenizer.hash}
-    for part in ("train", "valid"):
+    for part in PARTS if corpus.test is not None else PARTS[:2]:
         shard: TokenShard = getattr(corpus, part)
         arrays |= {f"{part}.ids": shard.ids, f"{part}.starts": shard.starts}
         facts[part] = {"n_bytes": shard.n_bytes, "n_chars": shard.n_chars}
@@ -189,8 +200,10 @@ def _opened(folder: Path, choices: _Choices) -> Corpus:
     stored = store.open_store(folder)
     facts = stored.facts
     tokenizer = from_dict(json.loads(stored.texts["tokenizer.json"]), str(folder / "tokenizer.json"))
-    train, valid = (
-        TokenShard(stored.arrays[f"{part}.ids"], stored.arrays[f"{part}.starts"], **facts[part])
-        for part in ("train", "valid")
-    )
-    return Corpus(choices.name, tokenizer, train, valid, choices.samples, facts["overlap"], choices.world)
+    parts = {
+        part: TokenShard(stored.arrays[f"{part}.ids"], stored.arrays[f"{part}.starts"], **facts[part])
+        for part in PARTS
+        if part in facts
+    }
+    told = {"samples": choices.samples, "overlap": facts["overlap"], "world": choices.world}
+    return Corpus(choices.name, tokenizer, **parts, **told)

@@ -73,6 +73,29 @@ def once(rows: Rows, batch_size: int) -> Iterator[Batch]:
 
 
 @dataclass(frozen=True, eq=False)
+class Some:
+    """Those of the rows whose numbers are in `kept`."""
+
+    rows: Rows
+    kept: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.rows.sizes[self.kept]
+
+    @property
+    def n_targets(self) -> int:
+        return sum(int((batch.targets != NOT_COUNTED).sum()) for batch in once(self, 256))
+
+    @property
+    def hash(self) -> str:
+        return self.rows.hash + hashlib.sha256(self.kept.astype(np.int64).tobytes()).hexdigest()
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        return self.rows.batch_of(self.kept[rows], numbers)
+
+
+@dataclass(frozen=True, eq=False)
 class PairRows:
     """source: ids that are read, each with its `<eos>`. target: ids that are written, without.
 

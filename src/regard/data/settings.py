@@ -20,6 +20,7 @@ class DataSettings:
     task        text, masked, pairs, labelled, tagged, captions or series; auto tells it from the file.
     target      pairs: the file of the other side. series: the column to forecast.
     valid       what is held out: hash:FRACTION, tail:FRACTION or a path (of pairs two of them, joined by a comma).
+    test        the part of what is held out that training never looks at, 0 to below 1: it is for one look at the end.
     tokens      the kind of tokenizer; auto chooses by the task.
     vocab_size  the most tokens it may have.
     documents   of a text: what is a document.
@@ -42,6 +43,7 @@ class DataSettings:
     task: Literal["auto", "text", "masked", "pairs", "labelled", "tagged", "captions", "series"] = "auto"
     target: str | None = None
     valid: str = BY_HASH
+    test: float = 0.0
     tokens: str = "auto"
     vocab_size: int | None = None
     documents: str = "auto"
@@ -65,6 +67,8 @@ class DataSettings:
         for name in ("size", "history", "horizon"):
             if getattr(self, name) < 1:
                 raise UsageError(f"data.{name} must be at least 1, found {getattr(self, name)}")
+        if not 0 <= self.test < 1:
+            raise UsageError(f"data.test must be a number from 0 up to 1, found {self.test}")
 
     def refuse_unused(self, task: str, used: frozenset[str]) -> None:
         """Refuse a setting that was changed though the task has no use for it."""

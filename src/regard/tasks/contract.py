@@ -14,18 +14,20 @@ import json
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
+import numpy as np
+
 from regard.core.facts import Facts
-from regard.data.rows import Rows, Shuffled, once
+from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.word_dropout import WordDropout
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
 from regard.training.task import Metric, Objective, Task
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound="Codec")
-EVERYWHERE = frozenset({"path", "task", "valid"})
+EVERYWHERE = frozenset({"path", "task", "valid", "test"})
 JUDGED = 200  # examples by which weights are compared while training
 SHOWN = 3  # examples in a sample
 TOKENIZER, CODEC = "tokenizer.json", "codec.json"
@@ -75,6 +77,8 @@ class Material(Generic[C]):
     examples  the held-out examples as people write them, in the order of the rows `valid`.
     best      the best possible scores, in a world.
     notes     what a person should be told, a line each.
+    kept      numbers of the rows of `valid` that training looks at; None for all.
+    test      further held-out examples, which neither training nor choosing sees.
     """
 
     name: str
@@ -85,6 +89,18 @@ class Material(Generic[C]):
     examples: Sequence[Any]
     best: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kept: np.ndarray | None = None
+    test: Sequence[Any] = ()
+
+    def set_apart(self, share: float, *, by_time: bool) -> Self:
+        """The same with a part of the held-out examples taken away as a test: the last ones, or here and there."""
+        number = np.arange(len(self.examples))
+        last = number >= round(len(number) * (1 - share))
+        chosen = last if by_time else np.floor((number + 1) * share) > np.floor(number * share)
+        if chosen.all() or not chosen.any():
+            raise DataError(f"{self.name}: {len(number)} held-out examples are too few to set {share:g} of them apart")
+        kept, test = ([self.examples[i] for i in np.flatnonzero(part).tolist()] for part in (~chosen, chosen))
+        return replace(self, examples=kept, kept=np.flatnonzero(~chosen), test=test)
 
     @cached_property
     def hash(self) -> str:
@@ -124,6 +140,7 @@ class TaskKind(ABC, Generic[C]):
     objective  (model, batch, state) to (summed loss, count, state).
     unit       what a target is, for messages.
     writes     whether a text is written, so that options of beams and of chance mean something.
+    by_time    whether its examples come one after the other in time, so that a test must come last.
     """
 
     name: ClassVar[str]
@@ -133,6 +150,7 @@ class TaskKind(ABC, Generic[C]):
     lower_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "tokens"
     writes: ClassVar[bool] = True
+    by_time: ClassVar[bool] = False
 
     def with_settings(self, settings: TrainSettings) -> Self:
         """The task as a run with these training settings has it."""
@@ -145,6 +163,11 @@ class TaskKind(ABC, Generic[C]):
     @abstractmethod
     def prepare(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:
         """The material of a path or a world, in the terms of `codec` where one is given."""
+
+    def ready(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:
+        """The material with its test set apart, where the settings ask for one."""
+        material = self.prepare(settings, seed, codec)
+        return material.set_apart(settings.test, by_time=self.by_time) if settings.test else material
 
     @abstractmethod
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:
@@ -197,6 +220,7 @@ class TaskKind(ABC, Generic[C]):
     def training(self, material: Material[C], model: nn.Module, settings: TrainSettings, data: DataSettings) -> Task:
         """What the training loop needs."""
         train, valid = self.fit(material.train, model, data), self.fit(material.valid, model, data)
+        valid = valid if material.kept is None else Some(valid, material.kept)
         sampler: Any = Shuffled(train, settings.seed)
         if settings.word_dropout:
             hidden, share, ramp = self.hidden(material.codec), settings.word_dropout, settings.word_dropout_ramp

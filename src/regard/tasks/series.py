@@ -91,6 +91,7 @@ class SeriesTask(TaskKind[SeriesCodec]):
     metric: ClassVar[str] = "mae"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "values"
+    by_time: ClassVar[bool] = True
     writes: ClassVar[bool] = False
 
     def prepare(self, settings: DataSettings, seed: int, codec: SeriesCodec | None = None) -> Material[SeriesCodec]:
