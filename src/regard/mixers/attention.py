@@ -212,12 +212,6 @@ class SelfAttention(Mixer):
         lengths = None if self.causal else context.lengths
         return self._attend(*self._project(x, start), None, lengths)
 
-    def flops_per_token(self, length: int) -> float:
-        """Forward operations between positions for one token: scores and weighted sum, over half the length on average
-        when causal."""
-        seen = min(length / 2 if self.causal else length, self.config.window or length)
-        return 4.0 * seen * self.config.n_heads * self.config.width
-
     def _project(self, x: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, K), keys and values (B, T, G, K), positions already in them when they are rotary."""
         c = self.config

@@ -267,7 +267,3 @@ class CrossAttention(Mixer):
         q, k = self.score.fold(q, k)
         dropout = self.config.dropout if self.training else 0.0
         return fused_attention(q, k, v, seen, scale=self.score.scale, base=self.config.base, dropout=dropout)
-
-    def flops_per_token(self, length: int) -> float:
-        """Forward operations between a position and a memory of `length` vectors."""
-        return 2.0 * length * (self.config.n_heads * self.config.width + self.config.context_width)

@@ -3,7 +3,8 @@
     90s  2m  1h   500steps   3Mtokens  3e6tokens   1e15flops
 
 Time is that of the training loop, evaluations and saves included, by a clock that cannot jump. It is carried over
-resumes, as every other counter is. Tokens are targets that count in the loss.
+resumes, as every other counter is. Tokens are targets that count in the loss; the operations of each are counted on
+the first batch (see `flops`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from regard.errors import UsageError
-
-if TYPE_CHECKING:
-    from torch import nn
 
 UNITS: dict[str, tuple[Literal["seconds", "steps", "tokens", "flops"], float]] = {
     "s": ("seconds", 1),
@@ -65,24 +63,3 @@ def parse(text: str) -> Budget:
     if kind == "steps" and amount != int(amount):
         raise UsageError(f"train.budget: {text!r} is not a whole number of steps")
     return Budget(kind, amount)
-
-
-def flops_per_token(model: nn.Module, length: int) -> float:
-    """Floating-point operations that training on one token takes, estimated: 6 x parameters + 3 x attention.
-
-    Each parameter of a linear map is one multiplication and one addition forwards and twice that backwards. Looking up
-    a table costs nothing, so embedding tables count only when the head shares them. What a mixer computes between
-    positions has no parameters: a mixer that wants it counted has `flops_per_token(length)`, the forward operations
-    for one token of a sequence of `length`.
-    """
-    from torch import nn
-
-    tables = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
-    maps = {id(part.weight) for part in model.modules() if isinstance(part, nn.Linear)}
-    parameters = sum(p.numel() for p in model.parameters() if id(p) not in tables or id(p) in maps)
-    between = 0.0
-    for part in model.modules():
-        if hasattr(part, "flops_per_token"):
-            told: Any = part.flops_per_token
-            between += told(length)
-    return 6.0 * parameters + 3.0 * between

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from regard.training.average import Average
 from regard.training.chance import generator_states, restore_generators
 from regard.training.checkpoint import Contents
 from regard.training.display import Display
+from regard.training.flops import flops_per_target
 from regard.training.folder import RunFolder
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
@@ -95,9 +97,13 @@ class Session:
 
     def __post_init__(self) -> None:
         self.budget = budget.parse(self.settings.budget)
-        self.flops_per_token = budget.flops_per_token(self.model, self.settings.length)
         self.objective = torch.compile(self.task.objective) if self.settings.compile else self.task.objective
         self.start_clock()
+
+    @cached_property
+    def flops_per_token(self) -> float:
+        """Operations of a training step for each target, counted when they are first asked for."""
+        return flops_per_target(self.model, self.task.sampler.batch(0, self.settings.batch_size), self.task.objective)
 
     def start_clock(self) -> None:
         """Count time from now."""
@@ -115,7 +121,7 @@ class Session:
             step=count.step + ahead_steps,
             tokens=count.tokens + ahead_tokens,
             seconds=self.seconds,
-            flops_per_token=self.flops_per_token,
+            flops_per_token=self.flops_per_token if self.budget.kind == "flops" else 0.0,
         )
 
     def precision(self) -> torch.autocast:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
-from torch import nn
 
 from regard.errors import UsageError
 from regard.training import budget
@@ -50,21 +48,3 @@ def test_progress_is_the_part_spent_and_never_above_one(kind, spent):
     numbers = {"step": 10, "tokens": 40, "seconds": 3.0, "flops_per_token": 10}
     assert Budget(kind, 2 * spent).progress(**numbers) == 0.5
     assert Budget(kind, spent / 2).progress(**numbers) == 1
-
-
-def test_flops_count_maps_and_a_shared_table_but_no_lookup():
-    model = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 6, bias=False), nn.Linear(4, 10, bias=False))
-    assert budget.flops_per_token(model, 8) == 6 * (24 + 40)
-    model[2].weight = model[0].weight
-    assert budget.flops_per_token(model, 8) == 6 * (24 + 40)
-
-
-def test_a_mixer_may_tell_what_it_computes_between_positions():
-    class Between(nn.Module):
-        def flops_per_token(self, length: int) -> int:
-            return 4 * length
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x
-
-    assert budget.flops_per_token(nn.Sequential(Between()), 8) == 3 * 32

@@ -18,7 +18,9 @@ from regard.errors import NumericError, ResourceError, UsageError
 from regard.training import held_out as evaluation
 from regard.training import metrics, tensors
 from regard.training.display import Lines
+from regard.training.flops import flops_per_target
 from regard.training.loop import device_of, train
+from regard.training.objective import next_token_loss
 from regard.training.optimiser import Optimiser
 from regard.training.session import Counters
 from regard.training.task import Task
@@ -95,10 +97,8 @@ def test_a_budget_ends_the_run(tmp_path, budget, steps):
     assert (result.step, result.reason) == (steps, "budget")
 
 
-def test_a_budget_in_flops_counts_tokens_times_the_estimate(tmp_path):
-    from regard.training.budget import flops_per_token
-
-    each = flops_per_token(model_of("gpt"), LENGTH) * ROWS * LENGTH
+def test_a_budget_in_flops_counts_what_a_step_takes(tmp_path):
+    each = flops_per_target(model_of("gpt"), Steps().batch(0, ROWS), next_token_loss) * ROWS * LENGTH
     _, result = run(tmp_path / "run", budget=f"{4.5 * each}flops")
     assert result.step == 5
 
