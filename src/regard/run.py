@@ -101,6 +101,10 @@ class Run:
     def evaluate(self, data: str | None = None, *, limit: int | None = None, part: str = "valid") -> LanguageReport:
         """Loss, perplexity and bits on `data`, or on what the run's own data held out: "valid", or "test" set apart."""
         shard, world = self._held_out(part) if data is None else self._other(data)
+        return self.evaluate_shard(shard, world, limit)
+
+    def evaluate_shard(self, shard: TokenShard, world: World | None = None, limit: int | None = None) -> LanguageReport:
+        """The same on prepared text in the run's own tokens."""
         trained = self.config["train"]
         by_line = self.config["data"].get("documents") in ("line", "blank")
         report = evaluate_language(

@@ -9,7 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli import bench, check, evaluate, explain, export, generate, list_, new, reproduce, score, show, train
+from regard.cli import (
+    bench,
+    check,
+    compare,
+    evaluate,
+    explain,
+    export,
+    generate,
+    list_,
+    new,
+    reproduce,
+    score,
+    show,
+    train,
+)
 from regard.cli.failure import report
 
 ABOUT = "Every sequence model from counting to attention and state spaces behind one contract."
@@ -24,7 +38,7 @@ def application(*, completion: bool = False) -> typer.Typer:
         epilog=EPILOG, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=completion, help=ABOUT
     )
     app.callback()(every_command)
-    for part in (train, generate, score, explain, evaluate, export, reproduce, check, list_, show, new, bench):
+    for part in (compare, train, generate, score, explain, evaluate, export, reproduce, check, list_, show, new, bench):
         part.add_to(app)
     return app
 

@@ -38,12 +38,15 @@ class Axis:
     high: float | None = None
 
 
-def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
-    """Lines that join the points of each series in their order; a level line has two points."""
+def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = ()) -> str:
+    """Lines that join the points of each series in their order; a level line has two points.
+
+    order  names whose place gives their colour, so that several charts of one page agree.
+    """
     frame = _Frame.around(series, x, y)
     parts = [frame.drawn()]
     for number, one in enumerate(series):
-        colour, dash = COLOURS[number % len(COLOURS)], ' stroke-dasharray="5 3"' if number >= len(COLOURS) else ""
+        colour, dash = _look(one.name, number, order)
         points = [frame.place(*point) for point in frame.kept(one)]
         if one.low and len(one.low) == len(one.points):
             parts.append(_band(frame, one, colour))
@@ -51,26 +54,30 @@ def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         if len(points) <= 12:
             parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points]
-    parts += _legend([one.name for one in series])
+    parts += _legend([one.name for one in series], order)
     return _svg(title, "".join(parts), HEIGHT)
 
 
-def point_chart(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
+def point_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = ()) -> str:
     """Points with their names beside them."""
     frame = _Frame.around(series, x, y)
     parts = [frame.drawn()]
     for number, one in enumerate(series):
-        colour = COLOURS[number % len(COLOURS)]
+        colour, _ = _look(one.name, number, order)
         parts += [
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="5" fill="{colour}"><title>{escape(one.name)}</title></circle>'
             for a, b in (frame.place(*point) for point in frame.kept(one))
         ]
-    parts += _legend([one.name for one in series])
+    parts += _legend([one.name for one in series], order)
     return _svg(title, "".join(parts), HEIGHT)
 
 
 def bar_chart(
-    title: str, rows: Sequence[tuple[str, float]], label: str, intervals: Sequence[tuple[float, float]] = ()
+    title: str,
+    rows: Sequence[tuple[str, float]],
+    label: str,
+    intervals: Sequence[tuple[float, float]] = (),
+    order: Sequence[str] = (),
 ) -> str:
     """A bar for each (name, value) from zero on, with its interval where there is one."""
     rows = [(name, value) for name, value in rows if math.isfinite(value)]
@@ -90,7 +97,7 @@ def bar_chart(
         parts.append(
             f'<text x="{left - 8:.1f}" y="{middle + 4:.1f}" text-anchor="end" fill="currentColor">{escape(name)}</text>'
             f'<rect x="{first:.1f}" y="{y}" width="{max(1.0, last - first):.1f}" height="{BAR}" '
-            f'fill="{COLOURS[number % len(COLOURS)]}"/>'
+            f'fill="{_look(name, number, order)[0]}"/>'
             f'<text x="{max(last, place(intervals[number][1]) if intervals else last) + 6:.1f}" y="{middle + 4:.1f}" '
             f'fill="currentColor">{short(value)}</text>'
         )
@@ -105,14 +112,14 @@ def bar_chart(
 def short(value: float) -> str:
     """A number in few letters.
 
-    >>> short(1234567.0), short(0.0712), short(30000), short(0.5)
-    ('1.23M', '0.0712', '30k', '0.5')
+    >>> short(1234567.0), short(0.0712), short(1000), short(0.5)
+    ('1.23M', '0.0712', '1k', '0.5')
     """
     if not math.isfinite(value):
         return str(value)
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / (1e3 if letter == 'k' else size):.3g}{letter}"
+            return f"{value / size:.3g}{letter}"
     return f"{value:.3g}"
 
 
@@ -206,11 +213,17 @@ def _band(frame: _Frame, one: Series, colour: str) -> str:
     return f'<polygon points="{path}" fill="{colour}" opacity="0.15"/>'
 
 
-def _legend(names: Sequence[str]) -> list[str]:
+def _look(name: str, number: int, order: Sequence[str]) -> tuple[str, str]:
+    """Colour and dashes of a series: by its place in `order`, or by its number."""
+    place = order.index(name) if name in order else number + len(order)
+    return COLOURS[place % len(COLOURS)], ' stroke-dasharray="5 3"' if place >= len(COLOURS) else ""
+
+
+def _legend(names: Sequence[str], order: Sequence[str]) -> list[str]:
     parts = []
     for number, name in enumerate(names):
         y = TOP + 8 + 18 * number
-        colour, dash = COLOURS[number % len(COLOURS)], ' stroke-dasharray="5 3"' if number >= len(COLOURS) else ""
+        colour, dash = _look(name, number, order)
         x = WIDTH - RIGHT + 14
         parts.append(f'<path d="M{x} {y}h18" stroke="{colour}" stroke-width="3"{dash}/>')
         parts.append(_word(x + 24, y + 4, name if len(name) <= 17 else name[:16] + "\u2026", "start"))

@@ -121,8 +121,11 @@ class Captions(TaskKind[CaptionCodec]):
         scores["captions"] = scores.pop("sentences")
         return Report(scores, {"by_category": _by_category(texts, examples)})
 
+    def is_right(self, example: Captioned, answer: Answer) -> bool:
+        return answer.text == example.text
+
     def describe(self, example: Captioned, answer: Answer) -> str:
-        return f"{answer.text} {'=' if answer.text == example.text else f'(right: {example.text})'}"
+        return f"{answer.text} {'=' if self.is_right(example, answer) else f'(right: {example.text})'}"
 
     def typed(self, example: Captioned) -> str:
         return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file

@@ -10,8 +10,8 @@ from regard.errors import UsageError
 from regard.recipe import DEFAULT_DATA, Layer, Origin
 from regard.tasks import TEXT, default_model
 
-# A language model's name beside labelled or tagged text means that encoder under the task's own head.
-HEADED = {"labelled": "classifier", "tagged": "tagger"}
+# A language model's name beside labelled text, tagged text or a series means that encoder under the task's own head.
+HEADED = {"labelled": "classifier", "tagged": "tagger", "series": "forecaster"}
 
 
 def with_task(given: Layer) -> Layer:

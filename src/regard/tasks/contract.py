@@ -197,6 +197,10 @@ class TaskKind(ABC, Generic[C]):
     def describe(self, example: Any, answer: Answer) -> str:
         """An example and what a model made of it, in a line."""
 
+    def is_right(self, example: Any, answer: Answer) -> bool | None:
+        """Whether the answer is the example's own; None where an answer is only more or less right."""
+        return None
+
     def encode(self, model: nn.Module, codec: C, text: str) -> Tensor:
         """The context-sensitive vectors of the tokens of a text, (T, D)."""
         raise UsageError(f"a run of the task {self.name} has no vectors for each token of a text")

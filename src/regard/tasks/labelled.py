@@ -155,9 +155,12 @@ class LabelledText(TaskKind[LabelCodec]):
         table = [{"class": name, **vars(found)} for name, found in report.classes.items()]
         return Report(scores, {"by_class": table})
 
+    def is_right(self, example: Labelled, answer: Answer) -> bool:
+        return answer.text == example.label
+
     def describe(self, example: Labelled, answer: Answer) -> str:
         chance = answer.details["probabilities"][answer.text]
-        mark = "=" if answer.text == example.label else f"(right: {example.label})"
+        mark = "=" if self.is_right(example, answer) else f"(right: {example.label})"
         return f"{example.text[:200]} -> {answer.text} {chance:.0%} {mark}"
 
     def typed(self, example: Labelled) -> str:

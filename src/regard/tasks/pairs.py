@@ -133,8 +133,11 @@ class Pairs(TaskKind[PairCodec]):
         accuracy = self._alignment(model, codec, aligned) if aligned else None
         return Report(found if accuracy is None else found | {"alignment_accuracy": accuracy}, tables)
 
+    def is_right(self, example: Pair, answer: Answer) -> bool:
+        return answer.text == example.target
+
     def describe(self, example: Pair, answer: Answer) -> str:
-        mark = "=" if answer.text == example.target else f"(right: {example.target})"
+        mark = "=" if self.is_right(example, answer) else f"(right: {example.target})"
         return f"{example.source} -> {answer.text} {mark}"
 
     def typed(self, example: Pair) -> str:

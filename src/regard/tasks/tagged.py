@@ -119,6 +119,9 @@ class TaggedText(TaskKind[TagCodec]):
         words = [one.words for one in examples]
         return Report(tagging_report([one.tags for one in examples], found, words, seen).to_dict())
 
+    def is_right(self, example: Tagged, answer: Answer) -> bool:
+        return list(example.tags) == list(answer.details["tags"])
+
     def describe(self, example: Tagged, answer: Answer) -> str:
         wrong = [
             f"{word}: {tag}"

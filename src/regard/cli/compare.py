@@ -1,0 +1,88 @@
+"""`regard compare`: which model fits the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import CommonOnDevice, command
+from regard.errors import Stopped, UsageError
+
+
+@dataclass(frozen=True)
+class CompareFlags:
+    """What a comparison may be told."""
+
+    models: Annotated[
+        str | None, typer.Option(help="Which, joined by commas; settings after ?: lstm?n_layers=3.", metavar="A,B")
+    ] = None
+    budget: Annotated[str | None, typer.Option(help="Of each model: 1m, 3Mtokens, 1e15flops.", metavar="AMOUNT")] = None
+    seeds: Annotated[int | None, typer.Option(help="Trainings of each model at its best rate.", metavar="N")] = None
+    size: Annotated[str | None, typer.Option(help="tiny, small, base or paper.", metavar="NAME")] = None
+    parameters: Annotated[int | None, typer.Option(help="The common count, instead of the size's.", metavar="N")] = None
+    task: Annotated[str | None, typer.Option(help="Instead of telling it from the data.", metavar="NAME")] = None
+    target: Annotated[str | None, typer.Option(help="Other side of pairs, column of a series.", metavar="X")] = None
+    valid: Annotated[str | None, typer.Option(help="hash:0.1, tail:0.1 or a file.", metavar="RULE")] = None
+    recipe: Annotated[str | None, typer.Option(help="Settings from a TOML file.", metavar="FILE")] = None
+    out: Annotated[str | None, typer.Option(help="Where runs and report go.", metavar="FOLDER")] = None
+    sets: Annotated[
+        list[str], typer.Option("--set", help="section.key=value for every model. Repeatable.", metavar="KEY=VALUE")
+    ] = field(default_factory=list)
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a README.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Begin again where a comparison is already.")] = False
+
+    def __post_init__(self) -> None:
+        if self.parameters is not None and self.parameters < 1:
+            raise UsageError(f"--parameters: at least 1, found {self.parameters}")
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "compare")(compare)
+
+
+def compare(
+    common: CommonOnDevice,
+    flags: CompareFlags,
+    data: Annotated[
+        str | None, typer.Argument(help="A file, a folder or world:NAME. [default: world:stories]", metavar="DATA")
+    ] = None,
+) -> None:
+    """Train several models on the same data under the same budget, and rank them.
+
+    Each gets the same time, tokens or operations, finds its learning rate within them, and is tested once.
+    """
+    from regard.recipe import Origin, read_assignments
+    from regard.studies.board import board_for
+    from regard.studies.compare import compare as race
+    from regard.studies.report import as_dict, as_markdown
+
+    named = {
+        "data.task": (flags.task, "flag --task"),
+        "data.target": (flags.target, "flag --target"),
+        "data.valid": (flags.valid, "flag --valid"),
+        "train.device": (common.device, "flag --device"),
+    }
+    layer = read_assignments(flags.sets)
+    layer |= {key: Origin(value, place) for key, (value, place) in named.items() if value is not None}
+    found = race(
+        None if flags.models is None else [name for name in flags.models.split(",") if name.strip()],
+        data,
+        budget=flags.budget,
+        seeds=flags.seeds,
+        size=flags.size,
+        out=flags.out,
+        recipe=flags.recipe,
+        force=flags.force,
+        parameters=flags.parameters,
+        board=board_for(common.screen.people, quiet=common.quiet),
+        layer=layer,
+    )
+    common.screen.object(as_dict(found))
+    if flags.markdown:
+        common.screen.line(as_markdown(found).rstrip())
+    elif not common.json:
+        found.show()
+    if found.stopped:
+        raise Stopped(f"stopped; {found.out}/report.html shows what is done, and the same command goes on")

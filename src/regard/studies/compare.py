@@ -1,0 +1,226 @@
+"""Compare: which model fits the data, by a protocol that is the same for all (docs/compare.md)."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from regard.data.worlds import PREFIX, from_spec
+from regard.errors import ResourceError, UsageError
+from regard.preparation import prepared
+from regard.recipe import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.studies.board import Board, board_for
+from regard.studies.entrant import Entrant, Size, entrants_for, sizes
+from regard.studies.preflight import refuse_too_small
+from regard.studies.protocol import (
+    DEFAULT_TOTAL,
+    FACTORS,
+    SLICE,
+    SMALL_BATCH,
+    Protocol,
+    is_short,
+    seeds_for,
+    suitable_size,
+)
+from regard.studies.race import HAND, STATE, Race, Row, finished
+from regard.studies.standing import Standing, ranked, standing
+from regard.table import visible
+from regard.tasks import TASKS
+from regard.tasks import task as task_of
+from regard.tasks.choice import with_task
+
+RUNS = Path("runs")
+COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
+SMALLEST_FREE = 100e6
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison came to: its protocol, a row for each model, and the ranking of those that finished.
+
+    optimum  the best possible score of a world, where it is known.
+    """
+
+    protocol: Protocol
+    rows: tuple[Row, ...]
+    out: Path
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    optimum: float | None = None
+    stopped: bool = False
+
+    @property
+    def metric(self) -> str:
+        return task_of(self.protocol.task).metric if self.protocol.task in TASKS else "loss"
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.protocol.task not in TASKS or task_of(self.protocol.task).lower_is_better
+
+    @property
+    def order(self) -> list[Standing]:
+        """Best first; a model without a finished run is left out."""
+        known = [
+            standing(row.label, [run["score"] for run in row.runs], row.runs[0]["parts"])
+            for row in finished(self.rows)
+            if all(math.isfinite(run["score"]) for run in row.runs)
+        ]
+        return ranked(known, self.lower_is_better)
+
+    def row(self, label: str) -> Row:
+        return next(row for row in self.rows if row.label == label)
+
+    def show(self, stream: TextIO | None = None) -> None:
+        """The table and the sentence, for people."""
+        from regard.studies.summary import lines
+
+        for line in lines(self):
+            print(visible(line), file=stream or sys.stdout)
+
+
+def compare(
+    models: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    *,
+    budget: str | None = None,
+    seeds: int | None = None,
+    size: str | None = None,
+    out: str | Path | None = None,
+    recipe: str | Path | None = None,
+    force: bool = False,
+    parameters: int | None = None,
+    board: Board | None = None,
+    layer: Layer | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Train several models on the same data under the same budget and rank them.
+
+    Without more said: the whole ladder on world:stories, three minutes in all. Other settings are keywords and hold for
+    every model: `compare(["lstm", "gpt"], "my.txt", budget="1m", tokens="words")`.
+    """
+    given = dict(read_recipe(recipe)) if recipe is not None else {}
+    given |= layer or {}
+    if data is not None:
+        given["data.path"] = Origin(str(data), "argument")
+    if size is not None:
+        given["model.size"] = Origin(size, "argument")
+    given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
+    planned = _plan(given, models, budget, seeds, parameters)
+    return _raced(planned, out, force, board or board_for(sys.stdout, quiet=False))
+
+
+@dataclass(frozen=True)
+class _Planned:
+    protocol: Protocol
+    entrants: list[Entrant]
+    layers: dict[str, Layer]
+
+    @property
+    def settings(self) -> list[Settings]:
+        return [resolve(layer) for layer in self.layers.values()]
+
+
+def _plan(
+    given: Layer, models: Sequence[str] | None, budget: str | None, seeds: int | None, parameters: int | None
+) -> _Planned:
+    """The task is told from the data, and every entrant is checked to fit it, before anything is read."""
+    is_bare = "data.path" not in given and budget is None
+    path = str(given["data.path"].value) if "data.path" in given else DEFAULT_DATA
+    if path == "-":
+        raise UsageError("a comparison reads its data several times: save standard input to a file first")
+    given = given | {"data.path": Origin(_fixed(path), HAND)}
+    plain = {key: origin for key, origin in given.items() if not key.startswith("model.") or key == "model.size"}
+    task = str(with_task(plain)["data.task"].value)
+    entrants = entrants_for(task, models)
+    budget = budget or (f"{DEFAULT_TOTAL / len(entrants):.3g}s" if is_bare else "1m")
+    protocol = Protocol(path, task, budget, seeds_for(budget, seeds), FACTORS, SLICE, parameters=parameters)
+    shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}
+    if "train.batch_size" not in given and is_short(protocol.main_budget):
+        shared["train.batch_size"] = Origin(SMALL_BATCH, HAND)
+    layers = {one.label: with_task(shared | one.changes) for one in entrants}
+    return _Planned(protocol, entrants, layers)
+
+
+def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
+    protocol = planned.protocol
+    path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(protocol.data)}"
+    if path.is_file():
+        raise UsageError(f"{path}: is a file; a comparison is a folder")
+    settings = planned.settings
+    data = prepared(settings[0])
+    facts = data.facts if hasattr(data, "facts") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
+    suitable = suitable_size(protocol.main_budget, str(settings[0]["train.device"]))
+    found = dict(zip(planned.layers, sizes(settings, facts, protocol.parameters, suitable), strict=True))
+    refuse_too_small(protocol, dict(zip(planned.layers, settings, strict=True)), found, data, facts)
+    _refuse_full_disk(path, found, protocol)
+    if force:
+        _clear(path)
+    path.mkdir(parents=True, exist_ok=True)
+    race = Race(protocol, planned.layers, found, data, path, board, str(settings[0]["train.device"]))
+    board.begin(list(planned.layers))
+    try:
+        rows = race.run()
+    finally:
+        board.finish()
+    comparison = Comparison(protocol, tuple(rows), path, _facts(data), _optimum(rows, data, protocol), race.stopped)
+    from regard.studies.report import write_reports
+
+    write_reports(comparison)
+    return comparison
+
+
+def _fixed(path: str) -> str:
+    """A world with its seed in its address, so that every seed of training meets the same data."""
+    if not path.startswith(PREFIX) or "seed=" in path:
+        return path
+    from_spec(path)
+    return f"{path}{'&' if '?' in path else '?'}seed=0"
+
+
+def _data_name(path: str) -> str:
+    name = path.removeprefix(PREFIX).partition("?")[0] if path.startswith(PREFIX) else Path(path.partition(",")[0]).stem
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:40] or "data"
+
+
+def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol) -> None:
+    """Every training leaves its weights and a checkpoint."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    trainings = protocol.seeds + len(protocol.factors)
+    need = SMALLEST_FREE + sum(4 * COPIES * size.parameters * trainings for size in found.values())
+    if free < need:
+        raise ResourceError(
+            f"{there} has {free / 1e9:.1f} GB free and the comparison may need {need / 1e9:.1f}; choose another --out"
+        )
+
+
+def _clear(path: Path) -> None:
+    """Take an earlier comparison away; a folder that is none is left alone."""
+    if (path / STATE).exists():
+        shutil.rmtree(path)
+
+
+def _facts(data: Any) -> dict[str, Any]:
+    """What the data is, in plain keys."""
+    if hasattr(data, "facts"):
+        return {"name": data.name, "train": len(data.train.sizes), "valid": len(data.examples), "test": len(data.test)}
+    return {
+        "name": data.name,
+        "tokens": data.tokenizer.kind,
+        "vocabulary": data.tokenizer.vocab_size,
+        "train": data.train.tokens,
+        "valid": data.valid.tokens,
+        "test": data.test.tokens if data.test is not None else 0,
+    }
+
+
+def _optimum(rows: Sequence[Row], data: Any, protocol: Protocol) -> float | None:
+    """The best possible score on the same test part, where it is known."""
+    if protocol.task in TASKS:
+        return data.best.get(task_of(protocol.task).metric)
+    known = [run["scores"].get("optimal_loss") for row in rows for run in row.runs]
+    return next((value for value in known if value is not None), None)

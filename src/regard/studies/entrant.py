@@ -1,0 +1,173 @@
+"""Entrants: the models of a comparison, which ones fit a task, and how they are brought to one size.
+
+An entrant is a name, with settings after a question mark: `lstm`, `lstm?n_layers=3`, `gpt?position=alibi&lr=1e-3`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from regard.core.facts import Facts
+from regard.errors import UsageError
+from regard.recipe import Layer, Origin, Settings, parse_value, section_of
+from regard.tasks import TEXT
+
+# The road, task by task. Of labelled text, tagged text and series the names are those of encoders.
+LADDERS = {
+    TEXT: ("ngram", "dan", "fnn", "rnn", "lstm", "gpt", "backpack", "mamba"),
+    "masked": ("bert",),
+    "pairs": ("seq2seq", "bahdanau", "gnmt", "transformer"),
+    "labelled": ("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
+    "tagged": ("fnn", "rnn", "lstm", "transformer", "mamba"),
+    "captions": ("captioner?decoder=lstm", "captioner?decoder=bahdanau", "captioner?decoder=transformer"),
+    "series": ("dan", "fnn", "lstm", "transformer", "mamba"),
+}
+WIDTH = "d_model"
+WIDEST = 4096
+NARROW = 48
+COUNTS = "counts instead of learning"
+CLOSE = 0.05
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A model of a comparison.
+
+    label    its row's name.
+    changes  what was said of it, by dotted setting, the model's name among them.
+    """
+
+    label: str
+    changes: Layer = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Size:
+    """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same."""
+
+    width: int | None
+    parameters: int
+    note: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the model counts and learns nothing by steps."""
+        return self.note == COUNTS
+
+
+def read_entrant(text: str) -> Entrant:
+    """The entrant that a person wrote."""
+    name, _, query = text.strip().partition("?")
+    if not name:
+        raise UsageError("--models: a name is missing; write such as --models ngram,lstm,gpt")
+    from regard.core.registry import entry
+
+    entry(name)
+    changes: Layer = {"model.name": Origin(name, "--models")}
+    for pair in query.split("&") if query else []:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--models {text}: expected key=value after the question mark, found {pair!r}")
+        changes[key if "." in key else section_of(key, name)] = Origin(parse_value(value), "--models")
+    return Entrant(text.strip().rpartition(":")[2], changes)
+
+
+def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
+    """Those that were named, or the ladder of the task and every model that was registered for it from outside."""
+    if models is None:
+        from regard.core.registry import MODELS, entry, names
+
+        others = [name for name in names() if name not in MODELS and entry(name).task == task]
+        models = [*LADDERS[task], *others]
+    found = [read_entrant(text) for text in models]
+    labels = [one.label for one in found]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UsageError(f"--models: {label} is named twice; give each entrant its own settings")
+    if not found:
+        raise UsageError("--models: nothing to compare; name at least one model")
+    return found
+
+
+def sizes(settings: Sequence[Settings], facts: Facts | int, wanted: int | None, suitable: int) -> list[Size]:
+    """The entrants at one count of parameters: `wanted`, or what suits the budget, within reason.
+
+    Within reason is no more than the size of the first model whose width moves in steps, and no less than it has at a
+    width of 48: a large vocabulary alone may take more than would suit. Heads want a width that they divide, so that
+    such a model sets the size and the others, whose width is free, follow.
+    """
+    own = [count(one, facts)[0] for one in settings]
+    neural = [number for number, found in enumerate(own) if found is not None]
+    if not neural:
+        return [Size(None, 0, COUNTS) for _ in settings]
+    stepping = [number for number in neural if "n_heads" in settings[number].section("model")]
+    reference = settings[(stepping or neural)[0]]
+    if wanted is None:
+        wanted = _common(reference, facts, suitable)
+    return [_sized(one, facts, wanted) for one in settings]
+
+
+def _common(reference: Settings, facts: Facts | int, suitable: int) -> int:
+    """The count for all: that of the size a person asked for, or what suits the budget."""
+    largest = count(reference, facts)[0]
+    assert largest is not None
+    if WIDTH not in reference.section("model") or reference.table["model.size"].place != "default":
+        return largest
+    smallest = count(reference, facts, **{WIDTH: NARROW})[0]
+    assert smallest is not None
+    return _nearest_width(reference, facts, min(largest, max(smallest, suitable)))[1]
+
+
+def count(settings: Settings, facts: Facts | int, **changes: Any) -> tuple[int | None, Any]:
+    """Parameters of the model that the settings describe, None of one that counts; and its config."""
+    from regard.core.registry import entry
+    from regard.estimate import count_parameters, on_meta
+
+    config = entry(settings["model.name"]).config(facts, settings["model.size"], **settings.model_changes | changes)
+    return (None if config.counts else count_parameters(on_meta(config))), config
+
+
+def _sized(settings: Settings, facts: Facts | int, target: int) -> Size:
+    own, _ = count(settings, facts)
+    if own is None:
+        return Size(None, 0, COUNTS)
+    if WIDTH not in settings.section("model"):
+        return Size(None, own, "has no width to set")
+    if settings.table[f"model.{WIDTH}"].place == "--models":
+        return Size(None, own, "its width was set by hand")
+    width, found = _nearest_width(settings, facts, target)
+    apart = found / target - 1
+    return Size(width, found, "" if abs(apart) <= CLOSE else f"{apart:+.0%} of the common size is the nearest it has")
+
+
+def _nearest_width(settings: Settings, facts: Facts | int, target: int) -> tuple[int, int]:
+    """The width whose count of parameters is nearest to the target; more width is always more parameters."""
+    from regard.errors import RegardError
+
+    def of(width: int) -> int | None:
+        try:
+            return count(settings, facts, **{WIDTH: width})[0]
+        except (RegardError, ValueError):
+            return None
+
+    low, high = 1, WIDEST
+    while high - low > 1:
+        middle = (low + high) // 2
+        # Not every width is possible: look at the next ones that are.
+        near = next((found for width in range(middle, middle + 64) if (found := of(width)) is not None), None)
+        low, high = (middle, high) if near is not None and near <= target else (low, middle)
+    for reach in (16, 128):
+        widths = range(max(1, low - reach), low + reach + 2)
+        around = [(width, found) for width in widths if (found := of(width)) is not None]
+        if around:
+            return min(around, key=lambda pair: _worth(*pair, target))
+    raise UsageError(f"{settings['model.name']}: no width gives about {target:,} parameters; set model.{WIDTH}")
+
+
+def _worth(width: int, found: int, target: int) -> tuple[int, float]:
+    """Smaller is better: close enough and round, as processors like widths, then nearest."""
+    apart = abs(found / target - 1)
+    return (-math.gcd(width, 8) if apart <= CLOSE else 0), apart

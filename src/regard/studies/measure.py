@@ -1,0 +1,167 @@
+"""What is measured of a trained run: quality on the test part, once, and what it costs to use."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.data.shard import TokenShard
+from regard.run import Run
+from regard.summary import state_size
+from regard.task_run import TaskRun
+from regard.training import metrics
+from regard.training.folder import METRICS
+
+TOKENS = 30_000  # of the test part, at most
+EXAMPLES = 1000
+PARTS = 8
+WRITTEN = 64
+SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
+CURVE = 200
+
+
+def measured(run: Run | TaskRun, *, intervals: bool) -> dict[str, Any]:
+    """Scores of the test part, its slices, what the run writes and how fast.
+
+    intervals  also the score of each of some parts of the test, for the noise of a single training.
+    """
+    found = _text(run, intervals) if isinstance(run, Run) else _task(run, intervals)
+    length = run.config["train"]["length"]
+    state = state_size(run.model.config, length) if hasattr(run.model, "config") else None  # pyright: ignore[reportArgumentType]
+    return found | {"state_bytes": state["bytes"] if state else None, "state_grows": bool(state and state["grows"])}
+
+
+def _text(run: Run, intervals: bool) -> dict[str, Any]:
+    report = run.evaluate(part="test", limit=TOKENS).to_dict()
+    recall = report.pop("recall", None) or {}
+    began = time.monotonic()
+    written, spent = 0, 0.0
+    while written < WRITTEN and spent < 5.0:
+        written += run.write([""], max_tokens=WRITTEN, temperature=1.0, seed=written)[0].tokens + 1
+        spent = time.monotonic() - began
+    assert run.corpus is not None
+    assert run.corpus.test is not None
+    parts = [run.evaluate_shard(part).loss for part in parts_of(run.corpus.test)] if intervals else []
+    return {
+        "score": report["loss"],
+        "scores": report,
+        "slices": {"recall by distance": recall} if recall else {},
+        "parts": parts,
+        "speed": written / spent,
+        "speed_unit": "tokens/s",
+        "sample": run.generate("", **SAMPLE),
+    }
+
+
+def _task(run: TaskRun, intervals: bool) -> dict[str, Any]:
+    assert run.material is not None
+    test = run.material.test[:EXAMPLES]
+    report = run.task.evaluate(run.model, run.codec, test)
+    metric = run.task.metric
+    shown = test[:32]
+    began = time.monotonic()
+    answers = list(run.task.answers(run.model, run.codec, shown))
+    spent = time.monotonic() - began
+    parts = []
+    if intervals and len(test) >= 2 * PARTS:
+        pieces = [test[number::PARTS] for number in range(PARTS)]
+        parts = [float(run.task.evaluate(run.model, run.codec, piece).scores[metric]) for piece in pieces]
+    numbers = {name: value for name, value in report.scores.items() if isinstance(value, (int, float))}
+    described = [run.task.describe(one, answer) for one, answer in zip(shown[:5], answers[:5], strict=True)]
+    return {
+        "score": float(report.scores[metric]),
+        "scores": numbers,
+        "slices": _slices(report.tables, metric),
+        "parts": parts,
+        "speed": len(shown) / max(1e-9, spent),
+        "speed_unit": "answers/s",
+        "sample": "\n".join(described),
+        "right": [run.task.is_right(one, answer) for one, answer in zip(shown, answers, strict=True)],
+        "answers": [run.task.describe(one, answer)[:300] for one, answer in zip(shown, answers, strict=True)],
+    }
+
+
+def _slices(tables: Any, metric: str) -> dict[str, dict[str, float]]:
+    """Tables of a report as score by slice: the first column names it, the task's own metric or the second is shown."""
+    found: dict[str, dict[str, float]] = {}
+    for name, rows in tables.items():
+        for row in rows:
+            label, *rest = row.items()
+            shown = next((value for key, value in rest if key == metric), rest[0][1] if rest else None)
+            if isinstance(shown, (int, float)) and math.isfinite(shown):
+                found.setdefault(name.replace("_", " "), {})[str(label[1])] = float(shown)
+    return found
+
+
+def parts_of(shard: TokenShard) -> list[TokenShard]:
+    """The test text in some parts of whole documents, or of equal length where there are few."""
+    ids = shard.ids[:TOKENS]
+    starts = shard.starts[shard.starts < len(ids)]
+    if len(starts) < 2 * PARTS:
+        starts = [len(ids) * number // PARTS for number in range(PARTS)]
+    bounds = [int(starts[len(starts) * number // PARTS]) for number in range(PARTS)] + [len(ids)]
+    pieces = []
+    for first, last in itertools.pairwise(bounds):
+        if last > first:
+            within = shard.starts[(shard.starts >= first) & (shard.starts < last)] - first
+            pieces.append(TokenShard(ids[first:last], within if len(within) else shard.starts[:1] * 0, 0, 0))
+    return pieces
+
+
+def curve(path: Path) -> list[dict[str, float]]:
+    """Held-out loss and score by time, step and tokens, thinned where there are very many."""
+    records = metrics.read(path / METRICS)
+    tokens, points = 0.0, []
+    for record in records:
+        tokens = record.get("tokens", tokens)
+        if "valid_loss" in record:
+            kept = {name: value for name, value in record.items() if name.startswith("valid_")}
+            points.append({"step": record["step"], "seconds": record.get("seconds", 0.0), "tokens": tokens} | kept)
+    return points[:: math.ceil(len(points) / CURVE) or 1] if points else []
+
+
+class Peak:
+    """The most memory that this process had since `start`, in bytes; None where the system does not tell."""
+
+    def __init__(self, device: str) -> None:
+        self.on_gpu = device.startswith("cuda")
+
+    def start(self) -> None:
+        """Forget what was before."""
+        gc.collect()
+        if self.on_gpu:
+            import torch
+
+            torch.cuda.reset_peak_memory_stats()
+            return
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            return
+
+    def read(self) -> int | None:
+        if self.on_gpu:
+            import torch
+
+            return torch.cuda.max_memory_allocated()
+        try:
+            found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        except OSError:
+            return None
+        return int(found[1]) * 1024 if found else None
+
+
+def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> list[dict[str, Any]]:
+    """Test examples that some models got right and others wrong: what each of them made of it."""
+    judged = [(label, found) for label, found in rows if found.get("right")]
+    if len(judged) < 2:
+        return []
+    count = min(len(found["right"]) for _, found in judged)
+    split = [n for n in range(count) if len({bool(found["right"][n]) for _, found in judged}) == 2]
+    return [{label: found["answers"][number] for label, found in judged} for number in split[:most]]

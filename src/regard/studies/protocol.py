@@ -1,0 +1,111 @@
+"""The protocol of a comparison: what every model gets, and how it is spent. docs/compare.md says it in words.
+
+budget B of a model   all that it may spend: seconds, tokens, steps or operations
+rates                 a slice of B: a short training at each of some learning rates around the model's own
+seeds                 the rest of B in equal parts: a training at the best rate for each seed
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from regard.errors import UsageError
+from regard.training import budget
+
+SLICE = 0.25
+FACTORS = (1 / 3, 1.0, 3.0)
+MOST_SEEDS = 3
+# A training shorter than this says little: with less, there are fewer seeds.
+SHORTEST = 30.0
+TEST_SHARE = 0.5
+DEFAULT_TOTAL = 180.0
+TOKENS_EACH = 20
+# In a short time many small steps teach more than few large ones.
+SMALL_BATCH, SHORT = 8, 120.0
+# Operations a second of training that two cores and a large GPU reach, and those of a usual step of a small model.
+SPEEDS = {"cpu": 1e10, "cuda": 2e13}
+STEP = 5e9
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is held equal. factors: learning rates, as multiples of each model's own."""
+
+    data: str
+    task: str
+    budget: str
+    seeds: int
+    factors: tuple[float, ...] = FACTORS
+    slice: float = SLICE
+    test: float = TEST_SHARE
+    parameters: int | None = None
+
+    @property
+    def trial_budget(self) -> str:
+        """Of one training at one learning rate."""
+        return share(self.budget, self.slice / len(self.factors)) if self.factors else "0"
+
+    @property
+    def main_budget(self) -> str:
+        """Of one seed."""
+        return share(self.budget, (1 - self.slice if self.factors else 1.0) / self.seeds)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def share(text: str, part: float) -> str:
+    """A part of a budget, in its own unit.
+
+    >>> share("1m", 0.25), share("3Mtokens", 0.5), share("100steps", 0.333)
+    ('15s', '1.5e+06tokens', '33steps')
+    """
+    whole = budget.parse(text)
+    amount = whole.amount * part
+    if whole.kind == "steps":
+        amount = float(max(1, int(amount)))
+    unit = {"seconds": "s", "steps": "steps", "tokens": "tokens", "flops": "flops"}[whole.kind]
+    return f"{amount:g}{unit}"
+
+
+def seeds_for(text: str, asked: int | None) -> int:
+    """As many seeds as were asked for, or up to three as long as each gets half a minute or more."""
+    if asked is not None:
+        if asked < 1:
+            raise UsageError(f"--seeds: at least 1, found {asked}")
+        return asked
+    whole = budget.parse(text)
+    if whole.kind != "seconds":
+        return MOST_SEEDS
+    return max(1, min(MOST_SEEDS, int(whole.amount * (1 - SLICE) / SHORTEST)))
+
+
+def digest(settings: dict[str, Any]) -> str:
+    """A name for settings: the same for the same ones."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def suitable_size(text: str, device: str) -> int:
+    """Parameters that a budget can teach: about 20 tokens for each (Hoffmann et al. 2022), 6 operations a token.
+
+    C = 6 N D and D = 20 N give N = sqrt(C / 120). Time is turned into operations at a speed that such a device reaches.
+
+    >>> suitable_size("1m", "cpu"), suitable_size("2Mtokens", "cpu")
+    (71000, 100000)
+    """
+    whole = budget.parse(text)
+    if whole.kind == "tokens":
+        return round(whole.amount / TOKENS_EACH)
+    speed = SPEEDS["cuda" if device.startswith("cuda") else "cpu"]
+    operations = {"seconds": whole.amount * speed, "flops": whole.amount, "steps": whole.amount * STEP}[whole.kind]
+    return round(math.sqrt(operations / (6 * TOKENS_EACH)) / 1000) * 1000
+
+
+def is_short(text: str) -> bool:
+    """Whether a training is so short that its batches should be small."""
+    whole = budget.parse(text)
+    return whole.kind == "seconds" and whole.amount < SHORT

@@ -1,0 +1,235 @@
+"""The race: one model after the other, each with its rates and its seeds, on data that was prepared once.
+
+A training that is finished is written down with a hash of its settings, and is not made again: a comparison that was
+cut off goes on where it was. A model that fails is a row with its reason; the others go on.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.errors import NumericError, RegardError, Stopped, UsageError
+from regard.launch import Job, launch
+from regard.recipe import Layer, Origin, Settings, resolve
+from regard.run import load
+from regard.studies.board import Board
+from regard.studies.entrant import WIDTH, Size
+from regard.studies.measure import Peak, curve, measured
+from regard.studies.protocol import Protocol, digest, share
+from regard.tasks import TASKS
+from regard.tasks import task as task_of
+from regard.training import disk
+from regard.training.settings import DEFAULT_LR
+
+STATE = "state.json"
+HAND = "comparison"
+
+
+@dataclass
+class Row:
+    """What became of one model.
+
+    rates    learning rates that were tried, and the held-out score of each; None where it diverged.
+    on_edge  the best rate is the lowest or the highest that was tried.
+    runs     what was measured of each seed.
+    failed   why there is nothing, if there is nothing.
+    """
+
+    label: str
+    model: str
+    parameters: int
+    note: str = ""
+    lr: float | None = None
+    rates: list[tuple[float, float | None]] = field(default_factory=list)
+    on_edge: bool = False
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    failed: str = ""
+    stopped: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class Race:
+    """Everything that the trainings of a comparison share."""
+
+    protocol: Protocol
+    layers: Mapping[str, Layer]
+    sizes: Mapping[str, Size]
+    data: Any
+    out: Path
+    board: Board
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        self.state = read_state(self.out)
+        self.stopped = False
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.protocol.task not in TASKS or task_of(self.protocol.task).lower_is_better
+
+    def run(self) -> list[Row]:
+        """A row for every model, in order; after a signal those of the models that were reached."""
+        rows = []
+        for label in self.layers:
+            settings = self._settings(label)
+            row = Row(label, settings["model.name"], self.sizes[label].parameters, self.sizes[label].note)
+            try:
+                self._entrant(row)
+            except Stopped:
+                self.stopped = row.stopped = True
+            except (RegardError, MemoryError, RuntimeError, ArithmeticError) as error:
+                row.failed = str(error).partition("\n")[0] or type(error).__name__
+            gc.collect()
+            rows.append(row)
+            self.board.ended(label, f"failed: {row.failed}" if row.failed else "stopped" if row.stopped else "done")
+            if self.stopped:
+                break
+        return rows
+
+    def _entrant(self, row: Row) -> None:
+        settings = self._settings(row.label)
+        counts = self.sizes[row.label].counts
+        own = settings["train.lr"] or DEFAULT_LR
+        is_given = settings.table["train.lr"].place == "--models"
+        searches = bool(self.protocol.factors) and not counts and not is_given
+        row.lr = None if counts else own
+        if searches:
+            self._search(row, own)
+        first = self.protocol.slice if searches else 0.0
+        budget = self.protocol.main_budget if searches else share(self.protocol.budget, 1 / self.protocol.seeds)
+        seeds = 1 if counts else self.protocol.seeds
+        for seed in range(seeds):
+            ends = [first + (1 - first) * place / seeds for place in (seed, seed + 1)]
+            name = row.label if seeds == 1 else f"{row.label}-{seed}"
+            changes = {"train.seed": seed} | ({} if counts else {"train.lr": row.lr, "train.budget": budget})
+            told = "counting" if counts else f"seed {seed + 1} of {seeds}" if seeds > 1 else "training"
+            row.runs.append(self._made(row, name, told, (ends[0], ends[1]), changes, intervals=seeds == 1))
+
+    def _search(self, row: Row, own: float) -> None:
+        """A short training at each rate; the best held-out score chooses."""
+        factors = self.protocol.factors
+        for number, factor in enumerate(factors):
+            lr = float(f"{own * factor:.2g}")
+            ends = [self.protocol.slice * place / len(factors) for place in (number, number + 1)]
+            changes = {"train.lr": lr, "train.budget": self.protocol.trial_budget, "train.seed": 0}
+            changes |= {"train.sample_every": 0}
+            try:
+                told = f"rate {number + 1} of {len(factors)}"
+                found = self._made(row, f"rates/{row.label}-{lr:g}", told, (ends[0], ends[1]), changes)
+                row.rates.append((lr, found["valid"]))
+            except NumericError:
+                row.rates.append((lr, None))
+        known = [(lr, score) for lr, score in row.rates if score is not None]
+        if not known:
+            raise UsageError(f"every rate from {row.rates[0][0]:g} to {row.rates[-1][0]:g} diverged")
+        row.lr = min(known, key=lambda pair: pair[1] if self.lower_is_better else -pair[1])[0]
+        row.on_edge = row.lr in (row.rates[0][0], row.rates[-1][0])
+
+    def _made(
+        self,
+        row: Row,
+        name: str,
+        told: str,
+        ends: tuple[float, float],
+        changes: dict[str, Any],
+        intervals: bool | None = None,
+    ) -> dict[str, Any]:
+        """The outcome of one training, made now or found in the state. intervals None: nothing is measured of it."""
+        settings = self._settings(row.label, changes)
+        path = self.out / _folder_name(name)
+        mark = digest({key: part.value for key, part in settings.table.items()})
+        display = self.board.stage(row.label, told, *ends)
+        known = self.state.get(name)
+        if known is not None and known["digest"] == mark and path.exists():
+            return known["outcome"]
+        goes_on = (path / "config.json").exists()
+        peak = Peak(self.device)
+        peak.start()
+        try:
+            run, result = launch(Job(settings, path, "auto" if goes_on else "no"), display, self.data)
+        except Stopped:
+            row.runs += [found for found in [self._cut_off(path, intervals)] if found]
+            raise
+        outcome: dict[str, Any] = {
+            "path": str(path),
+            "seed": settings["train.seed"],
+            **{key: getattr(result, key) for key in ("step", "tokens", "seconds", "reason", "best_step")},
+            "valid": result.best_loss if result.best_score is None else result.best_score,
+            "peak_memory": peak.read(),
+            "curve": curve(path),
+        }
+        if intervals is not None:
+            outcome |= measured(run, intervals=intervals) | {"flops_per_token": self._flops(run)}
+        self.state[name] = {"digest": mark, "outcome": outcome}
+        disk.publish(self.out / STATE, [json.dumps(self.state).encode()])
+        return outcome
+
+    def _cut_off(self, path: Path, intervals: bool | None) -> dict[str, Any] | None:
+        """What can be said of a training that a signal ended: its best weights so far, if it has any."""
+        if intervals is None:
+            return None
+        try:
+            run = load(path, device=self.device)
+        except RegardError:
+            return None
+        setattr(run, "corpus" if self.protocol.task not in TASKS else "material", self.data)
+        points = curve(path)
+        last = points[-1] if points else {"step": 0, "tokens": 0, "seconds": 0.0}
+        kept = {key: last[key] for key in ("step", "tokens", "seconds")}
+        told = {"path": str(path), "seed": run.config["train"]["seed"], "reason": "stopped", "curve": points}
+        return told | kept | measured(run, intervals=intervals)
+
+    def _flops(self, run: Any) -> float | None:
+        """Operations of training for each target, of a model that learns by steps."""
+        from regard.data import settings as data_settings
+        from regard.training.flops import flops_per_target
+        from regard.training.settings import from_dict
+        from regard.training.task import language_task
+
+        if "fit" in run.config:
+            return None
+        training = from_dict(run.config["train"])
+        if self.protocol.task not in TASKS:
+            task = language_task(self.data, run.model, training)
+        else:
+            data = data_settings.from_dict(run.config["data"])
+            task = run.task.training(self.data, run.model, training, data)
+        return flops_per_target(run.model, task.sampler.batch(0, training.batch_size), task.objective)
+
+    def _settings(self, label: str, changes: dict[str, Any] | None = None) -> Settings:
+        width = self.sizes[label].width
+        layer = dict(self.layers[label])
+        if width is not None:
+            layer[f"model.{WIDTH}"] = Origin(width, HAND)
+        layer |= {key: Origin(value, HAND) for key, value in (changes or {}).items()}
+        return resolve(layer)
+
+
+def read_state(out: Path) -> dict[str, Any]:
+    """Finished trainings of an earlier go at this comparison."""
+    try:
+        return json.loads((out / STATE).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def _folder_name(label: str) -> str:
+    """A label as the name of a folder.
+
+    >>> _folder_name("rates/lstm?n_layers=3-0.001")
+    'rates/lstm_n_layers-3-0.001'
+    """
+    return "".join(c if c.isalnum() or c in "._-/" else {"=": "-"}.get(c, "_") for c in label)
+
+
+def finished(rows: Sequence[Row]) -> list[Row]:
+    """Those of which something was measured."""
+    return [row for row in rows if row.runs]

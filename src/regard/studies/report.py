@@ -1,0 +1,212 @@
+"""report.json, report.html and report.md of a comparison. The page is one file: no script, no network."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from regard.studies.chart import Axis, Series, bar_chart, line_chart, point_chart
+from regard.studies.page import page, table
+from regard.studies.reproduce import versions
+from regard.studies.summary import commands, contrasts, finding, notes, samples
+from regard.studies.summary import table as ranking
+from regard.training import disk
+
+if TYPE_CHECKING:
+    from regard.studies.compare import Comparison
+    from regard.studies.race import Row
+
+
+def write_reports(comparison: Comparison) -> None:
+    """Write the three files into the folder of the comparison."""
+    out = comparison.out
+    disk.publish(out / "report.json", [json.dumps(_finite(as_dict(comparison)), indent=1).encode()])
+    disk.publish(out / "report.html", [as_html(comparison).encode()])
+    disk.publish(out / "report.md", [as_markdown(comparison).encode()])
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """Everything that was measured, in plain keys."""
+    order = comparison.order
+    return {
+        "protocol": comparison.protocol.to_dict(),
+        "data": dict(comparison.facts),
+        "metric": comparison.metric,
+        "lower_is_better": comparison.lower_is_better,
+        "optimum": comparison.optimum,
+        "ranking": [{"model": one.label, "mean": one.mean, "low": one.low, "high": one.high} for one in order],
+        "finding": finding(comparison),
+        "notes": notes(comparison),
+        "rows": [row.to_dict() for row in comparison.rows],
+        "differ": contrasts(comparison),
+        "stopped": comparison.stopped,
+        "versions": versions(),
+    }
+
+
+def as_markdown(comparison: Comparison) -> str:
+    """The ranking for a README."""
+    columns, rows = ranking(comparison)
+    head = "| " + " | ".join(name.rstrip("#") for name in columns) + " |"
+    line = "| " + " | ".join("---:" if name.endswith("#") else "---" for name in columns) + " |"
+    body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    told = "\n".join(f"- {note}" for note in notes(comparison))
+    return "\n".join([head, line, *body, "", finding(comparison), "", told, ""])
+
+
+def as_html(comparison: Comparison) -> str:
+    """The page."""
+    columns, rows = ranking(comparison)
+    numbers = {place for place, name in enumerate(columns) if name.endswith("#")}
+    about = ", ".join(f"{name} {value}" for name, value in comparison.facts.items())
+    parts = [
+        f'<p class="lead">{escape(finding(comparison))}</p>',
+        table([name.rstrip("#") for name in columns], rows, numbers),
+        *(f"<p>{escape(note)}</p>" for note in notes(comparison)),
+        f"<p><small>Data: {escape(about)}.</small></p>",
+        f'<div class="charts">{"".join(_charts(comparison))}</div>',
+        "<h2>What each model says</h2>",
+        *(
+            f"<details open><summary>{escape(label)}</summary><pre>{escape(text)}</pre></details>"
+            for label, text in samples(comparison.rows)
+        ),
+        _differences(contrasts(comparison)),
+        "<h2>Learning rates</h2>",
+        _rates(comparison.rows, comparison.metric),
+        "<h2>Next</h2>",
+        f"<pre>{escape(chr(10).join(line.strip() for line in commands(comparison)[1:]))}</pre>",
+        f"<p><small>{escape(', '.join(f'{name} {value}' for name, value in versions().items()))}</small></p>",
+    ]
+    return page(f"Comparison on {comparison.facts.get('name', comparison.protocol.data)}", "".join(parts))
+
+
+def _charts(comparison: Comparison) -> list[str]:
+    shown = [row for row in comparison.rows if row.runs]
+    by = (("seconds", "seconds of training"), ("tokens", "tokens"))
+    curves = [*(_curve(shown, key, label, comparison.optimum) for key, label in by), _operations(shown)]
+    order, metric = comparison.order, comparison.metric
+    ends = [(one.mean if one.low is None else one.low, one.mean if one.high is None else one.high) for one in order]
+    scores = bar_chart(f"Test {metric}", [(one.label, one.mean) for one in order], metric, ends, _names(shown))
+    return [scores, *[chart for chart in curves if chart], *_slices(shown, comparison), *_tradeoffs(shown, comparison)]
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """In the order that gives every model one colour throughout the page."""
+    return [row.label for row in rows]
+
+
+def _curve(rows: Sequence[Row], key: str, label: str, optimum: float | None) -> str:
+    series = [
+        Series(row.label, [(point[key], point["valid_loss"]) for point in row.runs[0]["curve"] if point[key] > 0])
+        for row in rows
+    ]
+    series = [one for one in series if one.points]
+    if not series:
+        return ""
+    if optimum is not None and series[0].points:
+        last = max(x for one in series for x, _ in one.points)
+        first = min(x for one in series for x, _ in one.points)
+        series.append(Series("best possible", [(first, optimum), (last, optimum)]))
+    return line_chart(f"Held-out loss by {label}", series, Axis(label, log=True), Axis("nats"), _names(rows))
+
+
+def _operations(rows: Sequence[Row]) -> str:
+    series = [
+        Series(
+            row.label,
+            [
+                (point["tokens"] * row.runs[0]["flops_per_token"], point["valid_loss"])
+                for point in row.runs[0]["curve"]
+                if point["tokens"] > 0
+            ],
+        )
+        for row in rows
+        if row.runs[0].get("flops_per_token")
+    ]
+    series = [one for one in series if one.points]
+    if not series:
+        return ""
+    return line_chart("Held-out loss by operations", series, Axis("operations", log=True), Axis("nats"), _names(rows))
+
+
+def _slices(rows: Sequence[Row], comparison: Comparison) -> list[str]:
+    """The score by length, distance or class: a line for each model over the names of the slices."""
+    names = dict.fromkeys(name for row in rows for name in row.runs[0]["slices"])
+    charts = []
+    for name in names:
+        labels = list(dict.fromkeys(one for row in rows for one in row.runs[0]["slices"].get(name, {})))
+        if len(labels) < 2:
+            continue
+        series = [
+            Series(
+                row.label,
+                [(float(labels.index(key)), value) for key, value in row.runs[0]["slices"].get(name, {}).items()],
+            )
+            for row in rows
+        ]
+        told = " | ".join(f"{place} = {label}" for place, label in enumerate(labels[:12]))
+        metric = "share right" if name.startswith("recall") else comparison.metric
+        drawn = line_chart(name.capitalize(), series, Axis("slice"), Axis(metric), _names(rows))
+        charts.append(f"<div>{drawn}<small>{escape(told)}</small></div>")
+    return charts
+
+
+def _tradeoffs(rows: Sequence[Row], comparison: Comparison) -> list[str]:
+    """Quality against the cost of use and the state that is carried."""
+    metric = comparison.metric
+
+    def points(key: str) -> list[Series]:
+        return [
+            Series(row.label, [(float(row.runs[0][key]), row.runs[0]["score"])])
+            for row in rows
+            if row.runs[0].get(key) and math.isfinite(row.runs[0]["score"])
+        ]
+
+    unit = rows[0].runs[0]["speed_unit"] if rows else ""
+    charts = []
+    for key, title, label in (
+        ("speed", "Quality and speed of use", unit),
+        ("seconds", "Quality and training time", "seconds"),
+        ("peak_memory", "Quality and memory of training", "bytes, the whole process"),
+        ("state_bytes", "Quality and state carried", "bytes"),
+    ):
+        found = points(key)
+        if len(found) > 1:
+            charts.append(point_chart(title, found, Axis(label, log=True), Axis(f"test {metric}"), _names(rows)))
+    return charts
+
+
+def _rates(rows: Sequence[Row], metric: str) -> str:
+    cells = [
+        [row.label, *(f"{lr:g}: {'diverged' if score is None else f'{score:.4g}'}" for lr, score in row.rates)]
+        for row in rows
+        if row.rates
+    ]
+    if not cells:
+        return "<p>None were searched.</p>"
+    width = max(map(len, cells))
+    columns = ["model", *(f"rate {number}" for number in range(1, width))]
+    told = f"<p>Held-out {escape(metric)} of a short training at each rate.</p>"
+    return told + table(columns, [row + [""] * (width - len(row)) for row in cells])
+
+
+def _differences(found: Sequence[dict[str, Any]]) -> str:
+    if not found:
+        return ""
+    parts = []
+    for one in found:
+        rows = "".join(f"<tr><td>{escape(label)}</td><td>{escape(text)}</td></tr>" for label, text in one.items())
+        parts.append(f"<table>{rows}</table><br>")
+    return f"<h2>Where some are right and others wrong</h2>{''.join(parts)}"
+
+
+def _finite(value: Any) -> Any:
+    """`value` with what JSON cannot hold as null."""
+    if isinstance(value, dict):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,120 @@
+"""A comparison in a table, a sentence and commands to copy."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from regard.studies.measure import disagreements
+from regard.studies.standing import Standing, first_to, sentence
+from regard.table import aligned, human, span
+
+if TYPE_CHECKING:
+    from regard.studies.compare import Comparison
+    from regard.studies.race import Row
+
+COLUMNS = ("rank#", "model", "score#", "+-#", "parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")
+
+
+def lines(comparison: Comparison) -> list[str]:
+    """The whole for a terminal or a pipe."""
+    columns, rows = table(comparison)
+    return [*aligned(columns, rows), "", finding(comparison), *notes(comparison), "", *commands(comparison)]
+
+
+def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """The ranking; models without a score come last, with their reason."""
+    metric = comparison.metric
+    columns = [metric + "#" if name == "score#" else name for name in COLUMNS]
+    order = comparison.order
+    rows = [_ranked(number, one, comparison) for number, one in enumerate(order, 1)]
+    known = {one.label for one in order}
+    for row in comparison.rows:
+        if row.label not in known:
+            reason = row.failed or ("stopped before its first evaluation" if row.stopped else "its score is not finite")
+            rows.append(["-", row.label, reason, *[""] * (len(COLUMNS) - 3)])
+    return columns, rows
+
+
+def _ranked(number: int, one: Standing, comparison: Comparison) -> list[str]:
+    row = comparison.row(one.label)
+    run = row.runs[0]
+    half = "" if one.high is None else f"{one.high - one.mean:.2g}"
+    seconds = sum(each["seconds"] for each in row.runs) / len(row.runs)
+    edge = "*" if row.on_edge else ""
+    return [
+        str(number),
+        one.label,
+        f"{one.mean:.4g}",
+        half,
+        human(row.parameters) if row.parameters else "counts",
+        f"{row.lr:.2g}{edge}" if row.lr else "",
+        f"{run['step']:,}" if row.parameters else "1 pass",
+        span(seconds),
+        f"{human(run['speed'])} {run['speed_unit']}",
+        (human(run["state_bytes"], "B") + ("+" if run["state_grows"] else "")) if run["state_bytes"] else "",
+        human(run["peak_memory"], "B") if run.get("peak_memory") else "",
+    ]
+
+
+def finding(comparison: Comparison) -> str:
+    """The sentence."""
+    facts = {row.label: row.runs[0] for row in comparison.rows if row.runs}
+    told = sentence(comparison.order, facts, comparison.protocol.budget, f"test {comparison.metric}")
+    curves = {label: found["curve"] for label, found in facts.items() if found.get("curve")}
+    level = _common_level(curves)
+    if level is not None and (first := first_to(curves, level)) is not None:
+        told += f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
+    if comparison.optimum is not None:
+        told += f" The best possible {comparison.metric} is {comparison.optimum:.4g}."
+    return told
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What was held equal, what was not, and what to be careful of."""
+    protocol, rows = comparison.protocol, comparison.rows
+    told = [
+        f"Held equal: data, tokens, split, order of samples, and a budget of {protocol.budget} a model "
+        f"({protocol.slice:.0%} of it for {len(protocol.factors)} learning rates, the rest for {protocol.seeds} "
+        f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; the test part was read once.",
+    ]
+    apart = [f"{row.label} {row.note}" for row in rows if row.note]
+    if apart:
+        told.append(f"Not equal: {'; '.join(apart)}.")
+    edges = [row.label for row in rows if row.on_edge]
+    if edges:
+        told.append(
+            f"* the best rate of {', '.join(edges)} is the lowest or highest tried: one further out may be better."
+        )
+    if protocol.seeds == 1:
+        told.append("+- is of the test text alone: with one seed nothing is known of the chance of training.")
+    if comparison.stopped:
+        told.append("Stopped early: the same command goes on where it was.")
+    return told
+
+
+def commands(comparison: Comparison) -> list[str]:
+    """What to do next, to copy."""
+    order = comparison.order
+    told = ["Next:", f"  open {comparison.out / 'report.html'}"]
+    if order:
+        best = comparison.row(order[0].label).runs[0]["path"]
+        where = shlex.quote(str(best))
+        told += [f"  regard generate {where}", f"  regard evaluate {where}", f"  regard show {where}"]
+    return told
+
+
+def contrasts(comparison: Comparison) -> list[dict[str, Any]]:
+    """Examples that some got right and others wrong."""
+    return disagreements([(row.label, row.runs[0]) for row in comparison.rows if row.runs])
+
+
+def _common_level(curves: dict[str, Any]) -> float | None:
+    """The lowest held-out loss that at least half of the models reached."""
+    lowest = sorted(min(point["valid_loss"] for point in points) for points in curves.values() if points)
+    return lowest[len(lowest) // 2] if len(lowest) > 1 else None
+
+
+def samples(rows: tuple[Row, ...]) -> list[tuple[str, str]]:
+    """What each model writes."""
+    return [(row.label, row.runs[0]["sample"]) for row in rows if row.runs]
