@@ -81,7 +81,7 @@ def state_size(config: Config, length: int) -> dict[str, Any] | None:
     from regard.estimate import on_meta
 
     model: Any = on_meta(config)
-    if not getattr(model, "has_state", True):
+    if not hasattr(model, "init_state") or not getattr(model, "has_state", True):
         return None
     with torch.device("meta"):
         state = model.init_state(1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from calling import TEXT, TINY, call_here
 
 README = Path(__file__).parents[2] / "README.md"
-LONG = ("check --all", "check my_module:MyMixer", "bench")
+LONG = ("check --all", "check my_module:MyMixer", "bench", "reproduce mask")
 SMALL = {
     "world:translation": "train=30&valid=4",
     "world:shapes": "train=12&valid=8",
@@ -18,6 +18,7 @@ SMALL = {
     "world:electricity": "train=21&valid=3",
     "world:stories": "train=20&valid=3",
 }
+SHORT_COMPARE = ("--size", "tiny", "--budget", "12steps", "--seeds", "1", "--force")
 SHORT = (*TINY, "--budget", "2steps", "--quiet")
 
 
@@ -38,6 +39,8 @@ def test_every_command_of_the_readme_works_in_its_order(here: Path):
             argv = [f"{word}?{SMALL[word]}" if word == world else word for word in argv]
             data = [] if "my.txt" in argv or world else ["world:stories?train=20&valid=3"]
             argv = [*argv, *data, *SHORT]
+        if argv[0] == "compare":
+            argv = [*argv, *([] if "my.txt" in argv else ["world:stories?train=40&valid=8"]), *SHORT_COMPARE]
         outcome = call_here(*argv)
         assert outcome.code == 0, (argv, outcome.err)
         assert outcome.out

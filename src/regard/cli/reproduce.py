@@ -41,7 +41,8 @@ def reproduce(
     chosen = [studies.study(name) for name in ids or studies.names()]
     if listing:
         rows = [(one.id, one.claim, one.source) for one in chosen]
-        common.screen.object({"studies": [vars(type(one))["claim"] for one in chosen]})
+        told = [{"study": one.id, "claim": one.claim, "source": one.source, "rule": one.rule} for one in chosen]
+        common.screen.object({"studies": told})
         common.screen.table(("study", "claim", "source"), rows)
         return
     found = []

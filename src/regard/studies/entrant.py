@@ -28,6 +28,7 @@ LADDERS = {
 WIDTH = "d_model"
 WIDEST = 4096
 NARROW = 48
+MOST_FACTOR = 4.0
 COUNTS = "counts instead of learning"
 CLOSE = 0.05
 
@@ -46,11 +47,15 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Size:
-    """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same."""
+    """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same.
+
+    factor  by which its own learning rate is multiplied: a narrower model takes larger steps (Yang et al. 2022).
+    """
 
     width: int | None
     parameters: int
     note: str = ""
+    factor: float = 1.0
 
     @property
     def counts(self) -> bool:
@@ -140,7 +145,9 @@ def _sized(settings: Settings, facts: Facts | int, target: int) -> Size:
         return Size(None, own, "its width was set by hand")
     width, found = _nearest_width(settings, facts, target)
     apart = found / target - 1
-    return Size(width, found, "" if abs(apart) <= CLOSE else f"{apart:+.0%} of the common size is the nearest it has")
+    note = "" if abs(apart) <= CLOSE else f"is {apart:+.0%} off the common size, the nearest it has"
+    factor = min(MOST_FACTOR, max(1 / MOST_FACTOR, settings[f"model.{WIDTH}"] / width))
+    return Size(width, found, note, factor)
 
 
 def _nearest_width(settings: Settings, facts: Facts | int, target: int) -> tuple[int, int]:

@@ -97,8 +97,8 @@ class Race:
     def _entrant(self, row: Row) -> None:
         settings = self._settings(row.label)
         counts = self.sizes[row.label].counts
-        own = settings["train.lr"] or DEFAULT_LR
         is_given = settings.table["train.lr"].place == "--models"
+        own = (settings["train.lr"] or DEFAULT_LR) * (1.0 if is_given else self.sizes[row.label].factor)
         searches = bool(self.protocol.factors) and not counts and not is_given
         row.lr = None if counts else own
         if searches:

@@ -176,6 +176,15 @@ def _tradeoffs(rows: Sequence[Row], comparison: Comparison) -> list[str]:
         found = points(key)
         if len(found) > 1:
             charts.append(point_chart(title, found, Axis(label, log=True), Axis(f"test {metric}"), _names(rows)))
+    recalls = [
+        Series(row.label, [(float(run["state_bytes"]), sum(shares.values()) / len(shares))])
+        for row in rows
+        for run in row.runs[:1]
+        if run["state_bytes"] and (shares := run["slices"].get("recall by distance"))
+    ]
+    if recalls:
+        title = "Facts recalled and state carried"
+        charts.append(point_chart(title, recalls, Axis("bytes", log=True), Axis("share right"), _names(rows)))
     return charts
 
 

@@ -1,0 +1,232 @@
+"""A comparison of tiny trainings: fair, reported, continued, and honest about what failed."""
+
+from __future__ import annotations
+
+import io
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.core import registry
+from regard.errors import ResourceError, Stopped, UsageError
+from regard.recipe import Origin, resolve
+from regard.studies import race as racing
+from regard.studies.board import LineBoard
+from regard.studies.compare import Comparison, compare
+from regard.studies.entrant import entrants_for, read_entrant, sizes
+from regard.studies.protocol import Protocol, seeds_for, share
+
+STORIES = "world:stories?train=60&valid=24"
+QUIET = LineBoard(None)
+MODELS = ["ngram", "fnn", "rnn"]
+
+
+def run(out: Path, models: list[str] | None = None, data: str = STORIES, **settings: Any) -> Comparison:
+    settings = {"budget": "24steps", "seeds": 1, "size": "tiny", "board": QUIET} | settings
+    return compare(models or MODELS, data, out=out, **settings)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return run(tmp_path_factory.mktemp("compare") / "c")
+
+
+def test_every_model_gets_the_same_budget_and_its_rates_come_out_of_it(done: Comparison) -> None:
+    for label in ("fnn", "rnn"):
+        row = done.row(label)
+        rates = [regard.load(done.out / "rates" / f"{label}-{lr:g}").config["train"]["budget"] for lr, _ in row.rates]
+        assert rates == ["2steps"] * 3
+        assert row.runs[0]["step"] == 18
+        assert row.lr in [lr for lr, _ in row.rates]
+
+
+def test_the_same_data_split_and_order_for_all(done: Comparison) -> None:
+    configs = [regard.load(row.runs[0]["path"]).config for row in done.rows]
+    assert len({config["data"]["hash"] for config in configs}) == 1
+    assert {config["data"]["path"] for config in configs} == {f"{STORIES}&seed=0"}
+    assert {config["train"]["batch_size"] for config in configs[1:]} == {configs[1]["train"]["batch_size"]}
+
+
+def test_parameters_are_matched_and_the_exception_is_stated(done: Comparison) -> None:
+    fnn, rnn = (done.row(label).parameters for label in ("fnn", "rnn"))
+    assert abs(fnn / rnn - 1) <= 0.1
+    assert done.row("ngram").note == "counts instead of learning"
+    from regard.studies.summary import notes
+
+    assert any("ngram counts instead of learning" in note for note in notes(done))
+
+
+def test_the_test_part_is_neither_trained_on_nor_chosen_by(done: Comparison) -> None:
+    fnn: Any = regard.load(done.row("fnn").runs[0]["path"])
+    assert fnn.evaluate(part="test").loss == pytest.approx(done.row("fnn").runs[0]["score"])
+    valid, test = (fnn.corpus.valid, fnn.corpus.test)
+    texts = [{fnn.tokenizer.decode(part.document(i)) for i in range(part.n_documents)} for part in (valid, test)]
+    assert not texts[0] & texts[1]
+
+
+def test_ranking_sentence_and_commands(done: Comparison) -> None:
+    order = [one.label for one in done.order]
+    assert sorted(order) == sorted(MODELS)
+    scores = [one.mean for one in done.order]
+    assert scores == sorted(scores)
+    screen = io.StringIO()
+    done.show(screen)
+    text = screen.getvalue()
+    assert "rank" in text
+    assert "Held equal" in text
+    assert f"regard generate {done.row(order[0]).runs[0]['path']}" in text
+
+
+def test_reports_are_self_contained_and_whole(done: Comparison) -> None:
+    page = (done.out / "report.html").read_text()
+    assert "<script" not in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    pictures = page.split("<svg")[1:]
+    assert len(pictures) > 4
+    for picture in pictures:
+        ElementTree.fromstring("<svg" + picture.split("</svg>")[0] + "</svg>")
+    told = json.loads((done.out / "report.json").read_text())
+    assert [one["model"] for one in told["ranking"]] == [one.label for one in done.order]
+    assert (done.out / "report.md").read_text().startswith("| rank | model |")
+
+
+def test_what_is_finished_is_not_trained_again(done: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(racing, "launch", lambda *_: pytest.fail("trained again"))
+    again = run(done.out)
+    assert [one.mean for one in again.order] == [one.mean for one in done.order]
+
+
+def test_a_comparison_that_was_cut_off_reports_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = racing.launch, []
+
+    def cut(*arguments: Any) -> Any:
+        calls.append(arguments[0].out.name)
+        if arguments[0].out.name == "rnn":
+            raise Stopped("stopped")
+        return real(*arguments)
+
+    monkeypatch.setattr(racing, "launch", cut)
+    found = run(tmp_path / "c", ["fnn", "rnn", "lstm"])
+    assert found.stopped
+    assert [one.label for one in found.order] == ["fnn"]
+    assert "lstm" not in calls
+    assert (tmp_path / "c" / "report.html").exists()
+    monkeypatch.setattr(racing, "launch", real)
+    whole = run(tmp_path / "c", ["fnn", "rnn", "lstm"])
+    assert sorted(one.label for one in whole.order) == ["fnn", "lstm", "rnn"]
+
+
+def test_a_model_that_fails_is_a_row_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = racing.launch
+
+    def fail(*arguments: Any) -> Any:
+        if "rnn" in arguments[0].out.name:
+            raise ResourceError("out of memory")
+        return real(*arguments)
+
+    monkeypatch.setattr(racing, "launch", fail)
+    found = run(tmp_path / "c", ["rnn", "fnn"])
+    assert found.row("rnn").failed == "out of memory"
+    assert [one.label for one in found.order] == ["fnn"]
+    assert "out of memory" in (tmp_path / "c" / "report.html").read_text()
+
+
+def test_seeds_have_intervals(tmp_path: Path) -> None:
+    found = run(tmp_path / "c", ["fnn"], seeds=2, budget="16steps")
+    row = found.row("fnn")
+    assert [one["seed"] for one in row.runs] == [0, 1]
+    assert found.order[0].known
+    assert row.runs[0]["score"] != row.runs[1]["score"]
+
+
+@pytest.mark.parametrize(
+    ("data", "models"),
+    [
+        ("world:dates?train=40&valid=16", ["seq2seq", "bahdanau"]),
+        ("world:reviews?train=40&valid=40", ["dan", "lstm"]),
+        ("world:tags?train=40&valid=16", ["rnn", "tagger?encoder=fnn"]),
+        ("world:electricity?train=60&valid=20", ["lstm", "forecaster?form=decoder_only"]),
+    ],
+)
+def test_every_task_is_compared_by_its_own_score(data: str, models: list[str], tmp_path: Path) -> None:
+    found = run(tmp_path / "c", models, data, budget="12steps")
+    assert not [row.failed for row in found.rows if row.failed]
+    assert len(found.order) == 2
+    assert found.metric in {"chrf", "accuracy", "mae", "macro_f1"}
+    assert (tmp_path / "c" / "report.html").exists()
+
+
+def test_a_model_from_outside_is_on_the_ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+
+    @regard.register("outsider", sizes={"tiny": {"d_model": 8}, "small": {"d_model": 16}}, paper="a test")
+    def outsider(vocab_size: int, *, d_model: int = 8) -> Any:
+        """A recurrence by another name."""
+        return registry.entry("rnn").config(vocab_size, "tiny", d_model=d_model)
+
+    assert "outsider" in [one.label for one in entrants_for("text", None)]
+    found = run(tmp_path / "c", ["outsider", "fnn"])
+    assert "outsider" in [one.label for one in found.order]
+
+
+@pytest.mark.parametrize(
+    ("models", "settings", "words"),
+    [
+        (["lsmt"], {}, "did you mean 'lstm'"),
+        (["classifier"], {}, "is for labelled"),
+        (["lstm", "lstm"], {}, "named twice"),
+        (["lstm?d_modle=3"], {}, "did you mean 'd_model'"),
+        (["lstm"], {"seeds": 0}, "--seeds"),
+        (["lstm"], {"budget": "1tokens"}, "the smallest budget that works is"),
+        (["lstm"], {"budget": "0.001s"}, "the smallest budget that works is"),
+        (["lstm"], {"data": "-"}, "save standard input to a file"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(
+    models: list[str], settings: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(tmp_path / "c", models, **settings)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_full_disk_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(ResourceError, match="GB free"):
+        run(tmp_path / "c")
+
+
+def test_entrants_are_read_with_their_settings() -> None:
+    one = read_entrant("lstm?n_layers=3&lr=0.01")
+    assert {key: origin.value for key, origin in one.changes.items()} == {
+        "model.name": "lstm",
+        "model.n_layers": 3,
+        "train.lr": 0.01,
+    }
+
+
+def test_sizes_are_within_a_twentieth_where_the_family_allows() -> None:
+    settings = [
+        resolve({"model.name": Origin(name, "x")})
+        for name in ("ngram", "dan", "fnn", "rnn", "lstm", "gru", "gpt", "s4d")
+    ]
+    found = sizes(settings, 100, 300_000, 0)
+    for size in found[1:]:
+        assert abs(size.parameters / 300_000 - 1) <= 0.05 or "off the common size" in size.note
+    assert sum(abs(size.parameters / 300_000 - 1) <= 0.05 for size in found[1:]) >= 6
+
+
+def test_shares_of_a_budget_and_seeds_that_fit_it() -> None:
+    assert share("2m", 0.5) == "60s"
+    assert share("7steps", 0.01) == "1steps"
+    assert [seeds_for(text, None) for text in ("20s", "80s", "10m", "1Mtokens")] == [1, 2, 3, 3]
+    assert seeds_for("20s", 5) == 5
+    protocol = Protocol("x", "text", "100s", 3)
+    assert protocol.main_budget == "25s"
+    assert protocol.trial_budget == "8.33333s"

@@ -1,0 +1,47 @@
+"""Intervals and rankings against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.studies.standing import Standing, first_to, half_width, overlap, ranked, sentence, standing
+
+
+def test_the_interval_of_three_seeds_is_students() -> None:
+    # Mean 2, deviation 1, t of two degrees of freedom 4.303: 4.303 / sqrt(3).
+    one = standing("a", [1.0, 2.0, 3.0], [])
+    assert (one.mean, one.low, one.high) == pytest.approx((2.0, 2 - 2.4843, 2 + 2.4843), abs=1e-3)
+    assert half_width([5.0] * 4) == 0
+
+
+def test_a_single_seed_takes_the_parts_of_the_test() -> None:
+    one = standing("a", [2.0], [1.0, 3.0])
+    assert one.mean == 2.0
+    assert one.high == pytest.approx(2 + 12.71)
+    assert not standing("a", [2.0], []).known
+
+
+def test_ranks_are_by_the_mean_never_by_the_best_seed() -> None:
+    lucky, steady = standing("lucky", [0.1, 5.0], []), standing("steady", [2.0, 2.1], [])
+    assert [one.label for one in ranked([lucky, steady], True)] == ["steady", "lucky"]
+    assert [one.label for one in ranked([lucky, steady], False)] == ["lucky", "steady"]
+
+
+def test_no_winner_when_intervals_overlap() -> None:
+    a, b, c = Standing("a", 1.0, 0.9, 1.1), Standing("b", 1.15, 1.05, 1.25), Standing("c", 2.0, 1.9, 2.1)
+    assert overlap(a, b)
+    assert not overlap(a, c)
+    assert "No winner" in sentence([a, b, c], {}, "1m", "loss")
+    assert sentence([a, c], {}, "1m", "loss").startswith("a is best at 1m")
+    assert "every other model" in sentence([a, b, Standing("d", 1.0, 0.5, 1.5)], {}, "1m", "loss")
+    assert sentence([], {}, "1m", "loss") == "No model finished."
+
+
+def test_the_first_at_a_level() -> None:
+    curves = {
+        "slow": [{"seconds": 1.0, "valid_loss": 3.0}, {"seconds": 9.0, "valid_loss": 1.0}],
+        "fast": [{"seconds": 2.0, "valid_loss": 1.5}],
+        "never": [{"seconds": 1.0, "valid_loss": 4.0}],
+    }
+    assert first_to(curves, 2.0) == ("fast", 2.0)
+    assert first_to(curves, 0.5) is None
