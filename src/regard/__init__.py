@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from regard.launch import train
     from regard.laws import check
     from regard.run import Run, load
+    from regard.studies.compare import compare
 
 __version__ = "0.1.0"
 

@@ -63,11 +63,11 @@ class Comparison:
 
     @property
     def order(self) -> list[Standing]:
-        """Best first; a model without a finished run is left out."""
+        """Best first; a model that was stopped has not had its budget and is left out."""
         known = [
             standing(row.label, [run["score"] for run in row.runs], row.runs[0]["parts"])
             for row in finished(self.rows)
-            if all(math.isfinite(run["score"]) for run in row.runs)
+            if not row.stopped and all(math.isfinite(run["score"]) for run in row.runs)
         ]
         return ranked(known, self.lower_is_better)
 

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from regard.studies.measure import disagreements
-from regard.studies.standing import Standing, first_to, sentence
+from regard.studies.standing import Standing, first_to, sentence, standing
 from regard.table import aligned, human, span
 
 if TYPE_CHECKING:
@@ -27,23 +27,26 @@ def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     metric = comparison.metric
     columns = [metric + "#" if name == "score#" else name for name in COLUMNS]
     order = comparison.order
-    rows = [_ranked(number, one, comparison) for number, one in enumerate(order, 1)]
+    rows = [_cells(str(number), one, comparison) for number, one in enumerate(order, 1)]
     known = {one.label for one in order}
     for row in comparison.rows:
-        if row.label not in known:
+        if row.stopped and row.runs:
+            scores = [run["score"] for run in row.runs]
+            rows.append(_cells("stopped", standing(row.label, scores, row.runs[0]["parts"]), comparison))
+        elif row.label not in known:
             reason = row.failed or ("stopped before its first evaluation" if row.stopped else "its score is not finite")
             rows.append(["-", row.label, reason, *[""] * (len(COLUMNS) - 3)])
     return columns, rows
 
 
-def _ranked(number: int, one: Standing, comparison: Comparison) -> list[str]:
+def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
     row = comparison.row(one.label)
     run = row.runs[0]
     half = "" if one.high is None else f"{one.high - one.mean:.2g}"
     seconds = sum(each["seconds"] for each in row.runs) / len(row.runs)
     edge = "*" if row.on_edge else ""
     return [
-        str(number),
+        rank,
         one.label,
         f"{one.mean:.4g}",
         half,
