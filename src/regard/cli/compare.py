@@ -31,6 +31,7 @@ class CompareFlags:
         list[str], typer.Option("--set", help="section.key=value for every model. Repeatable.", metavar="KEY=VALUE")
     ] = field(default_factory=list)
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a README.")] = False
+    scaling: Annotated[bool, typer.Option("--scaling", help="Each model at four sizes, with a fitted curve.")] = False
     force: Annotated[bool, typer.Option("--force", help="Begin again where a comparison is already.")] = False
 
     def __post_init__(self) -> None:
@@ -76,6 +77,7 @@ def compare(
         recipe=flags.recipe,
         force=flags.force,
         parameters=flags.parameters,
+        scaling=flags.scaling,
         board=board_for(common.screen.people, quiet=common.quiet),
         layer=layer,
     )

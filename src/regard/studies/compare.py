@@ -15,7 +15,7 @@ from regard.errors import ResourceError, UsageError
 from regard.preparation import prepared
 from regard.recipe import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.studies.board import Board, board_for
-from regard.studies.entrant import Entrant, Size, entrants_for, sizes
+from regard.studies.entrant import Size, common_size, count, entrants_for, sized
 from regard.studies.preflight import refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,
@@ -28,6 +28,7 @@ from regard.studies.protocol import (
     suitable_size,
 )
 from regard.studies.race import HAND, STATE, Race, Row, finished
+from regard.studies.scaling import AT, SCALES
 from regard.studies.standing import Standing, ranked, standing
 from regard.table import visible
 from regard.tasks import TASKS
@@ -93,6 +94,7 @@ def compare(
     recipe: str | Path | None = None,
     force: bool = False,
     parameters: int | None = None,
+    scaling: bool = False,
     board: Board | None = None,
     layer: Layer | None = None,
     **settings: Any,
@@ -100,7 +102,8 @@ def compare(
     """Train several models on the same data under the same budget and rank them.
 
     Without more said: the whole ladder on world:stories, three minutes in all. Other settings are keywords and hold for
-    every model: `compare(["lstm", "gpt"], "my.txt", budget="1m", tokens="words")`.
+    every model: `compare(["lstm", "gpt"], "my.txt", budget="1m", tokens="words")`. With `scaling` each is trained at
+    four sizes, and the report has the fitted curve of loss by size.
     """
     given = dict(read_recipe(recipe)) if recipe is not None else {}
     given |= layer or {}
@@ -109,15 +112,17 @@ def compare(
     if size is not None:
         given["model.size"] = Origin(size, "argument")
     given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
-    planned = _plan(given, models, budget, seeds, parameters)
+    planned = _plan(given, models, budget, seeds, parameters, SCALES if scaling else (1.0,))
     return _raced(planned, out, force, board or board_for(sys.stdout, quiet=False))
 
 
 @dataclass(frozen=True)
 class _Planned:
+    """scales: of each label, its part of the common size."""
+
     protocol: Protocol
-    entrants: list[Entrant]
     layers: dict[str, Layer]
+    scales: dict[str, float]
 
     @property
     def settings(self) -> list[Settings]:
@@ -125,7 +130,12 @@ class _Planned:
 
 
 def _plan(
-    given: Layer, models: Sequence[str] | None, budget: str | None, seeds: int | None, parameters: int | None
+    given: Layer,
+    models: Sequence[str] | None,
+    budget: str | None,
+    seeds: int | None,
+    parameters: int | None,
+    scales: Sequence[float],
 ) -> _Planned:
     """The task is told from the data, and every entrant is checked to fit it, before anything is read."""
     is_bare = "data.path" not in given and budget is None
@@ -141,8 +151,20 @@ def _plan(
     shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}
     if "train.batch_size" not in given and is_short(protocol.main_budget):
         shared["train.batch_size"] = Origin(SMALL_BATCH, HAND)
-    layers = {one.label: with_task(shared | one.changes) for one in entrants}
-    return _Planned(protocol, entrants, layers)
+    layers, scales_of = {}, {}
+    for one in entrants:
+        layer = with_task(shared | one.changes)
+        for scale in scales if not _counts(layer) else (1.0,):
+            label = one.label if len(scales) == 1 or _counts(layer) else f"{one.label}{AT}{scale:g}"
+            layers[label], scales_of[label] = layer, scale
+    return _Planned(protocol, layers, scales_of)
+
+
+def _counts(layer: Layer) -> bool:
+    """Whether a model counts, and so has one size only."""
+    from regard.core.facts import EXAMPLE
+
+    return count(resolve(layer), EXAMPLE)[0] is None
 
 
 def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
@@ -154,7 +176,11 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
     data = prepared(settings[0])
     facts = data.facts if hasattr(data, "facts") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
     suitable = suitable_size(protocol.main_budget, str(settings[0]["train.device"]))
-    found = dict(zip(planned.layers, sizes(settings, facts, protocol.parameters, suitable), strict=True))
+    common = protocol.parameters or common_size(settings, facts, suitable)
+    found = {
+        label: sized(one, facts, round(common * planned.scales[label]))
+        for label, one in zip(planned.layers, settings, strict=True)
+    }
     refuse_too_small(protocol, dict(zip(planned.layers, settings, strict=True)), found, data, facts)
     _refuse_full_disk(path, found, protocol)
     if force:

@@ -97,22 +97,16 @@ def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
     return found
 
 
-def sizes(settings: Sequence[Settings], facts: Facts | int, wanted: int | None, suitable: int) -> list[Size]:
-    """The entrants at one count of parameters: `wanted`, or what suits the budget, within reason.
+def common_size(settings: Sequence[Settings], facts: Facts | int, suitable: int) -> int:
+    """The count of parameters for all: what suits the budget, within reason; 0 where all of them count.
 
     Within reason is no more than the size of the first model whose width moves in steps, and no less than it has at a
     width of 48: a large vocabulary alone may take more than would suit. Heads want a width that they divide, so that
     such a model sets the size and the others, whose width is free, follow.
     """
-    own = [count(one, facts)[0] for one in settings]
-    neural = [number for number, found in enumerate(own) if found is not None]
-    if not neural:
-        return [Size(None, 0, COUNTS) for _ in settings]
-    stepping = [number for number in neural if "n_heads" in settings[number].section("model")]
-    reference = settings[(stepping or neural)[0]]
-    if wanted is None:
-        wanted = _common(reference, facts, suitable)
-    return [_sized(one, facts, wanted) for one in settings]
+    neural = [one for one in settings if count(one, facts)[0] is not None]
+    stepping = [one for one in neural if "n_heads" in one.section("model")]
+    return _common((stepping or neural)[0], facts, suitable) if neural else 0
 
 
 def _common(reference: Settings, facts: Facts | int, suitable: int) -> int:
@@ -135,7 +129,8 @@ def count(settings: Settings, facts: Facts | int, **changes: Any) -> tuple[int |
     return (None if config.counts else count_parameters(on_meta(config))), config
 
 
-def _sized(settings: Settings, facts: Facts | int, target: int) -> Size:
+def sized(settings: Settings, facts: Facts | int, target: int) -> Size:
+    """An entrant at the width whose parameters are nearest to the target."""
     own, _ = count(settings, facts)
     if own is None:
         return Size(None, 0, COUNTS)

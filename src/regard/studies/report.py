@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from regard.studies.chart import Axis, Series, bar_chart, line_chart, point_chart
 from regard.studies.page import page, table
 from regard.studies.reproduce import versions
-from regard.studies.summary import commands, contrasts, finding, notes, samples
+from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, samples
 from regard.studies.summary import table as ranking
 from regard.training import disk
 
@@ -41,6 +41,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
         "finding": finding(comparison),
         "notes": notes(comparison),
         "rows": [row.to_dict() for row in comparison.rows],
+        "scaling": laws(comparison),
         "differ": contrasts(comparison),
         "stopped": comparison.stopped,
         "versions": versions(),
@@ -68,6 +69,7 @@ def as_html(comparison: Comparison) -> str:
         *(f"<p>{escape(note)}</p>" for note in notes(comparison)),
         f"<p><small>Data: {escape(about)}.</small></p>",
         f'<div class="charts">{"".join(_charts(comparison))}</div>',
+        _scaling(comparison),
         "<h2>What each model says</h2>",
         *(
             f"<details open><summary>{escape(label)}</summary><pre>{escape(text)}</pre></details>"
@@ -186,6 +188,21 @@ def _tradeoffs(rows: Sequence[Row], comparison: Comparison) -> list[str]:
         title = "Facts recalled and state carried"
         charts.append(point_chart(title, recalls, Axis("bytes", log=True), Axis("share right"), _names(rows)))
     return charts
+
+
+def _scaling(comparison: Comparison) -> str:
+    """Loss by size and by operations, with the fitted law of each model."""
+    found = laws(comparison)
+    if not found:
+        return ""
+    charts = []
+    for by, log_label in (("parameters", "parameters"), ("operations", "operations")):
+        series = [Series(name, one[by]["points"]) for name, one in found.items() if one[by]["points"]]
+        if series:
+            title = f"Test loss by {by}"
+            charts.append(line_chart(title, series, Axis(log_label, log=True), Axis("loss", log=True), list(found)))
+    told = "".join(f"<p>{escape(line)}</p>" for line in law_lines(comparison))
+    return f'<h2>Size</h2>{told}<div class="charts">{"".join(charts)}</div>'
 
 
 def _rates(rows: Sequence[Row], metric: str) -> str:

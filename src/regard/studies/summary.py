@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from regard.studies.measure import disagreements
+from regard.studies.scaling import families, fit, winners
 from regard.studies.standing import Standing, first_to, sentence, standing
 from regard.table import aligned, human, span
 
@@ -19,7 +20,15 @@ COLUMNS = ("rank#", "model", "score#", "+-#", "parameters#", "rate#", "steps#", 
 def lines(comparison: Comparison) -> list[str]:
     """The whole for a terminal or a pipe."""
     columns, rows = table(comparison)
-    return [*aligned(columns, rows), "", finding(comparison), *notes(comparison), "", *commands(comparison)]
+    return [
+        *aligned(columns, rows),
+        "",
+        finding(comparison),
+        *law_lines(comparison),
+        *notes(comparison),
+        "",
+        *commands(comparison),
+    ]
 
 
 def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
@@ -110,6 +119,46 @@ def commands(comparison: Comparison) -> list[str]:
 def contrasts(comparison: Comparison) -> list[dict[str, Any]]:
     """Examples that some got right and others wrong."""
     return disagreements([(row.label, row.runs[0]) for row in comparison.rows if row.runs])
+
+
+def laws(comparison: Comparison) -> dict[str, Any]:
+    """Of each model that was trained at several sizes: its points and the power law through them."""
+    rows = {row.label: row for row in comparison.rows if row.runs and not row.stopped}
+    found: dict[str, Any] = {}
+    for name, labels in families(list(rows)).items():
+        chosen = [rows[label] for label in labels]
+        losses = [sum(_loss(run) for run in row.runs) / len(row.runs) for row in chosen]
+        work = [row.runs[0]["tokens"] * (row.runs[0].get("flops_per_token") or 0.0) for row in chosen]
+        sides = {"parameters": [float(row.parameters) for row in chosen], "operations": work}
+        found[name] = {}
+        for by, sizes in sides.items():
+            points = sorted((size, loss) for size, loss in zip(sizes, losses, strict=True) if size > 0)
+            law = fit(points)
+            found[name][by] = {"points": points, "law": vars(law) if law else None}
+    return found
+
+
+def law_lines(comparison: Comparison) -> list[str]:
+    """What size brings, in words."""
+    told = []
+    for name, one in laws(comparison).items():
+        law = one["parameters"]["law"]
+        if law is not None:
+            known = "" if law["low"] is None else f" ({law['low']:.3f} to {law['high']:.3f})"
+            told.append(
+                f"{name}: the loss falls as parameters to the power of -{law['b']:.3f}{known}, R2 {law['r2']:.2f}."
+            )
+    best = winners({one.label: one.mean for one in comparison.order}, comparison.lower_is_better)
+    if best:
+        told.append("Best by size: " + ", ".join(f"{name} at {size} of the common size" for size, name in best) + ".")
+    return told
+
+
+def _loss(run: dict[str, Any]) -> float:
+    """What a power law is fitted to: the test loss, or where the task has another score the held-out loss."""
+    if "loss" in run["scores"]:
+        return float(run["scores"]["loss"])
+    return min((point["valid_loss"] for point in run["curve"]), default=0.0)
 
 
 def _common_level(curves: dict[str, Any]) -> float | None:

@@ -17,7 +17,7 @@ from regard.recipe import Origin, resolve
 from regard.studies import race as racing
 from regard.studies.board import LineBoard
 from regard.studies.compare import Comparison, compare
-from regard.studies.entrant import entrants_for, read_entrant, sizes
+from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.protocol import Protocol, seeds_for, share
 
 STORIES = "world:stories?train=60&valid=24"
@@ -216,10 +216,30 @@ def test_sizes_are_within_a_twentieth_where_the_family_allows() -> None:
         resolve({"model.name": Origin(name, "x")})
         for name in ("ngram", "dan", "fnn", "rnn", "lstm", "gru", "gpt", "s4d")
     ]
-    found = sizes(settings, 100, 300_000, 0)
+    found = [sized(one, 100, 300_000) for one in settings]
     for size in found[1:]:
         assert abs(size.parameters / 300_000 - 1) <= 0.05 or "off the common size" in size.note
     assert sum(abs(size.parameters / 300_000 - 1) <= 0.05 for size in found[1:]) >= 6
+
+
+def test_the_common_size_suits_the_budget_within_reason() -> None:
+    settings = [resolve({"model.name": Origin(name, "x")}) for name in ("ngram", "lstm", "gpt")]
+    small, middle, large = (common_size(settings, 100, suitable) for suitable in (1, 300_000, 10**9))
+    assert small < middle < large
+    assert abs(middle / 300_000 - 1) < 0.1
+    assert common_size(settings[:1], 100, 1000) == 0
+
+
+def test_scaling_trains_sizes_and_fits_a_law(tmp_path: Path) -> None:
+    found = run(tmp_path / "c", ["ngram", "fnn"], scaling=True, parameters=20_000, budget="8steps")
+    labels = [row.label for row in found.rows]
+    assert labels == ["ngram", "fnn@0.25", "fnn@0.5", "fnn@1", "fnn@2"]
+    counts = [row.parameters for row in found.rows[1:]]
+    assert counts == sorted(counts)
+    told = json.loads((tmp_path / "c" / "report.json").read_text())["scaling"]["fnn"]
+    assert len(told["parameters"]["points"]) == 4
+    assert {"a", "b", "low", "high", "r2"} == told["parameters"]["law"].keys()
+    assert "Test loss by parameters" in (tmp_path / "c" / "report.html").read_text()
 
 
 def test_shares_of_a_budget_and_seeds_that_fit_it() -> None:
