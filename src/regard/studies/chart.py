@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 WIDTH, HEIGHT = 640, 340
@@ -16,6 +16,8 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 150, 34, 48
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8a8a", "#b8a800")
 BAR, GAP = 20, 8
 LETTER = 6.6
+MOST_NAMES = 8
+MARGIN = 0.06
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,19 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """What is shown along one side."""
+    """What is shown along one side. names: of the values 0, 1, 2 and so on, where they are no numbers."""
 
     label: str
     log: bool = False
     low: float | None = None
     high: float | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def ticks(self) -> dict[float, str]:
+        """Where the names stand; every so many of them where they are many."""
+        every = math.ceil(len(self.names) / MOST_NAMES)
+        return {float(place): name for place, name in enumerate(self.names) if place % every == 0}
 
 
 def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = ()) -> str:
@@ -60,7 +69,7 @@ def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Se
 
 def point_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = ()) -> str:
     """Points with their names beside them."""
-    frame = _Frame.around(series, x, y)
+    frame = _Frame.around(series, x, y).wider()
     parts = [frame.drawn()]
     for number, one in enumerate(series):
         colour, _ = _look(one.name, number, order)
@@ -139,6 +148,10 @@ class _Frame:
         ends = [value for one in series for value in (*one.low, *one.high)]
         return cls(x, y, _range([a for a, _ in points], x), _range([*(b for _, b in points), *ends], y))
 
+    def wider(self) -> _Frame:
+        """The same with room around the outermost points."""
+        return replace(self, x_range=_wider(self.x_range, self.x.log), y_range=_wider(self.y_range, self.y.log))
+
     def kept(self, one: Series) -> list[tuple[float, float]]:
         """The points that can be shown: finite, and above zero where the axis is of logarithms."""
         return [
@@ -155,10 +168,11 @@ class _Frame:
     def drawn(self) -> str:
         """Grid, ticks and labels."""
         parts = []
-        for value in _ticks(self.x_range, self.x.log):
+        marks = self.x.ticks or {value: short(value) for value in _ticks(self.x_range, self.x.log)}
+        for value, name in marks.items():
             a, _ = self.place(value, self.y_range[0])
             parts.append(_rule(a, TOP, a, HEIGHT - BOTTOM))
-            parts.append(_word(a, HEIGHT - BOTTOM + 16, short(value), "middle"))
+            parts.append(_word(a, HEIGHT - BOTTOM + 16, name, "middle"))
         for value in _ticks(self.y_range, self.y.log):
             _, b = self.place(self.x_range[0], value)
             parts.append(_rule(LEFT, b, WIDTH - RIGHT, b))
@@ -177,6 +191,14 @@ def _range(values: Sequence[float], axis: Axis) -> tuple[float, float]:
     if high > low:
         return low, high
     return (low / 2, low * 2) if axis.log else (low - 0.5, low + 0.5)
+
+
+def _wider(ends: tuple[float, float], log: bool) -> tuple[float, float]:
+    low, high = ends
+    if log:
+        room = (high / low) ** MARGIN
+        return low / room, high * room
+    return low - MARGIN * (high - low), high + MARGIN * (high - low)
 
 
 def _share(value: float, ends: tuple[float, float], log: bool) -> float:
@@ -203,7 +225,7 @@ def _ticks(ends: tuple[float, float], log: bool) -> list[float]:
     step = min((size * factor for factor in (1, 2, 5, 10)), key=lambda one: abs(one - rough))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [round(number * step, 12) for number in range(first, last + 1)]
+    return [float(round(number * step, 12)) for number in range(first, last + 1)]
 
 
 def _band(frame: _Frame, one: Series, colour: str) -> str:

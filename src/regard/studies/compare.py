@@ -149,7 +149,8 @@ def _plan(
     budget = budget or (f"{DEFAULT_TOTAL / len(entrants):.3g}s" if is_bare else "1m")
     protocol = Protocol(path, task, budget, seeds_for(budget, seeds), FACTORS, SLICE, parameters=parameters)
     shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}
-    if "train.batch_size" not in given and is_short(protocol.main_budget):
+    device = str(given["train.device"].value) if "train.device" in given else "cpu"
+    if "train.batch_size" not in given and is_short(protocol.main_budget) and not device.startswith("cuda"):
         shared["train.batch_size"] = Origin(SMALL_BATCH, HAND)
     layers, scales_of = {}, {}
     for one in entrants:

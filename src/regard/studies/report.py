@@ -149,10 +149,9 @@ def _slices(rows: Sequence[Row], comparison: Comparison) -> list[str]:
             )
             for row in rows
         ]
-        told = " | ".join(f"{place} = {label}" for place, label in enumerate(labels[:12]))
         metric = "share right" if name.startswith("recall") else comparison.metric
-        drawn = line_chart(name.capitalize(), series, Axis("slice"), Axis(metric), _names(rows))
-        charts.append(f"<div>{drawn}<small>{escape(told)}</small></div>")
+        axis = Axis(name.partition("by ")[2] or "slice", names=tuple(labels))
+        charts.append(line_chart(name.capitalize(), series, axis, Axis(metric), _names(rows)))
     return charts
 
 

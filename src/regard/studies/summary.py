@@ -93,6 +93,9 @@ def notes(comparison: Comparison) -> list[str]:
     apart = [f"{row.label} {row.note}" for row in rows if row.note]
     if apart:
         told.append(f"Not equal: {'; '.join(apart)}.")
+    best = front(comparison)
+    if 0 < len(best) < len(comparison.order):
+        told.append(f"Beaten by nobody in quality, training time, speed of use and memory together: {', '.join(best)}.")
     edges = [row.label for row in rows if row.on_edge]
     if edges:
         told.append(
@@ -103,6 +106,20 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.stopped:
         told.append("Stopped early: the same command goes on where it was.")
     return told
+
+
+def front(comparison: Comparison) -> list[str]:
+    """The Pareto front: models that no other one equals in all of quality and cost and beats in one."""
+    sign = 1 if comparison.lower_is_better else -1
+    costs = {}
+    for one in comparison.order:
+        run = comparison.row(one.label).runs[0]
+        costs[one.label] = (sign * one.mean, run["seconds"], -run["speed"], run.get("peak_memory") or 0)
+    return [
+        label
+        for label, own in costs.items()
+        if not any(other != own and all(b <= a for a, b in zip(own, other, strict=True)) for other in costs.values())
+    ]
 
 
 def commands(comparison: Comparison) -> list[str]:
