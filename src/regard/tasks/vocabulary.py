@@ -74,7 +74,7 @@ def class_number(label: str, classes: Sequence[str], where: str, what: str = "la
     """The place of a label among the classes; one that training never saw is refused where it stands."""
     if label not in classes:
         raise DataError(
-            f"{where}: the {what} {label!r} does not occur in the training part{nearest(label, classes)}; mend it, or "
+            f"{f'{where}: ' if where else ''}the {what} {label!r} does not occur in the training part{nearest(label, classes)}; mend it, or "
             f"train on data that has it"
         )
     return classes.index(label)
