@@ -25,6 +25,8 @@ from regard.training import disk
 # Name to file and class. The one line of a study.
 STUDIES = {
     "mask": ("regard.studies.mask", "Mask"),
+    "forget": ("regard.studies.forget", "Forget"),
+    "bottleneck": ("regard.studies.bottleneck", "Bottleneck"),
 }
 OUT = Path("runs/reproduce")
 FAILED = "failed"
