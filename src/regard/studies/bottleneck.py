@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.copying import Copier, symbol_rows
+from regard.studies.copying import Copier, copying, symbol_rows
 from regard.studies.fitting import accuracy, fit
 from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
 
@@ -42,7 +42,7 @@ class Bottleneck(Study):
             found[name] = {}
             for width in lab.pick((8, 32), (8, 16, 32), (8, 16, 32, 64)):
                 torch.manual_seed(lab.seed)
-                model = Copier(name, d_model=width, **settings).to(lab.device)
+                model = Copier(copying(name, d_model=width, **settings)).to(lab.device)
                 fit(model, batch, steps, 1e-2)
                 found[name][str(width)] = {
                     str(length): accuracy(model, *symbol_rows(300, length, lab.seed, lab.device)) for length in lengths

@@ -30,8 +30,8 @@ class Forget(Study):
     source: ClassVar[str] = "lecture, S2-15, S2-16 and S4-19"
     rule: ClassVar[str] = (
         "the first of the longest A/B strings is recalled below 60% by the RNN (chance is 50%), by attention above 95% "
-        "at every length, and the LSTM stays above 75% at least as far as the RNN; in stories attention recalls from the "
-        "farthest distances at least 20 points more often than the RNN"
+        "at every length, and the LSTM stays above 75% at least as far as the RNN; in stories attention recalls from "
+        "the farthest distances at least 20 points more often than the RNN"
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:

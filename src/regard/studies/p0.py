@@ -32,8 +32,8 @@ class Ladder(Study):
     claim: ClassVar[str] = "Each step of the ladder from counts to attention predicts the next word better."
     source: ClassVar[str] = "lectures; here on world:stories, whose text is generated"
     rule: ClassVar[str] = (
-        "perplexity on held-out stories: DAN is the worst of the neural models, FNN is below the bigram, LSTM below the "
-        "vanilla RNN, the Transformer not above the LSTM; shuffling the words before changes nothing for DAN"
+        "perplexity on held-out stories: DAN is the worst of the neural models, FNN is below the bigram, LSTM below "
+        "the vanilla RNN, the Transformer not above the LSTM; shuffling the words before changes nothing for DAN"
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
@@ -43,13 +43,14 @@ class Ladder(Study):
             "world:stories?train=20000&valid=300",
         )
         vocab_size = len(text_world(data).vocabulary) + 2
+        target = lab.pick(60_000, 60_000, 2_000_000)
+        training = {"budget": lab.pick("100steps", "300steps", "400steps"), "batch_size": lab.pick(16, 16, 64)}
         found: dict[str, Any] = {}
         for rung, (model, settings, every) in RUNGS.items():
             changes: dict[str, Any] = dict(settings)
             if every:
-                changes["d_model"] = width_for(model, vocab_size, lab.pick(60_000, 60_000, 2_000_000), every, **settings)
-                changes |= {"budget": lab.pick("100steps", "300steps", "400steps"), "batch_size": lab.pick(16, 16, 64)}
-                changes["evaluate_every"] = 10**6
+                changes["d_model"] = width_for(model, vocab_size, target, every, **settings)
+                changes |= training | {"evaluate_every": 10**6}
             run = lab.train(model, data, rung, **changes)
             found[rung] = {"perplexity": run.evaluate().perplexity}
             if every:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regard.studies.bottleneck import Bottleneck, reach
-from regard.studies.copying import Copier, symbol_rows
+from regard.studies.copying import Copier, copying, symbol_rows
 
 SHORT, LONG, ALL = {"1": 1.0, "2": 0.5, "4": 0.2}, {"1": 1.0, "2": 0.97, "4": 0.6}, {"1": 1.0, "2": 1.0, "4": 0.96}
 
@@ -25,7 +25,7 @@ def test_reach_ends_at_the_first_length_that_is_not_recalled() -> None:
 @pytest.mark.parametrize("name", ["seq2seq", "bahdanau"])
 def test_a_copier_does_not_see_the_symbol_that_it_is_asked_for_except_by_its_memory(name: str) -> None:
     torch.manual_seed(0)
-    copier = Copier(name, d_model=8).double().eval()
+    copier = Copier(copying(name, d_model=8)).double().eval()
     symbols, _ = symbol_rows(2, 5, 0, "cpu")
     memory, _ = copier.model.encode(symbols)
     copier.model.encode = lambda _: (memory, None)
