@@ -24,7 +24,9 @@ RUNGS: dict[str, tuple[str, dict[str, Any], int]] = {
     "backpack": ("backpack", {"n_layers": 1, "n_heads": 2, "n_senses": 4, "max_length": 256}, 4),
     "mamba": ("mamba", {"n_layers": 2}, 1),
 }
-NEURAL = [name for name, (model, _, _) in RUNGS.items() if model != "ngram"]
+COUNTED = ("bigram", "5-gram")
+# Step by step on a CPU it takes as long as all others together, and no part of the rule speaks of it.
+SLOW = "mamba"
 
 
 class Ladder(Study):
@@ -44,9 +46,11 @@ class Ladder(Study):
         )
         vocab_size = len(text_world(data).vocabulary) + 2
         target = lab.pick(60_000, 60_000, 2_000_000)
-        training = {"budget": lab.pick("100steps", "300steps", "400steps"), "batch_size": lab.pick(16, 16, 64)}
+        training = {"budget": lab.pick("150steps", "600steps", "400steps"), "batch_size": lab.pick(16, 16, 64)}
         found: dict[str, Any] = {}
         for rung, (model, settings, every) in RUNGS.items():
+            if rung == SLOW and lab.scale != "gpu":
+                continue
             changes: dict[str, Any] = dict(settings)
             if every:
                 changes["d_model"] = width_for(model, vocab_size, target, every, **settings)
@@ -59,14 +63,14 @@ class Ladder(Study):
         return found
 
     def judge(self, found: Sequence[Found]) -> Verdict:
-        told = ", ".join(f"{rung} {mean(found, rung, 'perplexity'):.3f}" for rung in RUNGS)
+        told = ", ".join(f"{rung} {mean(found, rung, 'perplexity'):.3f}" for rung in found[0])
         moved = max(one["dan"]["moved"] for one in found)
         reason = f"perplexity {told}; shuffling moves DAN's logits by {moved:.1e}"
         return judged(found, _is_met, reason)
 
     def figure(self, found: Sequence[Found]) -> str:
-        each = {rung: [one[rung]["perplexity"] for one in found] for rung in RUNGS}
-        rows = [(rung, mean(found, rung, "perplexity")) for rung in RUNGS]
+        each = {rung: [one[rung]["perplexity"] for one in found] for rung in found[0]}
+        rows = [(rung, mean(found, rung, "perplexity")) for rung in found[0]]
         ends = [(min(values), max(values)) for values in each.values()]
         return bar_chart("Perplexity of the ladder on stories", rows, "perplexity, lowest to highest seed", ends)
 
@@ -81,9 +85,9 @@ def _moved_by_shuffling(run: Any) -> float:
 
 
 def _is_met(one: Found) -> bool:
-    perplexity = {rung: one[rung]["perplexity"] for rung in RUNGS}
+    perplexity = {rung: told["perplexity"] for rung, told in one.items()}
     return (
-        max(NEURAL, key=perplexity.__getitem__) == "dan"
+        max(set(perplexity) - set(COUNTED), key=perplexity.__getitem__) == "dan"
         and perplexity["fnn"] < perplexity["bigram"]
         and perplexity["lstm"] < perplexity["rnn"]
         and perplexity["transformer"] <= perplexity["lstm"]
