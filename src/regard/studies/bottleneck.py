@@ -32,10 +32,10 @@ class Bottleneck(Study):
 
     def measure(self, lab: Lab) -> dict[str, Any]:
         lengths = lab.pick((1, 2, 4, 8), (1, 2, 3, 4, 6, 8), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32))
-        steps = lab.pick(400, 500, 2500)
+        steps = lab.pick(400, 800, 2500)
 
         def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
-            return symbol_rows(32, lengths[step % len(lengths)], HELD_OUT * (lab.seed + 1) + step, lab.device)
+            return symbol_rows(64, lengths[step % len(lengths)], HELD_OUT * (lab.seed + 1) + step, lab.device)
 
         found: dict[str, Any] = {}
         for name, settings in MODELS.items():

@@ -31,8 +31,8 @@ class Reversed(Study):
         }
         found: dict[str, Any] = {}
         for name, reverse in ORDERS.items():
-            size = {"d_model": lab.pick(64, 64, 256), "n_layers": 2, "give": "first"}
-            run = lab.train("seq2seq", data, name, reverse=reverse, **size, **training)
+            size = {"d_model": lab.pick(64, 64, 256), "n_layers": 2, "give": "first", "model.reverse": reverse}
+            run = lab.train("seq2seq", data, name, **size, **training)
             found[name] = {"perplexity": held_out_perplexity(run), "bleu": run.evaluate().to_dict()["bleu"]}
             beams = {beam: run.evaluate(beam=beam, limit=lab.pick(40, 60, 200)) for beam in BEAMS}
             found[name]["beams"] = {str(beam): report.to_dict()["bleu"] for beam, report in beams.items()}

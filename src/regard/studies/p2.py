@@ -25,15 +25,15 @@ class Search(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        longest = lab.pick(6, 8, 20)
-        data = sentences(3, longest, lab.pick(6_000, 10_000, 40_000), 200)
-        width = lab.pick(48, 64, 256)
-        training = PLAIN | {"budget": lab.pick("250steps", "400steps", "1200steps"), "lr": lab.pick(5e-3, 5e-3, 2e-3)}
+        longest = lab.pick(6, 10, 20)
+        data = sentences(4, longest, lab.pick(6_000, 20_000, 40_000), 200)
+        width = lab.pick(48, 64, 64)
+        training = PLAIN | {"budget": lab.pick("250steps", "800steps", "1200steps"), "lr": lab.pick(5e-3, 2e-3, 2e-3)}
         # Hidden words make a decoder look at the source instead of at what it has just written; alike for both.
         training["word_dropout"] = 0.15
         settings = {"bahdanau": {"d_model": width}}
         settings["seq2seq"] = matched(data, ("bahdanau", {"d_model": width}), "seq2seq", **GATED)
-        lengths = lab.pick((4, 6, 16), (4, 8, 16), (10, 20, 40, 60))
+        lengths = lab.pick((4, 6, 16), (5, 10, 20), (10, 20, 40, 60))
         found: dict[str, Any] = {"trained": [length for length in lengths if length <= longest][-1]}
         for name in NAMES:
             run = lab.train(name, data, name, **settings[name], **training)

@@ -37,12 +37,12 @@ class Depth(Study):
             "world:stories?facts=1&events=1&train=3000&valid=100",
             "world:stories?train=10000&valid=200",
         )
-        training = {"budget": lab.pick("80steps", "200steps", "500steps"), "batch_size": lab.pick(8, 8, 64)}
+        training = {"budget": lab.pick("120steps", "300steps", "600steps"), "batch_size": lab.pick(8, 8, 64)}
         training |= {"evaluate_every": 10**6, "d_model": lab.pick(32, 32, 256), "norm": "none"}
         found: dict[str, Any] = {}
         for kind, residual in KINDS.items():
             found[kind] = {}
-            for depth in lab.pick((4, 8), (2, 4, 8), (2, 4, 8)):
+            for depth in lab.pick((4, 8), (4, 8), (2, 4, 8)):
                 given = training | {"n_layers": depth, "residual": residual}
                 run = lab.train("lstm", data, f"{kind}-{depth}", **given)
                 found[kind][str(depth)] = run.evaluate().loss
@@ -52,7 +52,7 @@ class Depth(Study):
         """Ratio of lengths and share of words not covered, by search, of a small GNMT that has still much to learn."""
         data = sentences(4, lab.pick(6, 8, 12), lab.pick(4_000, 8_000, 30_000), 200)
         size = {"d_model": lab.pick(32, 48, 128), "n_layers": lab.pick(2, 3, 8), "dropout": 0.0}
-        budget = lab.pick("80steps", "150steps", "300steps")
+        budget = lab.pick("150steps", "300steps", "400steps")
         run = lab.train("gnmt", data, "gnmt", budget=budget, lr=lab.pick(5e-3, 5e-3, 2e-3), **size, **PLAIN)
         pairs = run.material.examples[: lab.pick(40, 60, 200)]
         return {name: _searched(run, pairs, *penalties) for name, penalties in SEARCHES.items()}

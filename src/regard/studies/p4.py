@@ -45,9 +45,9 @@ class Attention(Study):
 
     def measure(self, lab: Lab) -> dict[str, Any]:
         data = sentences(3, lab.pick(5, 6, 20), lab.pick(5_000, 8_000, 40_000), 200)
-        size: dict[str, Any] = {"d_model": lab.pick(32, 48, 256), "n_layers": lab.pick(1, 2, 4), "n_heads": 4}
-        training = PLAIN | {"dropout": 0.0, "lr": lab.pick(5e-3, 3e-3, 1e-3)}
-        steps = lab.pick("120steps", "300steps", "500steps")
+        size: dict[str, Any] = {"d_model": lab.pick(32, 64, 256), "n_layers": lab.pick(1, 2, 4), "n_heads": 4}
+        training = PLAIN | {"dropout": 0.0, "lr": lab.pick(5e-3, 2e-3, 1e-3)}
+        steps = lab.pick("150steps", "400steps", "500steps")
         found: dict[str, Any] = {}
         for name, changes in VARIANTS.items():
             given = size | training | {"label_smoothing": 0.1, "budget": steps} | changes
@@ -89,8 +89,6 @@ def tokens_a_second(config: Config, device: str) -> float:
         began = time.perf_counter()
         loss = cross_entropy(model(symbols).flatten(0, 1), targets.flatten())
         loss.backward()
-        # Looking at a number waits for the device to have computed it.
-        float(loss)
         if device != "cpu":
             torch.cuda.synchronize()
         best = min(best, time.perf_counter() - began)
@@ -109,7 +107,7 @@ def _losses_by_scaling(lab: Lab) -> dict[str, float]:
     for name, one in (("scaled", config), ("unscaled", unscaled(config))):
         torch.manual_seed(lab.seed)
         model = Copier(one).to(lab.device)
-        losses = fit(model, lambda step: symbol_rows(16, 8, step, lab.device), lab.pick(60, 100, 400), 1e-3)
+        losses = fit(model, lambda step: symbol_rows(16, 8, step, lab.device), lab.pick(60, 250, 600), 1e-3)
         found[name] = sum(losses[-10:]) / 10
     return found
 

@@ -14,6 +14,8 @@ from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
 RATES = (1e-3, 3e-3)
 STARTS = ("pre-trained", "from nothing", "lstm")
 POINTS = 0.05
+# Short reviews: of long ones a hundred labels teach nothing at this size, whatever was read before.
+SENTENCES = (1, 2)
 
 
 class FineTuned(Study):
@@ -32,16 +34,19 @@ class FineTuned(Study):
         text = _without_labels(lab)
         size = {"d_model": lab.pick(48, 64, 256), "n_layers": lab.pick(2, 2, 6)}
         reading = {"tokens": "words", "documents": "line", "evaluate_every": 10**6, **size}
-        budget = lab.pick("150steps", "300steps", "2000steps")
+        budget = lab.pick("150steps", "500steps", "2000steps")
         paths = {
             "pre-trained": lab.train("gpt", text, "gpt", budget=budget, **reading).path,
             "from nothing": lab.train("gpt", text, "fresh", budget="1steps", lr=1e-9, **reading).path,
             "lstm": lab.train("lstm", text, "lstm", budget=budget, **reading).path,
         }
         counts = lab.pick((100, 200), (100, 200, 400), (250, 500, 1000, 2000))
-        return {
-            start: {str(count): _accuracy(lab, start, path, count) for count in counts} for start, path in paths.items()
-        }
+        found: dict[str, Any] = {}
+        for start, path in paths.items():
+            # Of the LSTM the rule asks only how it does with the fewest.
+            wanted = counts[:1] if start == "lstm" else counts
+            found[start] = {str(count): _accuracy(lab, start, path, count) for count in wanted}
+        return found
 
     def judge(self, found: Sequence[Found]) -> Verdict:
         told = "; ".join(
@@ -60,8 +65,9 @@ class FineTuned(Study):
 def _without_labels(lab: Lab) -> str:
     """A file of reviews, one a line, that are none of those with labels."""
     count = lab.pick(2_000, 4_000, 40_000)
+    world = Reviews(seed=lab.seed + 1000, min_sentences=SENTENCES[0], max_sentences=SENTENCES[1])
     path: Path = lab.folder / "reviews.txt"
-    path.write_text("".join(f"{one.text}\n" for one in Reviews(seed=lab.seed + 1000).examples("train", count)))
+    path.write_text("".join(f"{one.text}\n" for one in world.examples("train", count)))
     return str(path)
 
 
@@ -71,11 +77,11 @@ def _accuracy(lab: Lab, start: str, path: Path, count: int) -> float:
     for rate in RATES:
         run = lab.train(
             "classifier",
-            f"world:reviews?train={count}&valid=300",
+            f"world:reviews?min_sentences={SENTENCES[0]}&max_sentences={SENTENCES[1]}&train={count}&valid=300",
             f"{start.replace(' ', '-')}-{count}-{rate}",
             start=str(path),
             lr=rate,
-            budget=lab.pick("60steps", "80steps", "300steps"),
+            budget=lab.pick("80steps", "120steps", "400steps"),
             evaluate_every=10**6,
         )
         found.append(run.evaluate().to_dict()["accuracy"])
