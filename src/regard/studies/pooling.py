@@ -24,13 +24,13 @@ class Poolings(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        sentences = lab.pick(8, 12, 28)
-        data = f"world:reviews?min_sentences={sentences}&max_sentences={sentences}&train={lab.pick(2000, 4000, 20000)}"
+        sentences = lab.pick(6, 12, 28)
+        data = f"world:reviews?min_sentences={sentences}&max_sentences={sentences}&train=20000&valid=300"
         found = {}
         for form in POOLINGS:
             run = lab.train(
                 "classifier",
-                f"{data}&valid=300",
+                data,
                 form,
                 encoder="rnn",
                 bidirectional=False,
@@ -38,7 +38,7 @@ class Poolings(Study):
                 d_model=lab.pick(48, 64, 128),
                 dropout=0.0,
                 lr=lab.pick(3e-3, 3e-3, 1e-3),
-                budget=lab.pick("150steps", "300steps", "1500steps"),
+                budget=lab.pick("500steps", "800steps", "2000steps"),
                 evaluate_every=10**6,
             )
             found[form] = run.evaluate().to_dict()["accuracy"]
