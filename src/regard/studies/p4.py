@@ -47,7 +47,7 @@ class Attention(Study):
         data = sentences(3, lab.pick(5, 6, 20), lab.pick(5_000, 8_000, 40_000), 200)
         size: dict[str, Any] = {"d_model": lab.pick(32, 64, 256), "n_layers": lab.pick(1, 2, 4), "n_heads": 4}
         training = PLAIN | {"dropout": 0.0, "lr": lab.pick(5e-3, 2e-3, 1e-3)}
-        steps = lab.pick("150steps", "400steps", "500steps")
+        steps = lab.pick("150steps", "300steps", "500steps")
         found: dict[str, Any] = {}
         for name, changes in VARIANTS.items():
             given = size | training | {"label_smoothing": 0.1, "budget": steps} | changes
@@ -107,7 +107,7 @@ def _losses_by_scaling(lab: Lab) -> dict[str, float]:
     for name, one in (("scaled", config), ("unscaled", unscaled(config))):
         torch.manual_seed(lab.seed)
         model = Copier(one).to(lab.device)
-        losses = fit(model, lambda step: symbol_rows(16, 8, step, lab.device), lab.pick(60, 250, 600), 1e-3)
+        losses = fit(model, lambda step: symbol_rows(16, 4, step, lab.device), lab.pick(60, 200, 600), 3e-3)
         found[name] = sum(losses[-10:]) / 10
     return found
 
