@@ -31,16 +31,18 @@ class Bottleneck(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        lengths = lab.pick((1, 2, 4, 8), (1, 2, 3, 4, 6, 8), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32))
-        steps = lab.pick(400, 800, 2500)
+        lengths = lab.pick((1, 2, 4, 8), (1, 2, 3, 4, 6, 8), (1, 2, 3, 4, 6, 8, 12, 16))
+        steps = lab.pick(400, 800, 800)
 
         def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
-            return symbol_rows(64, lengths[step % len(lengths)], HELD_OUT * (lab.seed + 1) + step, lab.device)
+            return symbol_rows(
+                lab.pick(32, 64, 128), lengths[step % len(lengths)], HELD_OUT * (lab.seed + 1) + step, lab.device
+            )
 
         found: dict[str, Any] = {}
         for name, settings in MODELS.items():
             found[name] = {}
-            for width in lab.pick((8, 32), (8, 16, 32), (8, 16, 32, 64)):
+            for width in lab.pick((8, 32), (8, 16, 32), (8, 16, 32)):
                 torch.manual_seed(lab.seed)
                 model = Copier(copying(name, d_model=width, **settings)).to(lab.device)
                 fit(model, batch, steps, 1e-2)

@@ -49,18 +49,18 @@ class Forget(Study):
             for name, settings in ON_LETTERS.items():
                 torch.manual_seed(lab.seed)
                 model = build(name, 3, lab.device, **settings)
-                fit(model, rows, lab.pick(200, 300, 1500), 3e-3)
+                fit(model, rows, lab.pick(200, 300, 600), 3e-3)
                 found[name][str(length)] = accuracy(model, *rows(-1, 1000))
         return found
 
     def _stories(self, lab: Lab) -> dict[str, dict[str, float]]:
         """The share of words recalled, by model and distance."""
-        train, held = story_rows(lab.pick(4, 4, 10), lab.pick((1500, 150), (3000, 200), (10_000, 400)), lab.seed)
+        train, held = story_rows(lab.pick(4, 4, 10), lab.pick((1500, 150), (3000, 200), (4000, 400)), lab.seed)
         found = {}
         for name, settings in ON_STORIES.items():
             torch.manual_seed(lab.seed)
             model = build(name, train.vocab_size, lab.device, **settings)
-            fit(model, train.batches(16, lab.device), lab.pick(250, 700, 1500), 3e-3)
+            fit(model, train.batches(16, lab.device), lab.pick(250, 700, 1200), 3e-3)
             found[name] = recall_by_distance(model, held, lab.device)
         return found
 

@@ -42,11 +42,11 @@ class Ladder(Study):
         data = lab.pick(
             "world:stories?facts=1&events=2&train=1500&valid=100",
             "world:stories?facts=1&events=2&train=3000&valid=200",
-            "world:stories?train=20000&valid=300",
+            "world:stories?train=10000&valid=200",
         )
         vocab_size = len(text_world(data).vocabulary) + 2
         target = lab.pick(60_000, 60_000, 2_000_000)
-        training = {"budget": lab.pick("150steps", "600steps", "400steps"), "batch_size": lab.pick(16, 16, 64)}
+        training = {"budget": lab.pick("150steps", "600steps", "300steps"), "batch_size": lab.pick(16, 16, 64)}
         found: dict[str, Any] = {}
         for rung, (model, settings, every) in RUNGS.items():
             if rung == SLOW and lab.scale != "gpu":

@@ -28,7 +28,7 @@ class Search(Study):
         longest = lab.pick(6, 10, 20)
         data = sentences(4, longest, lab.pick(6_000, 20_000, 40_000), 200)
         width = lab.pick(48, 64, 64)
-        training = PLAIN | {"budget": lab.pick("250steps", "1200steps", "1200steps"), "lr": lab.pick(5e-3, 2e-3, 2e-3)}
+        training = PLAIN | {"budget": lab.pick("250steps", "1200steps", "900steps"), "lr": lab.pick(5e-3, 2e-3, 2e-3)}
         # Hidden words make a decoder look at the source instead of at what it has just written; alike for both.
         training["word_dropout"] = 0.15
         settings = {"bahdanau": {"d_model": width}}

@@ -35,9 +35,9 @@ class Depth(Study):
         data = lab.pick(
             "world:stories?facts=1&events=1&train=1500&valid=60",
             "world:stories?facts=1&events=1&train=3000&valid=100",
-            "world:stories?train=10000&valid=200",
+            "world:stories?facts=1&events=4&train=10000&valid=200",
         )
-        training = {"budget": lab.pick("120steps", "300steps", "600steps"), "batch_size": lab.pick(8, 8, 64)}
+        training = {"budget": lab.pick("120steps", "300steps", "300steps"), "batch_size": lab.pick(8, 8, 64)}
         training |= {"evaluate_every": 10**6, "d_model": lab.pick(32, 32, 256), "norm": "none"}
         found: dict[str, Any] = {}
         for kind, residual in KINDS.items():

@@ -44,10 +44,10 @@ class Attention(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        data = sentences(3, lab.pick(5, 6, 20), lab.pick(5_000, 8_000, 40_000), 200)
+        data = sentences(3, lab.pick(5, 6, 12), lab.pick(5_000, 8_000, 30_000), 200)
         size: dict[str, Any] = {"d_model": lab.pick(32, 64, 256), "n_layers": lab.pick(1, 2, 4), "n_heads": 4}
-        training = PLAIN | {"dropout": 0.0, "lr": lab.pick(5e-3, 2e-3, 1e-3)}
-        steps = lab.pick("150steps", "300steps", "500steps")
+        training = PLAIN | {"dropout": 0.0, "lr": lab.pick(5e-3, 2e-3, 1e-3), "batch_size": lab.pick(32, 32, 128)}
+        steps = lab.pick("150steps", "300steps", "300steps")
         found: dict[str, Any] = {}
         for name, changes in VARIANTS.items():
             given = size | training | {"label_smoothing": 0.1, "budget": steps} | changes

@@ -33,7 +33,7 @@ class Sizes(Study):
         own, other = lab.pick(
             ("facts=1&events=2&train=3000&valid=150", "facts=3&events=6&valid=60"),
             ("facts=1&events=2&train=6000&valid=200", "facts=3&events=6&valid=100"),
-            ("train=40000&valid=300", "facts=4&events=30&valid=150"),
+            ("train=20000&valid=200", "facts=4&events=30&valid=100"),
         )
         found: dict[str, Any] = {"parameters": [], "own": [], "other": []}
         for width in lab.pick((8, 16, 32, 64), (8, 16, 32, 64), (64, 128, 256, 512)):

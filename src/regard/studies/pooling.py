@@ -38,7 +38,7 @@ class Poolings(Study):
                 d_model=lab.pick(48, 64, 128),
                 dropout=0.0,
                 lr=lab.pick(3e-3, 3e-3, 1e-3),
-                budget=lab.pick("500steps", "800steps", "2000steps"),
+                budget=lab.pick("500steps", "800steps", "1200steps"),
                 evaluate_every=10**6,
             )
             found[form] = run.evaluate().to_dict()["accuracy"]
