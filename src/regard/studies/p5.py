@@ -63,7 +63,7 @@ class FineTuned(Study):
 
 
 def _without_labels(lab: Lab) -> str:
-    """A file of reviews, one a line, that are none of those with labels."""
+    """A file of reviews, one a line, drawn apart from those with labels."""
     count = lab.pick(2_000, 4_000, 40_000)
     world = Reviews(seed=lab.seed + 1000, min_sentences=SENTENCES[0], max_sentences=SENTENCES[1])
     path: Path = lab.folder / "reviews.txt"

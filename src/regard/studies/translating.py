@@ -30,11 +30,11 @@ def facts_of(data: str) -> Facts:
     return Facts(vocab_size=len(words) + 2)
 
 
-def matched(data: str, like: tuple[str, dict[str, Any]], name: str, every: int = 1, **settings: Any) -> dict[str, Any]:
+def matched(data: str, like: tuple[str, dict[str, Any]], name: str, **settings: Any) -> dict[str, Any]:
     """`settings` of a model and the width at which it is as large as the model `like`."""
     facts = facts_of(data)
     target = parameters(like[0], facts, **like[1])
-    return settings | {"d_model": width_for(name, facts, target, every, **settings)}
+    return settings | {"d_model": width_for(name, facts, target, 1, **settings)}
 
 
 def bleu_by_length(run: Any, lengths: Sequence[int], count: int) -> dict[str, float]:
