@@ -13,7 +13,7 @@ SIZES = (1000, 4000, 16000, 64000)
 
 
 def sized(own: tuple[float, ...], other: tuple[float, ...] = (3.0, 2.8, 2.6, 2.42)) -> dict[str, Any]:
-    fits = {"own": fit_of(SIZES, own), "other": fit_of(SIZES, other)}
+    fits = {"own": fit_of(SIZES, own), "other": fit_of(SIZES, other), "excess": fit_of(SIZES, own)}
     return {"parameters": list(SIZES), "own": list(own), "other": list(other), "fit": fits}
 
 
