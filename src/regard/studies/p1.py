@@ -23,7 +23,7 @@ class Reversed(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        data = sentences(4, lab.pick(8, 10, 12), lab.pick(6_000, 10_000, 30_000), 200)
+        data = sentences(4, lab.pick(6, 8, 12), lab.pick(10_000, 20_000, 30_000), 200)
         training = PLAIN | {
             "dropout": 0.0,
             "budget": lab.pick("150steps", "400steps", "1500steps"),
