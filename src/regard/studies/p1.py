@@ -26,8 +26,8 @@ class Reversed(Study):
         data = sentences(4, lab.pick(6, 8, 12), lab.pick(10_000, 20_000, 30_000), 200)
         training = PLAIN | {
             "dropout": 0.0,
-            "budget": lab.pick("150steps", "400steps", "1500steps"),
-            "lr": lab.pick(5e-3, 5e-3, 2e-3),
+            "budget": lab.pick("400steps", "1500steps", "2500steps"),
+            "lr": lab.pick(5e-3, 3e-3, 2e-3),
         }
         found: dict[str, Any] = {}
         for name, reverse in ORDERS.items():
