@@ -212,7 +212,9 @@ def _fields(default: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def section_of(name: str, model: str) -> str:
-    """The dotted name of a setting given by its key alone, as Python keywords are."""
+    """The dotted name of a setting given by its key alone, as Python keywords are, or with its dot."""
+    if name.partition(".")[0] in SECTIONS and "." in name:
+        return name
     found = [section for section in SECTIONS if name in known_settings(section, model)]
     if len(found) == 1:
         return f"{found[0]}.{name}"

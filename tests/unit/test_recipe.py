@@ -157,6 +157,7 @@ def test_a_keyword_finds_its_section():
     assert section_of("lr", "gpt") == "train.lr"
     assert section_of("tokens", "gpt") == "data.tokens"
     assert section_of("n_heads", "gpt") == "model.n_heads"
+    assert section_of("model.reverse", "seq2seq") == "model.reverse"
     with pytest.raises(UsageError, match="did you mean 'n_heads'"):
         section_of("n_head", "gpt")
 

@@ -25,6 +25,17 @@ from regard.training import disk
 # Name to file and class. The one line of a study.
 STUDIES = {
     "mask": ("regard.studies.mask", "Mask"),
+    "forget": ("regard.studies.forget", "Forget"),
+    "bottleneck": ("regard.studies.bottleneck", "Bottleneck"),
+    "passing": ("regard.studies.passing", "Passing"),
+    "pooling": ("regard.studies.pooling", "Poolings"),
+    "p0": ("regard.studies.p0", "Ladder"),
+    "p1": ("regard.studies.p1", "Reversed"),
+    "p2": ("regard.studies.p2", "Search"),
+    "p3": ("regard.studies.p3", "Depth"),
+    "p4": ("regard.studies.p4", "Attention"),
+    "p5": ("regard.studies.p5", "FineTuned"),
+    "p6": ("regard.studies.p6", "Sizes"),
 }
 OUT = Path("runs/reproduce")
 FAILED = "failed"
