@@ -25,6 +25,13 @@ from regard.training import disk
 # Name to file and class. The one line of a study.
 STUDIES = {
     "mask": ("regard.studies.mask", "Mask"),
+    "quadratic": ("regard.studies.quadratic", "Quadratic"),
+    "parallel": ("regard.studies.parallel", "Parallel"),
+    "order": ("regard.studies.order", "Order"),
+    "length": ("regard.studies.length", "Length"),
+    "depth": ("regard.studies.depth", "Depth"),
+    "query": ("regard.studies.query", "Query"),
+    "meaning": ("regard.studies.meaning", "Meaning"),
 }
 OUT = Path("runs/reproduce")
 FAILED = "failed"
