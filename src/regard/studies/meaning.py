@@ -58,7 +58,7 @@ class Meaning(Study):
 
             fit(model, batch, lab.pick(800, 1000, 2000), 5e-3)
             train = _batch(make, 8_000_000_000 + lab.seed, 512, lab.device)
-            test = _batch(make, 9_000_000_000 + lab.seed, 512, lab.device)
+            test = _batch(make, 9_000_000_000 + lab.seed, 4096, lab.device)
             before, after = (
                 _probe([_vectors(model, part, layer) for part in (train, test)], classes, lab) for layer in (0, 1)
             )

@@ -32,6 +32,10 @@ STUDIES = {
     "depth": ("regard.studies.depth", "Depth"),
     "query": ("regard.studies.query", "Query"),
     "meaning": ("regard.studies.meaning", "Meaning"),
+    "p12": ("regard.studies.p12", "StateSpaceDuality"),
+    "p11": ("regard.studies.p11", "Selection"),
+    "p10": ("regard.studies.p10", "LongRange"),
+    "p9": ("regard.studies.p9", "Backpack"),
 }
 OUT = Path("runs/reproduce")
 FAILED = "failed"
