@@ -15,7 +15,7 @@ from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
 from regard.studies.chart import Axis, Series, line_chart
 from regard.studies.probing import Rows, right, trained
 from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.timing import seconds_of_each
+from regard.studies.timing import Work, seconds_of_each
 
 HEADS, WIDTH, STATES, CHUNK = 4, 32, 32, 64
 
@@ -38,7 +38,10 @@ class StateSpaceDuality(Study):
         found["error"] = largest_error(_inputs(lengths[0], lab))
         for length in lengths:
             inputs = _inputs(length, lab)
-            forms = {"scan": partial(ssd_recurrent, *inputs), "chunked": partial(ssd_chunked, *inputs, CHUNK)}
+            forms: dict[str, Work] = {
+                "scan": partial(ssd_recurrent, *inputs),
+                "chunked": partial(ssd_chunked, *inputs, CHUNK),
+            }
             # The square of longer ones is left out: its decays alone would take gigabytes.
             if length <= 1024:
                 forms["quadratic"] = partial(ssd_quadratic, *inputs[:-1])
@@ -53,7 +56,7 @@ class StateSpaceDuality(Study):
         sizes = {"d_model": lab.pick(32, 32, 64), "n_layers": 2, "d_head": 32, "chunk": 16}
         found["recall"] = {}
         for n in states:
-            model = trained(rows, "mamba2", lab, steps, {"d_state": n} | sizes, optimiser="muon", lr=1e-2)
+            model = trained(rows, "mamba2", lab, steps, {"d_state": n} | sizes, lr=1e-2)
             found["recall"][str(n)] = right(model, rows.valid)
         return found
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from regard.core.registry import build
+from regard.core.registry import build, entry
 from regard.data.batch import NOT_COUNTED
 from regard.data.worlds.grammar import END
 from regard.data.worlds.probe import Probe
@@ -60,14 +60,26 @@ def trained(
     lab: Lab,
     steps: int,
     sizes: Mapping[str, Any],
-    *,
-    optimiser: Literal["adamw", "muon"] = "adamw",
-    lr: float = 3e-3,
+    lr: float | None = None,
 ) -> nn.Module:
-    """A registered model fitted to what the rows ask for."""
+    """A registered model fitted to what the rows ask for, by the optimiser and at the rate that suit it."""
+    return fitted(model, rows.vocab_size, rows.batches(32), lab, steps, sizes, lr)
+
+
+def fitted(
+    model: str,
+    vocab_size: int,
+    batches: Batches,
+    lab: Lab,
+    steps: int,
+    sizes: Mapping[str, Any],
+    lr: float | None = None,
+) -> nn.Module:
+    """The same for batches of any kind."""
     torch.manual_seed(lab.seed)
-    found = build(model, vocab_size=rows.vocab_size, size="tiny", **sizes).to(lab.device)
-    fit(found, rows.batches(32), steps, lr, optimiser=optimiser)
+    found = build(model, vocab_size=vocab_size, size="tiny", **sizes).to(lab.device)
+    own = entry(model).training
+    fit(found, batches, steps, lr or own["lr"], optimiser=own.get("optimiser", "adamw"))
     return found
 
 

@@ -36,6 +36,9 @@ STUDIES = {
     "p11": ("regard.studies.p11", "Selection"),
     "p10": ("regard.studies.p10", "LongRange"),
     "p9": ("regard.studies.p9", "Backpack"),
+    "p7": ("regard.studies.p7", "InContext"),
+    "p8": ("regard.studies.p8", "Bertology"),
+    "mad": ("regard.studies.mad", "Mad"),
 }
 OUT = Path("runs/reproduce")
 FAILED = "failed"
