@@ -13,15 +13,15 @@ from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
 
 # Six tasks of MAD, and three more. Every answer is determined: the best possible share is 1 in all of them.
 PROBES: dict[str, dict[str, int]] = {
-    "recall": {"pairs": 16, "keys": 4},
-    "fuzzy_recall": {"pairs": 10, "keys": 2},
-    "noisy_recall": {"pairs": 12, "keys": 4},
-    "selective_copy": {"length": 16, "words": 4, "kinds": 4},
+    "recall": {"pairs": 12, "keys": 4},
+    "fuzzy_recall": {"pairs": 8, "keys": 2},
+    "noisy_recall": {"pairs": 8, "keys": 3},
+    "selective_copy": {"length": 12, "words": 4, "kinds": 4},
     "compression": {"length": 6, "kinds": 8},
-    "memorisation": {"pairs": 16, "keys": 32},
+    "memorisation": {"pairs": 8, "keys": 32},
     "multi_recall": {"pairs": 4, "keys": 8},
-    "parity": {"length": 12},
-    "majority": {"length": 15},
+    "parity": {"length": 10},
+    "majority": {"length": 11},
 }
 MODELS: dict[str, dict[str, Any]] = {
     "rnn": {"d_model": 64, "n_layers": 2},
@@ -46,7 +46,7 @@ class Mad(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        steps = lab.pick(60, 180, 1500)
+        steps = lab.pick(50, 100, 1500)
         names = lab.pick(["recall", "compression", "parity"], list(PROBES), list(PROBES))
         grown = lab.pick(1, 1, 2)
         sizes = {
@@ -55,7 +55,14 @@ class Mad(Study):
         found: dict[str, Any] = {"right": {}, "loss": {}}
         for model in MODELS:
             run = lab.train(
-                model, TEXT, model, size="tiny", budget=f"{2 * steps}steps", length=64, batch_size=16, **sizes[model]
+                model,
+                TEXT,
+                model,
+                size="tiny",
+                budget=f"{lab.pick(80, 160, 1500)}steps",
+                length=64,
+                batch_size=16,
+                **sizes[model],
             )
             found["loss"][model] = run.evaluate().loss
         for name in names:

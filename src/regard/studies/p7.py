@@ -15,9 +15,10 @@ from regard.studies.chart import Axis, Series, line_chart
 from regard.studies.probing import fitted
 from regard.studies.study import Found, Lab, Study, Verdict, judged
 
-LETTERS = 5
+LETTERS = 4
 EXAMPLES = (0, 1, 4, 16)
 ROWS = 32
+RATES = (3e-3, 1e-2)
 NAMES = ("large", "small", "lstm")
 
 
@@ -35,9 +36,9 @@ class InContext(Study):
 
     def measure(self, lab: Lab) -> dict[str, Any]:
         seen, held = mappings(lab.seed)
-        steps = lab.pick(150, 500, 4000)
+        steps = lab.pick(160, 300, 4000)
         sizes = {
-            "large": ("gpt", {"d_model": lab.pick(48, 64, 128), "n_layers": lab.pick(2, 2, 4), "n_heads": 4}),
+            "large": ("gpt", {"d_model": lab.pick(64, 64, 128), "n_layers": lab.pick(2, 2, 4), "n_heads": 4}),
             "small": ("gpt", {"d_model": 8, "n_layers": 1, "n_heads": 1}),
             "lstm": ("lstm", {"d_model": lab.pick(48, 64, 192), "n_layers": 2}),
         }
@@ -46,12 +47,16 @@ class InContext(Study):
             inputs, targets = prompts(seen, lab.seed * 1_000_000 + step, ROWS)
             return inputs.to(lab.device), targets.to(lab.device)
 
-        inputs, targets = (part.to(lab.device) for part in prompts(held, 7_000_000_000 + lab.seed, 512))
+        known, new = (
+            tuple(part.to(lab.device) for part in prompts(maps, 7_000_000_000 + lab.seed, 512)) for maps in (seen, held)
+        )
         found: dict[str, Any] = {}
         for name in NAMES:
             model, size = sizes[name]
-            net = fitted(model, 2 * LETTERS, batch, lab, steps, size)
-            curve = by_examples(net, inputs, targets)
+            nets = [fitted(model, 2 * LETTERS, batch, lab, steps, size, rate) for rate in RATES]
+            # The better rate is chosen on mappings that were seen.
+            net = max(nets, key=lambda one: sum(by_examples(one, *known)))
+            curve = by_examples(net, *new)
             found[name] = {"curve": curve, "gain": curve[EXAMPLES[-1]] - curve[0]}
             found[name]["parameters"] = sum(parameter.numel() for parameter in net.parameters())
         return found
