@@ -103,7 +103,7 @@ def _fitted(rows: Rows, mixer: MixerConfig, steps: int, lab: Lab, position: Posi
     block = BlockConfig(width, mixer, norm=norm)
     embedding = EmbeddingConfig(rows.vocab_size, width, position)
     model = LanguageModelConfig(embedding, StackConfig(width, (block, block)), norm).build().to(lab.device)
-    fit(model, rows.batches(32), steps, 5e-3)
+    fit(model, rows.batches(32), steps, 1e-2, optimiser="muon")
     return model
 
 

@@ -44,14 +44,14 @@ class Bertology(Study):
         torch.manual_seed(lab.seed)
         sizes = {"d_model": lab.pick(32, 48, 192), "n_layers": lab.pick(2, 4, 6), "n_heads": HEADS}
         # Rotary positions stand in no vector: there would be nothing to probe.
-        model = build("bert", vocab_size=vocab_size + 1, size="tiny", position="sinusoidal", **sizes).to(lab.device)
+        model = build("bert", vocab_size=vocab_size + 1, size="tiny", position="learned", **sizes).to(lab.device)
 
         def batch(step: int) -> tuple[Tensor, Tensor]:
             generator = torch.Generator().manual_seed(lab.seed * 1_000_000 + step)
             chosen = torch.randint(len(text), (16,), generator=generator).to(text.device)
             return hidden(text[chosen], vocab_size, generator)
 
-        losses = fit(model, batch, lab.pick(300, 700, 4000), 3e-3)
+        losses = fit(model, batch, lab.pick(600, 1000, 4000), 1e-2, optimiser="muon")
         test, choosing = (
             hidden(part, vocab_size, torch.Generator().manual_seed(9)) for part in (held[:150], held[150:300])
         )
