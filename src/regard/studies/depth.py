@@ -44,7 +44,7 @@ class Depth(Study):
         ids = torch.from_numpy(corpus.train.ids.astype("int64"))
         vocab_size = corpus.tokenizer.vocab_size
         depths = DEPTHS[-1:] if lab.scale == "quick" else DEPTHS
-        steps = lab.pick(100, 200, 1500)
+        steps = lab.pick(100, 200, 250)
 
         def best(batches: Batches, size: int, depth: int, residual: bool, norm: bool) -> float:
             """The last training loss at the best rate: of three where it is judged, of one elsewhere."""

@@ -53,7 +53,7 @@ class Length(Study):
         for kind in KINDS:
             torch.manual_seed(lab.seed)
             model = _config(corpus.tokenizer.vocab_size, kind, sizes).build().to(lab.device)
-            fit(model, batch, lab.pick(300, 400, 2000), 3e-3)
+            fit(model, batch, lab.pick(300, 400, 800), 3e-3)
             losses = by_place(model, held)
             within = sum(losses[LENGTH // 2 : LENGTH]) / (LENGTH // 2)
             twice = sum(losses[LENGTH : 2 * LENGTH]) / LENGTH

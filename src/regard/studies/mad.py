@@ -46,7 +46,7 @@ class Mad(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        steps = lab.pick(50, 100, 1500)
+        steps = lab.pick(50, 100, 120)
         names = lab.pick(["recall", "compression", "parity"], list(PROBES), list(PROBES))
         grown = lab.pick(1, 1, 2)
         sizes = {
@@ -59,14 +59,14 @@ class Mad(Study):
                 TEXT,
                 model,
                 size="tiny",
-                budget=f"{lab.pick(80, 160, 1500)}steps",
+                budget=f"{lab.pick(80, 160, 300)}steps",
                 length=64,
                 batch_size=16,
                 **sizes[model],
             )
             found["loss"][model] = run.evaluate().loss
         for name in names:
-            made = world(name, train=lab.pick(1000, 4000, 30_000), valid=200, seed=lab.seed, **PROBES[name])
+            made = world(name, train=lab.pick(1000, 4000, 8000), valid=200, seed=lab.seed, **PROBES[name])
             assert isinstance(made, Probe)
             rows = Rows(made, lab)
             found["right"][name] = {

@@ -45,7 +45,7 @@ class Order(Study):
     )
 
     def measure(self, lab: Lab) -> dict[str, Any]:
-        steps = lab.pick(250, 500, 1500)
+        steps = lab.pick(250, 500, 500)
         tests = _batch(10_000_000 + lab.seed, 512)
         found: dict[str, Any] = {"chance": 1 / (LENGTH - 1)}
         for name, (position, causal) in FORMS.items():

@@ -41,7 +41,7 @@ class LongRange(Study):
 
     def measure(self, lab: Lab) -> dict[str, Any]:
         length = lab.pick(512, 1024, 2048)
-        rows, steps = lab.pick(4, 4, 32), lab.pick(60, 100, 1500)
+        rows, steps = lab.pick(4, 4, 32), lab.pick(60, 100, 500)
         found: dict[str, Any] = {"error": _recurrence_error(lab), "state_growth": _state_growth(lab), "right": {}}
         test = _batch(10_000_000 + lab.seed, 64, length, lab.device)
         for name in NAMES:

@@ -44,27 +44,27 @@ class Selection(Study):
         d_model = lab.pick(32, 32, 64)
         found: dict[str, Any] = {"time_exponent": _time_exponent(lab)}
         copy = SelectiveCopy(
-            train=lab.pick(1500, 6000, 50_000),
+            train=lab.pick(1500, 6000, 3000),
             valid=256,
-            length=lab.pick(24, 32, 1024),
+            length=lab.pick(24, 32, 512),
             words=lab.pick(4, 6, 16),
             kinds=lab.pick(4, 8, 16),
         )
         rows = Rows(copy, lab)
         found["copy"] = {
-            name: right(_fitted(rows, mixer, lab.pick(250, 500, 3000), lab), rows.valid)
+            name: right(_fitted(rows, mixer, lab.pick(250, 500, 1500), lab), rows.valid)
             for name, mixer in (("s6", MambaConfig(d_model, 16)), ("s4d", S4dConfig(d_model, 32)))
         }
         length = lab.pick(16, 16, 256)
-        task = {"kinds": 8, "valid": lab.pick(100, 200, 400)}
-        rows = Rows(Induction(train=lab.pick(1500, 6000, 20_000), length=length, **task), lab)
+        task = {"kinds": 8, "valid": lab.pick(100, 200, 100)}
+        rows = Rows(Induction(train=lab.pick(1500, 6000, 6000), length=length, **task), lab)
         longer = [Rows(Induction(train=1, length=times * length, **task), lab).valid for times in TIMES]
         attention = AttentionConfig(d_model, 4)
         table = PositionConfig(d_model, "learned", TIMES[-1] * length + 2)
         forms = {"mamba": (MambaConfig(d_model, 16), None), "attention": (attention, table)}
         found["lengths"] = [times * length for times in TIMES]
         for name, (mixer, position) in forms.items():
-            model = _fitted(rows, mixer, lab.pick(250, 500, 3000), lab, position)
+            model = _fitted(rows, mixer, lab.pick(250, 500, 1500), lab, position)
             found[name] = [right(model, part) for part in longer]
         return found
 

@@ -51,8 +51,8 @@ class StateSpaceDuality(Study):
         found["speedup"] = found["seconds"]["scan"][-1] / found["seconds"]["chunked"][-1]
         states = lab.pick([2, 32], [4, 16, 64], [16, 32, 64])
         pairs = lab.pick(4, 4, 16)
-        rows = Rows(MultiRecall(train=lab.pick(4000, 8000, 40_000), valid=256, pairs=pairs, keys=2 * pairs), lab)
-        steps = lab.pick(500, 1200, 4000)
+        rows = Rows(MultiRecall(train=lab.pick(4000, 8000, 20_000), valid=256, pairs=pairs, keys=2 * pairs), lab)
+        steps = lab.pick(500, 1200, 1200)
         sizes = {"d_model": lab.pick(32, 32, 64), "n_layers": 2, "d_head": 32, "chunk": 16}
         found["recall"] = {}
         for n in states:

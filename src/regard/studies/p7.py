@@ -36,7 +36,7 @@ class InContext(Study):
 
     def measure(self, lab: Lab) -> dict[str, Any]:
         seen, held = mappings(lab.seed)
-        steps = lab.pick(160, 300, 4000)
+        steps = lab.pick(160, 300, 700)
         sizes = {
             "large": ("gpt", {"d_model": lab.pick(64, 64, 128), "n_layers": lab.pick(2, 2, 4), "n_heads": 4}),
             "small": ("gpt", {"d_model": 8, "n_layers": 1, "n_heads": 1}),

@@ -51,7 +51,7 @@ class Bertology(Study):
             chosen = torch.randint(len(text), (16,), generator=generator).to(text.device)
             return hidden(text[chosen], vocab_size, generator)
 
-        losses = fit(model, batch, lab.pick(600, 1000, 4000), 1e-2, optimiser="muon")
+        losses = fit(model, batch, lab.pick(600, 1000, 1500), 1e-2, optimiser="muon")
         test, choosing = (
             hidden(part, vocab_size, torch.Generator().manual_seed(9)) for part in (held[:150], held[150:300])
         )

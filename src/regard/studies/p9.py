@@ -35,7 +35,7 @@ class Backpack(Study):
 
     def measure(self, lab: Lab) -> dict[str, Any]:
         senses = lab.pick([1, 8], [1, 4, 16], [1, 4, 16])
-        steps = lab.pick(100, 200, 1500)
+        steps = lab.pick(100, 200, 800)
         sizes = {"d_model": lab.pick(32, 64, 128), "n_layers": 2, "n_heads": 4, "max_length": 128}
         shape = {"budget": f"{steps}steps", "length": 64, "batch_size": 16, "size": "tiny"} | sizes
         plain = {"norm": "layer", "activation": "gelu_tanh", "bias": True, "tied": True, "position": "learned"}
