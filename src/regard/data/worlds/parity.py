@@ -1,4 +1,4 @@
-"""Random bits, each followed by whether the number of ones so far is odd or even."""
+"""Random bits, and at the end whether the number of ones is odd or even."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from regard.data.worlds.probe import Probe, Turn, Walk, uniform
 
 @dataclass(frozen=True)
 class Parity(Probe):
-    """`length` random bits, each followed by "odd" or "even" for the ones so far."""
+    """`length` random bits, a mark, and the answer. Every bit decides, so that the first is as far back as it goes."""
 
     length: int = 16
 
@@ -22,12 +22,12 @@ class Parity(Probe):
 
     @property
     def vocabulary(self) -> list[str]:
-        return ["0", "1", "even", "odd"]
+        return ["0", "1", "?", "even", "odd"]
 
     def walk(self) -> Walk:
         bits = uniform("01")
         ones = 0
         for _ in range(self.length):
             ones += (yield Turn(bits)) == "1"
-            # All bits decide, so that the first one is as far back as it must look.
-            yield Turn({"odd" if ones % 2 else "even": 1.0}, 0)
+        yield Turn({"?": 1.0})
+        yield Turn({"odd" if ones % 2 else "even": 1.0}, 0)
