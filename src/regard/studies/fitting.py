@@ -1,36 +1,45 @@
-"""A bare training loop for experiments on modules that are no registered model: AdamW, warm-up, cosine, no files."""
+"""A bare training loop for experiments on bare modules: AdamW or Muon, warm-up, cosine, no files."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from regard.data.batch import NOT_COUNTED
+from regard.training.optimiser import Optimiser
+from regard.training.settings import TrainSettings
 
 # A step's number to (inputs, targets); targets of NOT_COUNTED are left out.
 Batches = Callable[[int], tuple[Tensor, Tensor]]
 WARMUP = 0.05
 
 
-def fit(model: nn.Module, batches: Batches, steps: int, lr: float, weight_decay: float = 0.0) -> list[float]:
+def fit(
+    model: nn.Module,
+    batches: Batches,
+    steps: int,
+    lr: float,
+    weight_decay: float = 0.0,
+    optimiser: Literal["adamw", "muon"] = "adamw",
+) -> list[float]:
     """Train `model(inputs) -> logits` by cross-entropy, and give back the loss of every step."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step / max(1, steps)))
+    settings = TrainSettings(optimiser=optimiser, weight_decay=weight_decay, betas=(0.9, 0.999))
+    rule = Optimiser(model, settings)
     losses = []
     model.train()
     for step in range(steps):
         inputs, targets = batches(step)
         logits = model(inputs)
         loss = cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=NOT_COUNTED)
-        optimiser.zero_grad(set_to_none=True)
+        rule.clear()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
+        rule.step(lr * _rate(step / steps))
         losses.append(loss.detach())
     model.eval()
     return torch.stack(losses).tolist() if losses else []

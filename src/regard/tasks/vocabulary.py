@@ -73,8 +73,6 @@ def classes_of(labels: Iterable[str]) -> tuple[str, ...]:
 def class_number(label: str, classes: Sequence[str], where: str, what: str = "label") -> int:
     """The place of a label among the classes; one that training never saw is refused where it stands."""
     if label not in classes:
-        raise DataError(
-            f"{f'{where}: ' if where else ''}the {what} {label!r} does not occur in the training part{nearest(label, classes)}; mend it, or "
-            f"train on data that has it"
-        )
+        told = f"the {what} {label!r} does not occur in the training part{nearest(label, classes)}"
+        raise DataError(f"{f'{where}: ' if where else ''}{told}; mend it, or train on data that has it")
     return classes.index(label)

@@ -258,7 +258,7 @@ def test_addresses_name_worlds_and_settings():
     ("address", "words"),
     [
         ("world:storys", "did you mean 'stories'"),
-        ("world:", "known: ab, dates, "),
+        ("world:", "known: ab, compression, "),
         ("world:stories?trian=5", "did you mean 'train'"),
         ("world:stories?train=many", "train must be a whole number, found 'many'"),
         ("world:stories?train", "expected key=value"),

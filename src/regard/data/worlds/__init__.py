@@ -24,6 +24,16 @@ WORLDS = {
     "reviews": ("regard.data.worlds.reviews", "Reviews"),
     "tags": ("regard.data.worlds.tags", "Tags"),
     "shapes": ("regard.data.worlds.shapes", "Shapes"),
+    "recall": ("regard.data.worlds.recall", "Recall"),
+    "noisy_recall": ("regard.data.worlds.noisy_recall", "NoisyRecall"),
+    "fuzzy_recall": ("regard.data.worlds.fuzzy_recall", "FuzzyRecall"),
+    "multi_recall": ("regard.data.worlds.multi_recall", "MultiRecall"),
+    "memorisation": ("regard.data.worlds.memorisation", "Memorisation"),
+    "selective_copy": ("regard.data.worlds.selective_copy", "SelectiveCopy"),
+    "compression": ("regard.data.worlds.compression", "Compression"),
+    "induction": ("regard.data.worlds.induction", "Induction"),
+    "parity": ("regard.data.worlds.parity", "Parity"),
+    "majority": ("regard.data.worlds.majority", "Majority"),
 }
 
 
