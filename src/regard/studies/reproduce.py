@@ -25,6 +25,10 @@ from regard.training import disk
 # Name to file and class. The one line of a study.
 STUDIES = {
     "mask": ("regard.studies.mask", "Mask"),
+    "forget": ("regard.studies.forget", "Forget"),
+    "bottleneck": ("regard.studies.bottleneck", "Bottleneck"),
+    "passing": ("regard.studies.passing", "Passing"),
+    "pooling": ("regard.studies.pooling", "Poolings"),
     "quadratic": ("regard.studies.quadratic", "Quadratic"),
     "parallel": ("regard.studies.parallel", "Parallel"),
     "order": ("regard.studies.order", "Order"),
@@ -32,10 +36,136 @@ STUDIES = {
     "depth": ("regard.studies.depth", "Depth"),
     "query": ("regard.studies.query", "Query"),
     "meaning": ("regard.studies.meaning", "Meaning"),
-    "p12": ("regard.studies.p12", "StateSpaceDuality"),
-    "p11": ("regard.studies.p11", "Selection"),
-    "p10": ("regard.studies.p10", "LongRange"),
-    "p9": ("regard.studies.p9", "Backpack"),
+    "mad": ("regard.studies.mad", "Mad"),
+    "p0": ("regard.studies.p0", "Ladder"),
+    "p1": ("regard.studies.p1", "Reversed"),
+    "p2": ("regard.studies.p2", "Search"),
+    "p3": ("regard.studies.p3", "Depth"),
+    "p4": ("regard.studies.p4", "Attention"),
+    "p5": ("regard.studies.p5", "FineTuned"),
+    "p6": ("regard.studies.p6", "Sizes"),
     "p7": ("regard.studies.p7", "InContext"),
     "p8": ("regard.studies.p8", "Bertology"),
-    "mad": ("regard.studies.mad", "Mad"),
+    "p9": ("regard.studies.p9", "Backpack"),
+    "p10": ("regard.studies.p10", "LongRange"),
+    "p11": ("regard.studies.p11", "Selection"),
+    "p12": ("regard.studies.p12", "StateSpaceDuality"),
+}
+OUT = Path("runs/reproduce")
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a study. outcome: of the verdict, or "failed"."""
+
+    study: str
+    scale: ScaleName
+    claim: str
+    source: str
+    rule: str
+    outcome: str
+    reason: str
+    seeds: tuple[Found, ...]
+    seconds: float
+    device: str
+    versions: dict[str, str]
+    figure: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; the figure is a file of its own."""
+        return {key: value for key, value in vars(self).items() if key != "figure"} | {"seeds": list(self.seeds)}
+
+
+def names() -> list[str]:
+    """Every study."""
+    return list(STUDIES)
+
+
+def study(name: str) -> Study:
+    """The study of that name; an unknown one names the nearest."""
+    if name not in STUDIES:
+        raise UsageError(f"unknown study {name!r}{nearest(name, STUDIES)}")
+    module, kind = STUDIES[name]
+    return getattr(importlib.import_module(module), kind)()
+
+
+def reproduce(
+    ids: Sequence[str], scale: ScaleName, *, device: str = "cpu", out: Path = OUT, force: bool = False
+) -> Iterator[Result]:
+    """The results of some studies, each as soon as it is there; a finished one is read again unless `force`."""
+    for one in [study(name) for name in ids or names()]:
+        done = out / f"{one.id}.json"
+        if not force and (found := saved(done, scale)) is not None:
+            yield found
+            continue
+        yield _run(one, scale, device, out, force)
+
+
+def saved(path: Path, scale: ScaleName | None = None) -> Result | None:
+    """A result from its file, when it is there, whole and, where one is asked for, of that scale."""
+    try:
+        told = json.loads(path.read_text())
+        figure = path.with_suffix(".svg")
+        found = Result(**told | {"seeds": tuple(told["seeds"])}, figure=figure.read_text() if figure.exists() else "")
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return found if found.outcome != FAILED and scale in (None, found.scale) else None
+
+
+def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
+    if scale not in one.scales:
+        raise UsageError(f"{one.id} has no form for {scale}; it has {', '.join(one.scales)}")
+    seeds = SEEDS[:1] if scale == "quick" else SEEDS
+    found: list[Found] = []
+    spent = 0.0
+    try:
+        for seed in seeds:
+            part = out / "seeds" / f"{one.id}-{scale}-{device}-{seed}.json"
+            numbers, seconds = _seed(one, Lab(scale, seed, Path(), device), part, force)
+            found.append(numbers)
+            spent += seconds
+        verdict = one.judge(found)
+        outcome, reason, figure = verdict.outcome, verdict.reason, one.figure(found)
+    except (RegardError, MemoryError, RuntimeError, ArithmeticError) as error:
+        outcome, reason, figure = FAILED, str(error) or type(error).__name__, ""
+    told = (one.id, scale, one.claim, one.source, one.rule, outcome, reason)
+    result = Result(*told, tuple(found), round(spent, 1), device, versions(), figure)
+    out.mkdir(parents=True, exist_ok=True)
+    disk.publish(out / f"{one.id}.json", [json.dumps(result.to_dict(), indent=1).encode()])
+    if figure:
+        disk.publish(out / f"{one.id}.svg", [figure.encode()])
+    return result
+
+
+def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any], float]:
+    """The numbers of one seed and the seconds they took, measured now or found in their file."""
+    if not force and part.exists():
+        told = json.loads(part.read_text())
+        return told["found"], told["seconds"]
+    folder = Path(tempfile.mkdtemp(prefix=f"regard-{one.id}-"))
+    began = time.monotonic()
+    try:
+        found = one.measure(Lab(lab.scale, lab.seed, folder, lab.device))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    seconds = time.monotonic() - began
+    part.parent.mkdir(parents=True, exist_ok=True)
+    disk.publish(part, [json.dumps({"found": found, "seconds": seconds}).encode()])
+    return found, seconds
+
+
+def versions() -> dict[str, str]:
+    """What the numbers may depend on."""
+    import torch
+
+    from regard import __version__
+
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine()
+    return {
+        "regard": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": name,
+        "threads": str(torch.get_num_threads()),
+    }
