@@ -27,7 +27,7 @@ class Passing(Study):
         width = lab.pick(48, 64, 256)
         training = PLAIN | {
             "dropout": 0.0,
-            "budget": lab.pick("150steps", "250steps", "700steps"),
+            "budget": lab.pick("150steps", "700steps", "700steps"),
             "lr": lab.pick(5e-3, 5e-3, 2e-3),
         }
         found: dict[str, Any] = {}
