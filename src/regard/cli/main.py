@@ -28,7 +28,7 @@ from regard.cli.failure import report
 
 ABOUT = "Every sequence model from counting to attention and state spaces behind one contract."
 COMPLETION = ("--install-completion", "--show-completion")
-EPILOG = f"Start with: regard train my.txt. For completion in your shell: regard {COMPLETION[0]}"
+EPILOG = f"Start with: regard compare my.txt. For completion in your shell: regard {COMPLETION[0]}"
 
 
 def application(*, completion: bool = False) -> typer.Typer:
