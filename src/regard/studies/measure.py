@@ -24,6 +24,8 @@ PARTS = 8
 WRITTEN = 64
 SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
 CURVE = 200
+SCORED, SCORED_TOKENS, CONTEXT = 6, 100, 12
+SURE = 0.5
 
 
 def measured(run: Run | TaskRun, *, intervals: bool) -> dict[str, Any]:
@@ -56,7 +58,20 @@ def _text(run: Run, intervals: bool) -> dict[str, Any]:
         "speed": written / spent,
         "speed_unit": "tokens/s",
         "sample": run.generate("", **SAMPLE),
+        "scored": _scored(run, run.corpus.test),
     }
+
+
+def _scored(run: Run, test: TokenShard) -> list[list[tuple[str, float]]]:
+    """The first test documents token by token, each with its probability: where models differ is told from these."""
+    documents = [test.document(number)[:SCORED_TOKENS] for number in range(min(SCORED, test.n_documents))]
+    space = " " if run.tokenizer.kind == "words" else ""
+    found = []
+    for text in filter(None, map(run.tokenizer.decode, documents)):
+        scored = run.score(text)
+        pairs = zip(scored.token_texts, scored.score.log_probs, strict=True)
+        found.append([(token + space, math.exp(log_prob)) for token, log_prob in pairs])
+    return found
 
 
 def _task(run: TaskRun, intervals: bool) -> dict[str, Any]:
@@ -157,11 +172,32 @@ class Peak:
         return int(found[1]) * 1024 if found else None
 
 
-def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> list[dict[str, Any]]:
+def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> list[dict[str, str]]:
     """Test examples that some models got right and others wrong: what each of them made of it."""
+    if all(found.get("scored") for _, found in rows):
+        return _between(rows, most)
     judged = [(label, found) for label, found in rows if found.get("right")]
     if len(judged) < 2:
         return []
     count = min(len(found["right"]) for _, found in judged)
     split = [n for n in range(count) if len({bool(found["right"][n]) for _, found in judged}) == 2]
     return [{label: found["answers"][number] for label, found in judged} for number in split[:most]]
+
+
+def _between(rows: Sequence[tuple[str, dict[str, Any]]], most: int) -> list[dict[str, str]]:
+    """Tokens of the test that some model was sure of and another far from: the widest gaps, with what came before."""
+    if len(rows) < 2:
+        return []
+    gaps = []
+    for number, document in enumerate(rows[0][1]["scored"]):
+        for place in range(len(document)):
+            chances = [found["scored"][number][place][1] for _, found in rows]
+            if max(chances) >= SURE:
+                gaps.append((max(chances) - min(chances), number, place))
+    told = []
+    for _, number, place in sorted(gaps, reverse=True)[:most]:
+        tokens = [token for token, _ in rows[0][1]["scored"][number]]
+        before = "".join(tokens[max(0, place - CONTEXT) : place])
+        shown = {"text": f"{before} [{tokens[place].strip() or tokens[place]}]"}
+        told.append(shown | {label: f"{found['scored'][number][place][1]:.0%}" for label, found in rows})
+    return told

@@ -94,6 +94,16 @@ def test_reports_are_self_contained_and_whole(done: Comparison) -> None:
     assert (done.out / "report.md").read_text().startswith("| rank | model |")
 
 
+def test_tokens_that_one_model_knew_and_another_did_not_are_shown(done: Comparison) -> None:
+    from regard.studies.measure import disagreements
+
+    sure = {"scored": [[("a ", 0.9), ("b ", 0.2)]]}
+    unsure = {"scored": [[("a ", 0.1), ("b ", 0.3)]]}
+    assert disagreements([("x", sure), ("y", unsure)]) == [{"text": " [a]", "x": "90%", "y": "10%"}]
+    told = json.loads((done.out / "report.json").read_text())["differ"]
+    assert all({"text", *MODELS} == one.keys() for one in told)
+
+
 def test_what_is_finished_is_not_trained_again(done: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(racing, "launch", lambda *_: pytest.fail("trained again"))
     again = run(done.out)
