@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from regard.data.shard import TokenShard
 from regard.run import Run
 from regard.summary import state_size
@@ -20,7 +22,7 @@ from regard.training.folder import METRICS
 
 TOKENS = 30_000  # of the test part, at most
 EXAMPLES = 1000
-PARTS = 8
+PARTS, FEWEST = 8, 2
 WRITTEN = 64
 SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
 CURVE = 200
@@ -49,7 +51,10 @@ def _text(run: Run, intervals: bool) -> dict[str, Any]:
         spent = time.monotonic() - began
     assert run.corpus is not None
     assert run.corpus.test is not None
-    parts = [run.evaluate_shard(part).loss for part in parts_of(run.corpus.test)] if intervals else []
+    world = run.corpus.world
+    pieces = parts_of(run.corpus.test, may_cut=world is None) if intervals else []
+    # Read as the whole is: in a world every document on its own.
+    parts = [run.evaluate_shard(piece, world).loss for piece in pieces]
     return {
         "score": report["loss"],
         "scores": report,
@@ -114,18 +119,22 @@ def _slices(tables: Any, metric: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def parts_of(shard: TokenShard) -> list[TokenShard]:
-    """The test text in some parts of whole documents, or of equal length where there are few."""
-    ids = shard.ids[:TOKENS]
-    starts = shard.starts[shard.starts < len(ids)]
-    if len(starts) < 2 * PARTS:
-        starts = [len(ids) * number // PARTS for number in range(PARTS)]
-    bounds = [int(starts[len(starts) * number // PARTS]) for number in range(PARTS)] + [len(ids)]
+def parts_of(shard: TokenShard, *, may_cut: bool = True) -> list[TokenShard]:
+    """The test text in some parts of whole documents; one of few documents is cut into equal lengths, or not at all."""
+    ends = np.append(shard.starts[1:], shard.tokens)
+    whole = int((ends <= TOKENS).sum())
+    if whole >= 2 * FEWEST:
+        count = min(PARTS, whole // 2)
+        starts = np.append(shard.starts, shard.tokens)
+        bounds = [int(starts[whole * number // count]) for number in range(count + 1)]
+    else:
+        last = min(TOKENS, shard.tokens) if may_cut else 0
+        bounds = [last * number // PARTS for number in range(PARTS + 1)]
     pieces = []
     for first, last in itertools.pairwise(bounds):
         if last > first:
             within = shard.starts[(shard.starts >= first) & (shard.starts < last)] - first
-            pieces.append(TokenShard(ids[first:last], within if len(within) else shard.starts[:1] * 0, 0, 0))
+            pieces.append(TokenShard(shard.ids[first:last], within if len(within) else np.zeros(1, np.int64), 0, 0))
     return pieces
 
 

@@ -68,6 +68,13 @@ def test_the_test_part_is_neither_trained_on_nor_chosen_by(done: Comparison) -> 
     assert not texts[0] & texts[1]
 
 
+def test_the_parts_of_the_test_are_read_as_the_whole_is(done: Comparison) -> None:
+    for row in done.rows:
+        parts = row.runs[0]["parts"]
+        assert len(parts) > 1
+        assert sum(parts) / len(parts) == pytest.approx(row.runs[0]["score"], rel=0.02)
+
+
 def test_ranking_sentence_and_commands(done: Comparison) -> None:
     order = [one.label for one in done.order]
     assert sorted(order) == sorted(MODELS)
