@@ -19,8 +19,8 @@ from typing import Any
 import regard
 from regard.studies.board import LineBoard
 from regard.studies.compare import Comparison
+from regard.studies.machine import versions
 from regard.studies.report import as_markdown
-from regard.studies.reproduce import versions
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from regard.core.facts import EXAMPLE, Facts
-from regard.data import settings as data_settings
 from regard.errors import UsageError
 from regard.live import display_for
 from regard.place import free_path, latest_path, require_name, saved_settings
-from regard.preparation import prepared
+from regard.preparation import prepared, task_kind, work
 from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
 from regard.start import read_start
-from regard.tasks import TEXT
-from regard.tasks import task as task_of
 from regard.tasks.choice import with_task
 
 if TYPE_CHECKING:
@@ -134,11 +131,10 @@ def launch(job: Job, display: Display | None = None, data: Corpus | Material[Any
 
     display = display or Silent()
     training, device = _checked(job)
-    task = job.settings["data.task"]
-    # A run from before there were tasks says nothing of its own.
-    if task in (TEXT, "auto"):
+    kind = task_kind(job.settings)
+    if kind is None:
         return _launch_text(job, training, device, display, data)
-    return _launch_task(job, task_of(task), training, display, data)
+    return _launch_task(job, kind, training, display, data)
 
 
 def _launch_text(job: Job, training: TrainSettings, device: str, display: Display, corpus: Any) -> tuple[Run, Result]:
@@ -147,7 +143,6 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
 
     from regard.run import load
     from regard.training import loop
-    from regard.training.task import language_task
 
     settings = job.settings
     if training.start is not None:
@@ -166,7 +161,7 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
         model = config.build()
         result = loop.train(
             model,
-            language_task(corpus, model, training),
+            work(settings, corpus, model),
             training,
             job.out,
             about=description(settings),
@@ -188,10 +183,7 @@ def _launch_task(
     from regard.task_run import load_task_run
     from regard.training import loop
 
-    data = data_settings.from_dict(job.settings.section("data"))
     start = read_start(training.start) if training.start is not None else None
-    task = task.with_settings(training)
-    task = task if start is None else task.starting_from(start)
     material = material or prepared(job.settings)
     for note in material.notes:
         display.note(note)
@@ -204,7 +196,7 @@ def _launch_task(
         start.load(model)
     result = loop.train(
         model,
-        task.training(material, model, training, data),
+        work(job.settings, material, model),
         training,
         job.out,
         about=description(job.settings),

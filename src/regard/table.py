@@ -97,3 +97,14 @@ def _draw(columns: Sequence[str], rows: list[list[str]], title: str) -> None:
     for row in rows:
         table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
     Console(highlight=False).print(table)
+
+
+def finite(value: Any) -> Any:
+    """`value` with what JSON cannot hold (infinities, not-a-number) as null."""
+    if isinstance(value, dict):
+        return {str(key): finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -6,13 +6,12 @@ With `--json` only the object goes to stdout, and what people may want to see me
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from regard.table import show_table
+from regard.table import finite, show_table
 
 
 @dataclass(frozen=True)
@@ -51,14 +50,3 @@ class Screen:
         """A table of the result."""
         if not self.json:
             show_table(columns, rows, title=title)
-
-
-def finite(value: Any) -> Any:
-    """`value` with what JSON cannot hold (infinities, not-a-number) as null."""
-    if isinstance(value, dict):
-        return {str(key): finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

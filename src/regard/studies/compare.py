@@ -32,7 +32,6 @@ from regard.studies.scaling import AT, SCALES
 from regard.studies.standing import Standing, ranked, standing
 from regard.table import visible
 from regard.tasks import TASKS
-from regard.tasks import task as task_of
 from regard.tasks.choice import with_task
 
 RUNS = Path("runs")
@@ -55,14 +54,6 @@ class Comparison:
     stopped: bool = False
 
     @property
-    def metric(self) -> str:
-        return task_of(self.protocol.task).metric if self.protocol.task in TASKS else "loss"
-
-    @property
-    def lower_is_better(self) -> bool:
-        return self.protocol.task not in TASKS or task_of(self.protocol.task).lower_is_better
-
-    @property
     def order(self) -> list[Standing]:
         """Best first; a model that was stopped has not had its budget and is left out."""
         known = [
@@ -70,7 +61,7 @@ class Comparison:
             for row in finished(self.rows)
             if not row.stopped and all(math.isfinite(run["score"]) for run in row.runs)
         ]
-        return ranked(known, self.lower_is_better)
+        return ranked(known, self.protocol.lower_is_better)
 
     def row(self, label: str) -> Row:
         return next(row for row in self.rows if row.label == label)
@@ -165,7 +156,7 @@ def _counts(layer: Layer) -> bool:
     """Whether a model counts, and so has one size only."""
     from regard.core.facts import EXAMPLE
 
-    return count(resolve(layer), EXAMPLE)[0] is None
+    return count(resolve(layer), EXAMPLE) is None
 
 
 def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
@@ -248,6 +239,6 @@ def _facts(data: Any) -> dict[str, Any]:
 def _optimum(rows: Sequence[Row], data: Any, protocol: Protocol) -> float | None:
     """The best possible score on the same test part, where it is known."""
     if protocol.task in TASKS:
-        return data.best.get(task_of(protocol.task).metric)
+        return data.best.get(protocol.metric)
     known = [run["scores"].get("optimal_loss") for row in rows for run in row.runs]
     return next((value for value in known if value is not None), None)

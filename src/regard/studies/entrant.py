@@ -13,6 +13,7 @@ from typing import Any
 from regard.core.facts import Facts
 from regard.errors import UsageError
 from regard.recipe import Layer, Origin, Settings, parse_value, section_of
+from regard.studies.matching import nearest_width, parameters
 from regard.tasks import TEXT
 
 # The road, task by task. Of labelled text, tagged text and series the names are those of encoders.
@@ -26,7 +27,6 @@ LADDERS = {
     "series": ("dan", "fnn", "lstm", "transformer", "mamba"),
 }
 WIDTH = "d_model"
-WIDEST = 4096
 NARROW = 48
 MOST_FACTOR = 4.0
 COUNTS = "counts instead of learning"
@@ -104,34 +104,30 @@ def common_size(settings: Sequence[Settings], facts: Facts | int, suitable: int)
     width of 48: a large vocabulary alone may take more than would suit. Heads want a width that they divide, so that
     such a model sets the size and the others, whose width is free, follow.
     """
-    neural = [one for one in settings if count(one, facts)[0] is not None]
+    neural = [one for one in settings if count(one, facts) is not None]
     stepping = [one for one in neural if "n_heads" in one.section("model")]
     return _common((stepping or neural)[0], facts, suitable) if neural else 0
 
 
 def _common(reference: Settings, facts: Facts | int, suitable: int) -> int:
     """The count for all: that of the size a person asked for, or what suits the budget."""
-    largest = count(reference, facts)[0]
+    largest = count(reference, facts)
     assert largest is not None
     if WIDTH not in reference.section("model") or reference.table["model.size"].place != "default":
         return largest
-    smallest = count(reference, facts, **{WIDTH: NARROW})[0]
+    smallest = count(reference, facts, **{WIDTH: NARROW})
     assert smallest is not None
     return _nearest_width(reference, facts, min(largest, max(smallest, suitable)))[1]
 
 
-def count(settings: Settings, facts: Facts | int, **changes: Any) -> tuple[int | None, Any]:
-    """Parameters of the model that the settings describe, None of one that counts; and its config."""
-    from regard.core.registry import entry
-    from regard.estimate import count_parameters, on_meta
-
-    config = entry(settings["model.name"]).config(facts, settings["model.size"], **settings.model_changes | changes)
-    return (None if config.counts else count_parameters(on_meta(config))), config
+def count(settings: Settings, facts: Facts | int, **changes: Any) -> int | None:
+    """Parameters of the model that the settings describe; None of one that counts."""
+    return parameters(settings["model.name"], facts, settings["model.size"], **settings.model_changes | changes)
 
 
 def sized(settings: Settings, facts: Facts | int, target: int) -> Size:
     """An entrant at the width whose parameters are nearest to the target."""
-    own, _ = count(settings, facts)
+    own = count(settings, facts)
     if own is None:
         return Size(None, 0, COUNTS)
     if WIDTH not in settings.section("model"):
@@ -146,27 +142,10 @@ def sized(settings: Settings, facts: Facts | int, target: int) -> Size:
 
 
 def _nearest_width(settings: Settings, facts: Facts | int, target: int) -> tuple[int, int]:
-    """The width whose count of parameters is nearest to the target; more width is always more parameters."""
-    from regard.errors import RegardError
+    def counted(width: int) -> int | None:
+        return count(settings, facts, **{WIDTH: width})
 
-    def of(width: int) -> int | None:
-        try:
-            return count(settings, facts, **{WIDTH: width})[0]
-        except (RegardError, ValueError):
-            return None
-
-    low, high = 1, WIDEST
-    while high - low > 1:
-        middle = (low + high) // 2
-        # Not every width is possible: look at the next ones that are.
-        near = next((found for width in range(middle, middle + 64) if (found := of(width)) is not None), None)
-        low, high = (middle, high) if near is not None and near <= target else (low, middle)
-    for reach in (16, 128):
-        widths = range(max(1, low - reach), low + reach + 2)
-        around = [(width, found) for width in widths if (found := of(width)) is not None]
-        if around:
-            return min(around, key=lambda pair: _worth(*pair, target))
-    raise UsageError(f"{settings['model.name']}: no width gives about {target:,} parameters; set model.{WIDTH}")
+    return nearest_width(counted, target, lambda width, found: _worth(width, found, target))
 
 
 def _worth(width: int, found: int, target: int) -> tuple[int, float]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -148,37 +146,6 @@ def curve(path: Path) -> list[dict[str, float]]:
             kept = {name: value for name, value in record.items() if name.startswith("valid_")}
             points.append({"step": record["step"], "seconds": record.get("seconds", 0.0), "tokens": tokens} | kept)
     return points[:: math.ceil(len(points) / CURVE) or 1] if points else []
-
-
-class Peak:
-    """The most memory that this process had since `start`, in bytes; None where the system does not tell."""
-
-    def __init__(self, device: str) -> None:
-        self.on_gpu = device.startswith("cuda")
-
-    def start(self) -> None:
-        """Forget what was before."""
-        gc.collect()
-        if self.on_gpu:
-            import torch
-
-            torch.cuda.reset_peak_memory_stats()
-            return
-        try:
-            Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            return
-
-    def read(self) -> int | None:
-        if self.on_gpu:
-            import torch
-
-            return torch.cuda.max_memory_allocated()
-        try:
-            found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-        except OSError:
-            return None
-        return int(found[1]) * 1024 if found else None
 
 
 def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> list[dict[str, str]]:

@@ -9,17 +9,14 @@ from typing import Any
 import torch
 
 from regard.core.facts import Facts
-from regard.data import settings as data_settings
+from regard.core.registry import entry
 from regard.errors import UsageError
+from regard.preparation import work
 from regard.recipe import Settings
-from regard.studies.entrant import Size, count
+from regard.studies.entrant import WIDTH, Size
 from regard.studies.protocol import Protocol
-from regard.tasks import TASKS
-from regard.tasks import task as task_of
 from regard.training import budget
 from regard.training.flops import flops_per_target
-from regard.training.settings import from_dict
-from regard.training.task import Task, language_task
 
 ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anything that fits these machines
 
@@ -35,7 +32,7 @@ def refuse_too_small(
     for label, one in settings.items():
         if found[label].counts:
             continue
-        need = _one_step(one, found[label], smallest.kind, protocol.task, data, facts)
+        need = _one_step(one, found[label], smallest.kind, data, facts)
         if need > smallest.amount:
             unit = {"seconds": "s", "tokens": "tokens", "flops": "flops"}[smallest.kind]
             least = need * whole.amount / smallest.amount
@@ -45,29 +42,21 @@ def refuse_too_small(
             )
 
 
-def _one_step(settings: Settings, size: Size, kind: str, task: str, data: Any, facts: Facts | int) -> float:
+def _one_step(settings: Settings, size: Size, kind: str, data: Any, facts: Facts | int) -> float:
     """What one training step takes, in the unit of the budget."""
-    width = {} if size.width is None else {"d_model": size.width}
-    model = count(settings, facts, **width)[1].build()
-    work = _work(settings, task, data, model)
-    batch = work.sampler.batch(0, settings["train.batch_size"])
+    changes = settings.model_changes | ({} if size.width is None else {WIDTH: size.width})
+    model = entry(settings["model.name"]).config(facts, settings["model.size"], **changes).build()
+    task = work(settings, data, model)
+    batch = task.sampler.batch(0, settings["train.batch_size"])
     if kind == "tokens":
         return float(batch.n_counted)
     if kind == "flops":
-        return flops_per_target(model, batch, work.objective) * batch.n_counted
+        return flops_per_target(model, batch, task.objective) * batch.n_counted
     took = []
     for _ in range(2):
         began = time.monotonic()
-        loss, _, _ = work.objective(model, batch, None)
+        loss, _, _ = task.objective(model, batch, None)
         loss.backward()
         took.append(time.monotonic() - began)
     torch.manual_seed(0)
     return min(took)
-
-
-def _work(settings: Settings, task: str, data: Any, model: Any) -> Task:
-    training = from_dict(settings.section("train"))
-    if task not in TASKS:
-        return language_task(data, model, training)
-    kind = task_of(task).with_settings(training)
-    return kind.training(data, model, training, data_settings.from_dict(settings.section("data")))

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.errors import UsageError
+from regard.tasks import TASKS
+from regard.tasks import task as task_of
 from regard.training import budget
 
 SLICE = 0.25
@@ -53,6 +55,15 @@ class Protocol:
     def main_budget(self) -> str:
         """Of one seed."""
         return share(self.budget, (1 - self.slice if self.factors else 1.0) / self.seeds)
+
+    @property
+    def metric(self) -> str:
+        """What models are ranked by: the task's own score."""
+        return task_of(self.task).metric if self.task in TASKS else "loss"
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.task not in TASKS or task_of(self.task).lower_is_better
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

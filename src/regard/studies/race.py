@@ -15,15 +15,17 @@ from typing import Any
 
 from regard.errors import NumericError, RegardError, Stopped, UsageError
 from regard.launch import Job, launch
+from regard.preparation import work
 from regard.recipe import Layer, Origin, Settings, resolve
 from regard.run import load
 from regard.studies.board import Board
 from regard.studies.entrant import WIDTH, Size
-from regard.studies.measure import Peak, curve, measured
+from regard.studies.machine import Peak
+from regard.studies.measure import curve, measured
 from regard.studies.protocol import Protocol, digest, share
 from regard.tasks import TASKS
-from regard.tasks import task as task_of
 from regard.training import disk
+from regard.training.flops import flops_per_target
 from regard.training.settings import DEFAULT_LR
 
 STATE = "state.json"
@@ -70,10 +72,6 @@ class Race:
     def __post_init__(self) -> None:
         self.state = read_state(self.out)
         self.stopped = False
-
-    @property
-    def lower_is_better(self) -> bool:
-        return self.protocol.task not in TASKS or task_of(self.protocol.task).lower_is_better
 
     def run(self) -> list[Row]:
         """A row for every model, in order; after a signal those of the models that were reached."""
@@ -130,7 +128,7 @@ class Race:
         known = [(lr, score) for lr, score in row.rates if score is not None]
         if not known:
             raise UsageError(f"every rate from {row.rates[0][0]:g} to {row.rates[-1][0]:g} diverged")
-        row.lr = min(known, key=lambda pair: pair[1] if self.lower_is_better else -pair[1])[0]
+        row.lr = min(known, key=lambda pair: pair[1] if self.protocol.lower_is_better else -pair[1])[0]
         row.on_edge = row.lr in (row.rates[0][0], row.rates[-1][0])
 
     def _made(
@@ -167,7 +165,7 @@ class Race:
             "curve": curve(path),
         }
         if intervals is not None:
-            outcome |= measured(run, intervals=intervals) | {"flops_per_token": self._flops(run)}
+            outcome |= measured(run, intervals=intervals) | {"flops_per_token": self._flops(settings, run)}
         self.state[name] = {"digest": mark, "outcome": outcome}
         disk.publish(self.out / STATE, [json.dumps(self.state).encode()])
         return outcome
@@ -187,22 +185,12 @@ class Race:
         told = {"path": str(path), "seed": run.config["train"]["seed"], "reason": "stopped", "curve": points}
         return told | kept | measured(run, intervals=intervals)
 
-    def _flops(self, run: Any) -> float | None:
+    def _flops(self, settings: Settings, run: Any) -> float | None:
         """Operations of training for each target, of a model that learns by steps."""
-        from regard.data import settings as data_settings
-        from regard.training.flops import flops_per_target
-        from regard.training.settings import from_dict
-        from regard.training.task import language_task
-
         if "fit" in run.config:
             return None
-        training = from_dict(run.config["train"])
-        if self.protocol.task not in TASKS:
-            task = language_task(self.data, run.model, training)
-        else:
-            data = data_settings.from_dict(run.config["data"])
-            task = run.task.training(self.data, run.model, training, data)
-        return flops_per_target(run.model, task.sampler.batch(0, training.batch_size), task.objective)
+        task = work(settings, self.data, run.model)
+        return flops_per_target(run.model, task.sampler.batch(0, settings["train.batch_size"]), task.objective)
 
     def _settings(self, label: str, changes: dict[str, Any] | None = None) -> Settings:
         width = self.sizes[label].width

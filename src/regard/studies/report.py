@@ -9,10 +9,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from regard.studies.chart import Axis, Series, bar_chart, line_chart, point_chart
+from regard.studies.machine import versions
 from regard.studies.page import page, table
-from regard.studies.reproduce import versions
 from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, samples
 from regard.studies.summary import table as ranking
+from regard.table import finite
 from regard.training import disk
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def write_reports(comparison: Comparison) -> None:
     """Write the three files into the folder of the comparison."""
     out = comparison.out
-    disk.publish(out / "report.json", [json.dumps(_finite(as_dict(comparison)), indent=1).encode()])
+    disk.publish(out / "report.json", [json.dumps(finite(as_dict(comparison)), indent=1).encode()])
     disk.publish(out / "report.html", [as_html(comparison).encode()])
     disk.publish(out / "report.md", [as_markdown(comparison).encode()])
 
@@ -34,8 +35,8 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
     return {
         "protocol": comparison.protocol.to_dict(),
         "data": dict(comparison.facts),
-        "metric": comparison.metric,
-        "lower_is_better": comparison.lower_is_better,
+        "metric": comparison.protocol.metric,
+        "lower_is_better": comparison.protocol.lower_is_better,
         "optimum": comparison.optimum,
         "ranking": [{"model": one.label, "mean": one.mean, "low": one.low, "high": one.high} for one in order],
         "finding": finding(comparison),
@@ -77,7 +78,7 @@ def as_html(comparison: Comparison) -> str:
         ),
         _differences(contrasts(comparison)),
         "<h2>Learning rates</h2>",
-        _rates(comparison.rows, comparison.metric),
+        _rates(comparison.rows, comparison.protocol.metric),
         "<h2>Next</h2>",
         f"<pre>{escape(chr(10).join(line.strip() for line in commands(comparison)[1:]))}</pre>",
         f"<p><small>{escape(', '.join(f'{name} {value}' for name, value in versions().items()))}</small></p>",
@@ -89,7 +90,7 @@ def _charts(comparison: Comparison) -> list[str]:
     shown = [row for row in comparison.rows if row.runs]
     by = (("seconds", "seconds of training"), ("tokens", "tokens"))
     curves = [*(_curve(shown, key, label, comparison.optimum) for key, label in by), _operations(shown)]
-    order, metric = comparison.order, comparison.metric
+    order, metric = comparison.order, comparison.protocol.metric
     ends = [(one.mean if one.low is None else one.low, one.mean if one.high is None else one.high) for one in order]
     scores = bar_chart(f"Test {metric}", [(one.label, one.mean) for one in order], metric, ends, _names(shown))
     return [scores, *[chart for chart in curves if chart], *_slices(shown, comparison), *_tradeoffs(shown, comparison)]
@@ -149,7 +150,7 @@ def _slices(rows: Sequence[Row], comparison: Comparison) -> list[str]:
             )
             for row in rows
         ]
-        metric = "share right" if name.startswith("recall") else comparison.metric
+        metric = "share right" if name.startswith("recall") else comparison.protocol.metric
         axis = Axis(name.partition("by ")[2] or "slice", names=tuple(labels))
         charts.append(line_chart(name.capitalize(), series, axis, Axis(metric), _names(rows)))
     return charts
@@ -157,7 +158,7 @@ def _slices(rows: Sequence[Row], comparison: Comparison) -> list[str]:
 
 def _tradeoffs(rows: Sequence[Row], comparison: Comparison) -> list[str]:
     """Quality against the cost of use and the state that is carried."""
-    metric = comparison.metric
+    metric = comparison.protocol.metric
 
     def points(key: str) -> list[Series]:
         return [
@@ -226,12 +227,3 @@ def _differences(found: Sequence[dict[str, Any]]) -> str:
         rows = "".join(f"<tr><td>{escape(label)}</td><td>{escape(text)}</td></tr>" for label, text in one.items())
         parts.append(f"<table>{rows}</table><br>")
     return f"<h2>Where some are right and others wrong</h2>{''.join(parts)}"
-
-
-def _finite(value: Any) -> Any:
-    """`value` with what JSON cannot hold as null."""
-    if isinstance(value, dict):
-        return {str(key): _finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import platform
 import shutil
 import tempfile
 import time
@@ -19,37 +18,38 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError, UsageError, nearest
-from regard.studies.study import SEEDS, Found, Lab, ScaleName, Study
+from regard.studies.claims.study import SEEDS, Found, Lab, ScaleName, Study
+from regard.studies.machine import versions
 from regard.training import disk
 
-# Name to file and class. The one line of a study.
+# Name, which is that of the file in `claims`, to class. The one line of a study.
 STUDIES = {
-    "mask": ("regard.studies.mask", "Mask"),
-    "forget": ("regard.studies.forget", "Forget"),
-    "bottleneck": ("regard.studies.bottleneck", "Bottleneck"),
-    "passing": ("regard.studies.passing", "Passing"),
-    "pooling": ("regard.studies.pooling", "Poolings"),
-    "quadratic": ("regard.studies.quadratic", "Quadratic"),
-    "parallel": ("regard.studies.parallel", "Parallel"),
-    "order": ("regard.studies.order", "Order"),
-    "length": ("regard.studies.length", "Length"),
-    "depth": ("regard.studies.depth", "Depth"),
-    "query": ("regard.studies.query", "Query"),
-    "meaning": ("regard.studies.meaning", "Meaning"),
-    "mad": ("regard.studies.mad", "Mad"),
-    "p0": ("regard.studies.p0", "Ladder"),
-    "p1": ("regard.studies.p1", "Reversed"),
-    "p2": ("regard.studies.p2", "Search"),
-    "p3": ("regard.studies.p3", "Depth"),
-    "p4": ("regard.studies.p4", "Attention"),
-    "p5": ("regard.studies.p5", "FineTuned"),
-    "p6": ("regard.studies.p6", "Sizes"),
-    "p7": ("regard.studies.p7", "InContext"),
-    "p8": ("regard.studies.p8", "Bertology"),
-    "p9": ("regard.studies.p9", "Backpack"),
-    "p10": ("regard.studies.p10", "LongRange"),
-    "p11": ("regard.studies.p11", "Selection"),
-    "p12": ("regard.studies.p12", "StateSpaceDuality"),
+    "mask": "Mask",
+    "forget": "Forget",
+    "bottleneck": "Bottleneck",
+    "passing": "Passing",
+    "pooling": "Poolings",
+    "quadratic": "Quadratic",
+    "parallel": "Parallel",
+    "order": "Order",
+    "length": "Length",
+    "depth": "Depth",
+    "query": "Query",
+    "meaning": "Meaning",
+    "mad": "Mad",
+    "p0": "Ladder",
+    "p1": "Reversed",
+    "p2": "Search",
+    "p3": "Depth",
+    "p4": "Attention",
+    "p5": "FineTuned",
+    "p6": "Sizes",
+    "p7": "InContext",
+    "p8": "Bertology",
+    "p9": "Backpack",
+    "p10": "LongRange",
+    "p11": "Selection",
+    "p12": "StateSpaceDuality",
 }
 OUT = Path("runs/reproduce")
 FAILED = "failed"
@@ -86,8 +86,7 @@ def study(name: str) -> Study:
     """The study of that name; an unknown one names the nearest."""
     if name not in STUDIES:
         raise UsageError(f"unknown study {name!r}{nearest(name, STUDIES)}")
-    module, kind = STUDIES[name]
-    return getattr(importlib.import_module(module), kind)()
+    return getattr(importlib.import_module(f"regard.studies.claims.{name}"), STUDIES[name])()
 
 
 def reproduce(
@@ -153,19 +152,3 @@ def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any]
     part.parent.mkdir(parents=True, exist_ok=True)
     disk.publish(part, [json.dumps({"found": found, "seconds": seconds}).encode()])
     return found, seconds
-
-
-def versions() -> dict[str, str]:
-    """What the numbers may depend on."""
-    import torch
-
-    from regard import __version__
-
-    name = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine()
-    return {
-        "regard": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": name,
-        "threads": str(torch.get_num_threads()),
-    }

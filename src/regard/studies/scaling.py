@@ -32,10 +32,10 @@ class PowerLaw:
         return self.a * n**-self.b
 
 
-def fit(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
+def power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
     """The law through (N, L), by least squares on logarithms; None where there are no two different sizes.
 
-    >>> law = fit([(1.0, 8.0), (10.0, 4.0), (100.0, 2.0)])
+    >>> law = power_law([(1.0, 8.0), (10.0, 4.0), (100.0, 2.0)])
     >>> round(law.b, 4), round(law.at(1000.0), 4), round(law.r2, 4)
     (0.301, 1.0, 1.0)
     """

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from regard.studies.measure import disagreements
-from regard.studies.scaling import families, fit, winners
+from regard.studies.scaling import families, power_law, winners
 from regard.studies.standing import Standing, first_to, sentence, standing
 from regard.table import aligned, human, span
 
@@ -33,7 +33,7 @@ def lines(comparison: Comparison) -> list[str]:
 
 def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """The ranking; models without a score come last, with their reason."""
-    metric = comparison.metric
+    metric = comparison.protocol.metric
     columns = [metric + "#" if name == "score#" else name for name in COLUMNS]
     order = comparison.order
     rows = [_cells(str(number), one, comparison) for number, one in enumerate(order, 1)]
@@ -72,13 +72,13 @@ def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
 def finding(comparison: Comparison) -> str:
     """The sentence."""
     facts = {row.label: row.runs[0] for row in comparison.rows if row.runs}
-    told = sentence(comparison.order, facts, comparison.protocol.budget, f"test {comparison.metric}")
+    told = sentence(comparison.order, facts, comparison.protocol.budget, f"test {comparison.protocol.metric}")
     curves = {label: found["curve"] for label, found in facts.items() if found.get("curve")}
     level = _common_level(curves)
     if level is not None and (first := first_to(curves, level)) is not None:
         told += f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
     if comparison.optimum is not None:
-        told += f" The best possible {comparison.metric} is {comparison.optimum:.4g}."
+        told += f" The best possible {comparison.protocol.metric} is {comparison.optimum:.4g}."
     return told
 
 
@@ -110,7 +110,7 @@ def notes(comparison: Comparison) -> list[str]:
 
 def front(comparison: Comparison) -> list[str]:
     """The Pareto front: models that no other one equals in all of quality and cost and beats in one."""
-    sign = 1 if comparison.lower_is_better else -1
+    sign = 1 if comparison.protocol.lower_is_better else -1
     costs = {}
     for one in comparison.order:
         run = comparison.row(one.label).runs[0]
@@ -150,7 +150,7 @@ def laws(comparison: Comparison) -> dict[str, Any]:
         found[name] = {}
         for by, sizes in sides.items():
             points = sorted((size, loss) for size, loss in zip(sizes, losses, strict=True) if size > 0)
-            law = fit(points)
+            law = power_law(points)
             found[name][by] = {"points": points, "law": vars(law) if law else None}
     return found
 
@@ -165,7 +165,7 @@ def law_lines(comparison: Comparison) -> list[str]:
             told.append(
                 f"{name}: the loss falls as parameters to the power of -{law['b']:.3f}{known}, R2 {law['r2']:.2f}."
             )
-    best = winners({one.label: one.mean for one in comparison.order}, comparison.lower_is_better)
+    best = winners({one.label: one.mean for one in comparison.order}, comparison.protocol.lower_is_better)
     if best:
         told.append("Best by size: " + ", ".join(f"{name} at {size} of the common size" for size, name in best) + ".")
     return told

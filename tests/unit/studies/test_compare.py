@@ -173,7 +173,7 @@ def test_every_task_is_compared_by_its_own_score(data: str, models: list[str], t
     found = run(tmp_path / "c", models, data, budget="12steps")
     assert not [row.failed for row in found.rows if row.failed]
     assert len(found.order) == 2
-    assert found.metric in {"chrf", "accuracy", "mae", "macro_f1"}
+    assert found.protocol.metric in {"chrf", "accuracy", "mae", "macro_f1"}
     assert (tmp_path / "c" / "report.html").exists()
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from regard.data.batch import NOT_COUNTED
 from regard.data.worlds.stories import Stories
-from regard.studies.forget import Forget
-from regard.studies.recall import letter_rows, story_rows
+from regard.studies.claims.forget import Forget
+from regard.studies.claims.recall import letter_rows, story_rows
 
 
 def found(rnn: float = 0.5, gpt: float = 1.0, lstm_reach: float = 0.9, story: float = 0.6) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import torch
 
 from regard.core.registry import build
 from regard.data.batch import NOT_COUNTED
-from regard.studies import length, mad, meaning, p7, p8, p9, parallel
-from regard.studies.depth import LETTERS, Depth, _random_labels
-from regard.studies.study import Found, Lab, Study
+from regard.studies.claims import length, mad, meaning, p7, p8, p9, parallel
+from regard.studies.claims.depth import LETTERS, Depth, _random_labels
+from regard.studies.claims.study import Found, Lab, Study
 
 LAB = Lab("quick", 0, Path())
 

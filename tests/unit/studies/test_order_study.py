@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from regard.data.batch import NOT_COUNTED
-from regard.studies.order import FORMS, Order, _batch, _config, shuffle_error
+from regard.studies.claims.order import FORMS, Order, _batch, _config, shuffle_error
 
 
 def seed(**changes) -> dict:

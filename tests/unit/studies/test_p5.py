@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from regard.studies.p5 import FineTuned
+from regard.studies.claims.p5 import FineTuned
 
 
 def tuned(before: tuple[float, float], nothing: tuple[float, float], recurrent: float) -> dict[str, Any]:

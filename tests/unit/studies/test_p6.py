@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from regard.studies.p6 import Sizes, fit_of
+from regard.studies.claims.p6 import Sizes, fit_of
 
 SIZES = (1000, 4000, 16000, 64000)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from regard.studies.pooling import Poolings
+from regard.studies.claims.pooling import Poolings
 
 
 def test_attention_must_be_ten_points_above_the_last_state() -> None:

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from regard.studies.quadratic import CONSTANT, MIXERS, Quadratic
-from regard.studies.timing import exponent, kept_bytes, seconds_of_each
+from regard.studies.claims.quadratic import CONSTANT, MIXERS, Quadratic
+from regard.studies.claims.timing import exponent, kept_bytes, seconds_of_each
 
 
 def costs(memory: float, time: float, growth: float = 1.0) -> dict:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import torch
 
 from regard.data.worlds.ab import answer
-from regard.studies.query import Looking, Query, strings
+from regard.studies.claims.query import Looking, Query, strings
 
 
 def test_strings_and_answers_are_those_of_the_world():

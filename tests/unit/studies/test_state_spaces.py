@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import torch
 
 from regard.data.batch import NOT_COUNTED
-from regard.studies.p10 import HELD, LATER, NAMES, LongRange, _batch
-from regard.studies.p11 import Selection
-from regard.studies.p12 import StateSpaceDuality, _inputs, largest_error, rises
-from regard.studies.probing import Rows
-from regard.studies.study import Lab
+from regard.studies.claims.p10 import HELD, LATER, NAMES, LongRange, _batch
+from regard.studies.claims.p11 import Selection
+from regard.studies.claims.p12 import StateSpaceDuality, _inputs, largest_error, rises
+from regard.studies.claims.probing import Rows
+from regard.studies.claims.study import Lab
 
 LAB = Lab("quick", 0, Path())
 

@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from regard.data.settings import DataSettings
-from regard.studies.copying import Copier, copying, symbol_rows
+from regard.studies.claims.copying import Copier, copying, symbol_rows
+from regard.studies.claims.p1 import Reversed
+from regard.studies.claims.p2 import Search
+from regard.studies.claims.p3 import Depth
+from regard.studies.claims.p4 import Attention, unscaled
+from regard.studies.claims.passing import Passing
+from regard.studies.claims.study import Study
+from regard.studies.claims.translating import GATED, facts_of, matched, sentences
 from regard.studies.matching import parameters
-from regard.studies.p1 import Reversed
-from regard.studies.p2 import Search
-from regard.studies.p3 import Depth
-from regard.studies.p4 import Attention, unscaled
-from regard.studies.passing import Passing
-from regard.studies.study import Study
-from regard.studies.translating import GATED, facts_of, matched, sentences
 from regard.tasks.pairs import Pairs
 
 Found = dict[str, Any]

@@ -13,8 +13,8 @@ from regard.core.registry import entry
 from regard.data.corpus import prepare
 from regard.models.language import LanguageModelConfig
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.fitting import fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 LENGTH, ROWS = 48, 16
 

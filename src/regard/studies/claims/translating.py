@@ -34,6 +34,7 @@ def matched(data: str, like: tuple[str, dict[str, Any]], name: str, **settings: 
     """`settings` of a model and the width at which it is as large as the model `like`."""
     facts = facts_of(data)
     target = parameters(like[0], facts, **like[1])
+    assert target is not None
     return settings | {"d_model": width_for(name, facts, target, 1, **settings)}
 
 
@@ -46,8 +47,3 @@ def held_out_perplexity(run: Any) -> float:
     """Of the last evaluation while training, a word of the target at a time."""
     losses = [record["valid_loss"] for record in metrics.read(run.path / METRICS) if "valid_loss" in record]
     return math.exp(losses[-1])
-
-
-def size_of(run: Any) -> int:
-    """How many numbers the model of a run has learnt."""
-    return sum(one.numel() for one in run.model.parameters())

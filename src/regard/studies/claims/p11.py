@@ -19,10 +19,10 @@ from regard.mixers.mamba import MambaConfig
 from regard.mixers.s4d import S4dConfig
 from regard.models.language import LanguageModelConfig
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.fitting import fit
-from regard.studies.probing import Rows, right
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.timing import exponent, seconds_of_each
+from regard.studies.claims.fitting import fit
+from regard.studies.claims.probing import Rows, right
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.timing import exponent, seconds_of_each
 
 TIMES = (1, 2, 4, 8, 16)
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from regard.data.batch import NOT_COUNTED
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.probing import fitted
-from regard.studies.study import Found, Lab, Study, Verdict, judged
+from regard.studies.claims.probing import fitted
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 
 LETTERS = 4
 EXAMPLES = (0, 1, 4, 16)

@@ -14,7 +14,7 @@ from regard.core.tap import record
 from regard.mixers.senses import Senses
 from regard.models.language import LanguageModel
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 DATA = "world:stories?train=4000&valid=100"
 SCALE = 2.0

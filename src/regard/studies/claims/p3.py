@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.translating import PLAIN, sentences
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.translating import PLAIN, sentences
 from regard.texts import options_from
 
 KINDS = {"plain": False, "residual": True}

@@ -13,8 +13,8 @@ from regard.core.registry import entry
 from regard.data.batch import NOT_COUNTED
 from regard.models.language import LanguageModelConfig
 from regard.studies.chart import bar_chart
-from regard.studies.fitting import accuracy, fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 # (position, causal) of each form.
 FORMS = {

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from regard.data.worlds.reviews import Reviews
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 # Each is tried for every start, and the best counts: what was learnt before wants smaller steps than what was not.
 RATES = (1e-3, 3e-3)

@@ -17,8 +17,8 @@ from regard.mixers.rnn import RnnConfig
 from regard.mixers.s4d import S4dConfig
 from regard.mixers.ssd import SsdConfig
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.timing import seconds
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.timing import seconds
 
 # Mamba's scan on a CPU walks from token to token and is shown beside them; its form that does not is SSD.
 TOGETHER = ("attention", "s4d", "ssd")

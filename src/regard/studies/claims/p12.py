@@ -13,9 +13,9 @@ from torch import Tensor
 from regard.data.worlds.multi_recall import MultiRecall
 from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.probing import Rows, right, trained
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.timing import Work, seconds_of_each
+from regard.studies.claims.probing import Rows, right, trained
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.timing import Work, seconds_of_each
 
 HEADS, WIDTH, STATES, CHUNK = 4, 32, 32, 64
 

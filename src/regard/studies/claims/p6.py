@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
+from regard.estimate import count_parameters
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.translating import size_of
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.scaling import power_law
 
 DOMAINS = ("own", "other")
 STRAIGHT = 0.95
@@ -48,7 +48,7 @@ class Sizes(Study):
                 batch_size=lab.pick(16, 16, 64),
                 evaluate_every=10**6,
             )
-            found["parameters"].append(size_of(run))
+            found["parameters"].append(count_parameters(run.model))
             report = run.evaluate()
             found["own"].append(report.loss)
             found["excess"].append(report.excess)
@@ -75,11 +75,9 @@ class Sizes(Study):
 
 def fit_of(sizes: Sequence[float], losses: Sequence[float]) -> dict[str, float]:
     """Slope and R^2 of the straight line through the logarithms."""
-    x, y = [math.log(size) for size in sizes], [math.log(loss) for loss in losses]
-    slope, level = np.polyfit(x, y, 1)
-    left = sum((b - (level + slope * a)) ** 2 for a, b in zip(x, y, strict=True))
-    whole = sum((b - sum(y) / len(y)) ** 2 for b in y)
-    return {"slope": float(slope), "r2": float(1 - left / whole)}
+    law = power_law(list(zip(sizes, losses, strict=True)))
+    assert law is not None
+    return {"slope": -law.b, "r2": law.r2}
 
 
 def _is_met(one: Found) -> bool:

@@ -18,8 +18,8 @@ from regard.mixers.mamba import MambaConfig
 from regard.mixers.rnn import RnnConfig
 from regard.mixers.s4d import S4dConfig
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.timing import exponent, kept_bytes, seconds_of_each
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.timing import exponent, kept_bytes, seconds_of_each
 
 WIDTH = 32
 MIXERS: dict[str, MixerConfig] = {

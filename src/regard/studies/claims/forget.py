@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from regard.core.registry import build
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.fitting import accuracy, fit
-from regard.studies.recall import build, letter_rows, recall_by_distance, story_rows
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.recall import letter_rows, recall_by_distance, story_rows
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 HELD_OUT = 10**6
 RIGHT, LEARNT, CHANCE = 0.95, 0.75, 0.6
@@ -48,7 +49,7 @@ class Forget(Study):
 
             for name, settings in ON_LETTERS.items():
                 torch.manual_seed(lab.seed)
-                model = build(name, 3, lab.device, **settings)
+                model = build(name, vocab_size=3, size="tiny", **settings).to(lab.device)
                 fit(model, rows, lab.pick(200, 300, 600), 3e-3)
                 found[name][str(length)] = accuracy(model, *rows(-1, 1000))
         return found
@@ -59,7 +60,7 @@ class Forget(Study):
         found = {}
         for name, settings in ON_STORIES.items():
             torch.manual_seed(lab.seed)
-            model = build(name, train.vocab_size, lab.device, **settings)
+            model = build(name, vocab_size=train.vocab_size, size="tiny", **settings).to(lab.device)
             fit(model, train.batches(16, lab.device), lab.pick(250, 700, 1200), 3e-3)
             found[name] = recall_by_distance(model, held, lab.device)
         return found

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.copying import Copier, copying, symbol_rows
-from regard.studies.fitting import accuracy, fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.copying import Copier, copying, symbol_rows
+from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 HELD_OUT = 10**6
 RECALLED = 0.95

@@ -13,8 +13,8 @@ from regard.core.registry import build
 from regard.core.tap import record
 from regard.data.batch import NOT_COUNTED
 from regard.studies.chart import bar_chart
-from regard.studies.fitting import accuracy, fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 FILLERS = ("then", "we", "saw", "a", "tree", "and", "some", "birds", "near", "old", "houses", "in", "warm", "light")
 # What follows "bank" when the cue before it was the first, and the second word.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from regard.studies.chart import bar_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 POOLINGS = ("last", "first", "mean", "max", "attention")
 POINTS = 0.1

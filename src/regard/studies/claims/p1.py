@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from regard.studies.chart import bar_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.translating import PLAIN, held_out_perplexity, sentences
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.translating import PLAIN, held_out_perplexity, sentences
 
 ORDERS = {"forward": False, "reversed": True}
 BEAMS = (1, 2, 12)

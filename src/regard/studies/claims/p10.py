@@ -18,8 +18,8 @@ from regard.mixers.lstm import LstmConfig
 from regard.mixers.s4d import Initialisation, S4d, S4dConfig
 from regard.models.language import LanguageModel, LanguageModelConfig
 from regard.studies.chart import bar_chart
-from regard.studies.fitting import accuracy, fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 WIDTH, STATES = 32, 32
 # A bit is held for so many tokens, and asked for so many bits later.

@@ -16,8 +16,8 @@ from regard.data.batch import NOT_COUNTED
 from regard.data.corpus import prepare
 from regard.mixers.attention import SelfAttention
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.fitting import accuracy, fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 LENGTH, HEADS, HIDDEN = 32, 4, 0.15
 ZONES = 8

@@ -16,8 +16,8 @@ from regard.layers.norm import NormConfig
 from regard.mixers.attention import AttentionConfig
 from regard.models.language import LanguageModelConfig
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.fitting import Batches, fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import Batches, fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 WIDTH, LENGTH, ROWS = 32, 24, 8
 DEPTHS = (2, 4, 8)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from regard.data.worlds import world
 from regard.data.worlds.probe import Probe
 from regard.studies.chart import bar_chart
-from regard.studies.probing import Rows, right, trained
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.probing import Rows, right, trained
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 # Six tasks of MAD, and three more. Every answer is determined: the best possible share is 1 in all of them.
 PROBES: dict[str, dict[str, int]] = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from regard.estimate import count_parameters
 from regard.studies.chart import bar_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.translating import GATED, PLAIN, held_out_perplexity, matched, sentences, size_of
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.translating import GATED, PLAIN, held_out_perplexity, matched, sentences
 
 VECTOR = ("first", "every", "both")
 WAYS = (*VECTOR, "attention")
@@ -38,7 +39,7 @@ class Passing(Study):
             run = lab.train(name, data, way, **settings, **training)
             scores = run.evaluate().to_dict()
             found[way] = {key: scores[key] for key in ("bleu", "chrf", "exact_match")}
-            found[way] |= {"perplexity": held_out_perplexity(run), "parameters": size_of(run)}
+            found[way] |= {"perplexity": held_out_perplexity(run), "parameters": count_parameters(run.model)}
         return found
 
     def judge(self, found: Sequence[Found]) -> Verdict:

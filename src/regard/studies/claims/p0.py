@@ -9,8 +9,8 @@ import torch
 
 from regard.data.worlds import text_world
 from regard.studies.chart import bar_chart
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.matching import width_for
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
 
 # Name of a rung: its model, what is set of it, and what its width must be a multiple of. Counted models have no width.
 RUNGS: dict[str, tuple[str, dict[str, Any], int]] = {

@@ -12,10 +12,10 @@ from torch.nn.functional import cross_entropy
 
 from regard.core.config import Config, from_dict
 from regard.studies.chart import bar_chart
-from regard.studies.copying import Copier, copying, symbol_rows
-from regard.studies.fitting import fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.translating import PLAIN, held_out_perplexity, matched, sentences
+from regard.studies.claims.copying import Copier, copying, symbol_rows
+from regard.studies.claims.fitting import fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.translating import PLAIN, held_out_perplexity, matched, sentences
 from regard.training import metrics
 from regard.training.folder import METRICS
 

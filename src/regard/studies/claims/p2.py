@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from regard.estimate import count_parameters
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.translating import GATED, PLAIN, bleu_by_length, matched, sentences, size_of
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.translating import GATED, PLAIN, bleu_by_length, matched, sentences
 
 NAMES = ("bahdanau", "seq2seq")
 
@@ -37,7 +38,7 @@ class Search(Study):
         found: dict[str, Any] = {"trained": [length for length in lengths if length <= longest][-1]}
         for name in NAMES:
             run = lab.train(name, data, name, **settings[name], **training)
-            found[name] = {"bleu": bleu_by_length(run, lengths, 100), "parameters": size_of(run)}
+            found[name] = {"bleu": bleu_by_length(run, lengths, 100), "parameters": count_parameters(run.model)}
             if name == "bahdanau":
                 found["aligned"] = run.evaluate().to_dict()["alignment_accuracy"]
         return found

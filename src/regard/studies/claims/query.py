@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from regard.data.worlds.ab import answer
 from regard.studies.chart import bar_chart
-from regard.studies.fitting import fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 SCALE = 10.0
 EXAMPLE = "AABA"

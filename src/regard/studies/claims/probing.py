@@ -12,8 +12,8 @@ from regard.core.registry import build, entry
 from regard.data.batch import NOT_COUNTED
 from regard.data.worlds.grammar import END
 from regard.data.worlds.probe import Probe
-from regard.studies.fitting import Batches, accuracy, fit
-from regard.studies.study import Lab
+from regard.studies.claims.fitting import Batches, accuracy, fit
+from regard.studies.claims.study import Lab
 
 
 class Rows:

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.core.registry import entry
 from regard.data.batch import NOT_COUNTED
 from regard.data.corpus import prepare
-from regard.studies.fitting import Batches
+from regard.studies.claims.fitting import Batches
 
 LETTERS, QUESTION = 2, 2
 # Last distance of each bucket of stories.
@@ -92,8 +91,3 @@ def recall_by_distance(model: nn.Module, held: StoryRows, device: str) -> dict[s
         if bucket.any():
             found[str(high)] = float(right[bucket].float().mean())
     return found
-
-
-def build(name: str, vocab_size: int, device: str, **settings: Any) -> nn.Module:
-    """A registered language model with weights of its own."""
-    return entry(name).config(vocab_size, "tiny", **settings).build().to(device)

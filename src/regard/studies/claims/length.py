@@ -15,8 +15,8 @@ from regard.data.corpus import prepare
 from regard.errors import UsageError
 from regard.models.language import LanguageModelConfig
 from regard.studies.chart import Axis, Series, line_chart
-from regard.studies.fitting import fit
-from regard.studies.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.claims.fitting import fit
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 KINDS = ("learned", "sinusoidal", "rotary", "alibi", "none")
 ROWS, LENGTH, FARTHEST = 16, 64, 4

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from regard.studies.scaling import power_law
+
 Work = Callable[[], object]
 
 
@@ -52,10 +54,9 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     >>> round(exponent([1, 2, 4], [3, 12, 48]), 6)
     2.0
     """
-    x, y = [math.log(size) for size in sizes], [math.log(value) for value in values]
-    middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
-    covered = sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True))
-    return covered / sum((a - middle_x) ** 2 for a in x)
+    law = power_law(list(zip(sizes, values, strict=True)))
+    assert law is not None
+    return -law.b
 
 
 def _finish() -> None:

@@ -1,0 +1,1 @@
+"""Claims of lectures and papers, one file each, and what several of them share."""
