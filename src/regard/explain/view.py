@@ -1,0 +1,268 @@
+"""View: what is shown of a model, as plain data: a title and panels of a few kinds.
+
+A view is made once and shown anywhere: in a terminal, as an HTML file, in a notebook, on the page of `regard lab`, as
+SVG or PNG. Renderers only draw; every number they show is in the view.
+
+    Note      a paragraph, or an equation
+    Numbers   a matrix with every number written out
+    Heat      a matrix of weights as shades
+    Links     two rows of tokens and how much each one of the lower looks at each of the upper
+    Bars      a value for each name
+    Curves    lines over an axis
+    Listing   a table of texts and numbers
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regard.table import finite
+
+# Larger matrices go to a page in eight bits a weight, each row with a scale of its own.
+MOST_EXACT = 256 * 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Base of all panels.
+
+    title  what it is.
+    note   a sentence below it, or nothing.
+    key    its name for programs, unique within a view; panels of no interest to a program have none.
+    """
+
+    kind: ClassVar[str]
+    title: str = ""
+    note: str = ""
+    key: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, every number in full."""
+        told = {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
+        return {"kind": self.kind} | {name: value for name, value in told.items() if value not in ("", [], {}, None)}
+
+    def to_page(self) -> dict[str, Any]:
+        """The same for a page, where large matrices are packed."""
+        return self.to_dict()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note(Panel):
+    """Words. style: "text", "equation" (set in a fixed width), "answer" (of a question the reader may ask)."""
+
+    kind: ClassVar[str] = "note"
+    text: str = ""
+    style: str = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers(Panel):
+    """A matrix (R, C) to be read number by number, in four digits.
+
+    equation      what was calculated, in plain text, such as "S = Q K^T".
+    rows, columns their labels, or none.
+    marked        cells (row, column) worth a look, from 0 on.
+    A masked value is NaN and is shown as a dot.
+    """
+
+    kind: ClassVar[str] = "numbers"
+    values: np.ndarray
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    equation: str = ""
+    marked: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heat(Panel):
+    """Weights (T, S) as shades from `low` to `high`; darker is more. Where low < 0, zero is in the middle.
+
+    rows, columns  labels of both sides; row_name, column_name say what the sides are.
+    scale          what a shade means, such as "weight".
+    """
+
+    kind: ClassVar[str] = "heat"
+    weights: np.ndarray
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    row_name: str = ""
+    column_name: str = ""
+    low: float = 0.0
+    high: float = 1.0
+    scale: str = "weight"
+
+    def to_page(self) -> dict[str, Any]:
+        return self.to_dict() | {"weights": packed(self.weights)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links(Panel):
+    """Weights (T, S) from each of `lower` to each of `upper`; a row sums to 1.
+
+    pairs  (i, j) that count as aligned: lower i with upper j, from 0 on.
+    """
+
+    kind: ClassVar[str] = "links"
+    weights: np.ndarray
+    upper: Sequence[str]
+    lower: Sequence[str]
+    upper_name: str = ""
+    lower_name: str = ""
+    pairs: Sequence[tuple[int, int]] = ()
+
+    def to_page(self) -> dict[str, Any]:
+        return self.to_dict() | {"weights": packed(self.weights)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(Panel):
+    """A value for each name, from zero on, negative ones to the left. unit: of the values."""
+
+    kind: ClassVar[str] = "bars"
+    names: Sequence[str]
+    values: Sequence[float]
+    unit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(Panel):
+    """A line for each name through its points (x, y)."""
+
+    kind: ClassVar[str] = "curves"
+    lines: dict[str, Sequence[tuple[float, float]]]
+    x: str = ""
+    y: str = ""
+    x_log: bool = False
+    y_log: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing(Panel):
+    """A table. A column whose name ends in `#` holds numbers and stands at the right."""
+
+    kind: ClassVar[str] = "listing"
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """Something that can be asked for otherwise: a layer, a head, a temperature.
+
+    kind     "choice" of `values`, "range" from low to high by steps, "toggle", or "text".
+    value    what this view was made with.
+    """
+
+    name: str
+    label: str
+    kind: str
+    value: Any
+    values: Sequence[Any] = ()
+    low: float = 0.0
+    high: float = 1.0
+    step: float = 0.1
+
+
+@dataclass(frozen=True)
+class View:
+    """Panels under a title.
+
+    name      of the kind of view, such as "attention"; panels of "steps" are looked at one after the other.
+    about     what it is of, in plain keys: run, text, layer, head.
+    caveat    what the picture does not prove.
+    controls  what can be asked for otherwise where somebody can answer: on the page of `regard lab` and in a notebook.
+    remake    the same view with other values of its controls.
+    """
+
+    name: str
+    title: str
+    panels: Sequence[Panel]
+    about: dict[str, Any] = field(default_factory=dict)
+    caveat: str = ""
+    controls: Sequence[Control] = ()
+    remake: Callable[[dict[str, Any]], View] | None = None
+
+    def __getitem__(self, key: str) -> Any:
+        """The panel of that key."""
+        for panel in self.panels:
+            if panel.key == key:
+                return panel
+        raise KeyError(key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, every number in full."""
+        return self._told([panel.to_dict() for panel in self.panels])
+
+    def to_page(self) -> dict[str, Any]:
+        """The same for a page, with its controls."""
+        told = self._told([panel.to_page() for panel in self.panels])
+        return told | {"controls": [_plain(vars(control)) for control in self.controls]}
+
+    def show(self) -> None:
+        """Print it."""
+        from regard.explain.render.terminal import show
+
+        show(self)
+
+    def to_html(self) -> str:
+        """A file that opens from disk and needs no network."""
+        from regard.explain.render.html import to_html
+
+        return to_html(self)
+
+    def to_svg(self) -> str:
+        from regard.explain.render.picture import to_svg
+
+        return to_svg(self)
+
+    def to_png(self) -> bytes:
+        from regard.explain.render.picture import to_png
+
+        return to_png(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        """What a notebook shows: a widget where anywidget is installed, and HTML that stays when it is exported."""
+        from regard.explain.render.notebook import bundle
+
+        return bundle(self)
+
+    def _told(self, panels: list[dict[str, Any]]) -> dict[str, Any]:
+        told = {"view": self.name, "title": self.title, "about": self.about, "caveat": self.caveat}
+        return finite(told | {"panels": panels})
+
+
+def packed(weights: np.ndarray) -> dict[str, Any]:
+    """A matrix for a page: float32 in base64, or eight bits a weight with a scale for each row where it is large.
+
+    {"shape": [T, S], "type": "float32", "data": ...}
+    {"shape": [T, S], "type": "uint8", "data": ..., "low": [T], "high": [T]}      low + (high - low) byte / 255
+    """
+    matrix = np.ascontiguousarray(weights, dtype=np.float32)
+    shape = list(matrix.shape)
+    if matrix.size <= MOST_EXACT:
+        return {"shape": shape, "type": "float32", "data": _base64(matrix.astype("<f4"))}
+    held = np.nan_to_num(matrix)
+    low, high = held.min(1, keepdims=True), held.max(1, keepdims=True)
+    span = np.where(high > low, high - low, 1.0)
+    bytes_ = np.round((held - low) / span * 255).astype(np.uint8)
+    told = {"low": [float(f"{v:.6g}") for v in low[:, 0]], "high": [float(f"{v:.6g}") for v in high[:, 0]]}
+    return {"shape": shape, "type": "uint8", "data": _base64(bytes_)} | told
+
+
+def _base64(array: np.ndarray) -> str:
+    return base64.b64encode(array.tobytes()).decode("ascii")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
