@@ -65,7 +65,7 @@ class TaskRun:
         self, data: str | None = None, *, limit: int | None = None, part: str = "valid", **options: Any
     ) -> Report:
         """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart."""
-        examples = self._held_out(part) if data is None else self.task.examples(data, self._data, self._seed)
+        examples = self.held_out(part) if data is None else self.task.examples(data, self.settings, self.seed)
         chosen = options_from(self._defaults(options) | options) if options else None
         return self.task.evaluate(self.model, self.codec, examples[:limit], chosen)
 
@@ -79,11 +79,11 @@ class TaskRun:
         return next(self.model.parameters()).device
 
     @property
-    def _data(self) -> data_settings.DataSettings:
+    def settings(self) -> data_settings.DataSettings:
         return data_settings.from_dict(self.config["data"])
 
     @property
-    def _seed(self) -> int:
+    def seed(self) -> int:
         return self.config["train"]["seed"]
 
     def _defaults(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -91,12 +91,12 @@ class TaskRun:
         drawn = {"beam", "temperature", "top_k", "top_p", "min_p"} & options.keys()
         return {} if drawn else GREEDY
 
-    def _held_out(self, part: str) -> Sequence[Any]:
+    def held_out(self, part: str) -> Sequence[Any]:
         """A held-out part of the run's own data, made again and checked to be what it was."""
         if self.material is None:
             if self.config["data"]["path"] == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
-            material = self.task.ready(self._data, self._seed, self.codec)
+            material = self.task.ready(self.settings, self.seed, self.codec)
             if material.hash != self.config["data"]["hash"]:
                 path = self.config["data"]["path"]
                 raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")

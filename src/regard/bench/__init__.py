@@ -33,7 +33,7 @@ def _rows_or_reason(name: str, benchmark: Callable[[int], list[Row]], repeats: i
 
 def benchmarks(data: str | None = None) -> dict[str, Callable[[int], list[Row]]]:
     """Every benchmark by name."""
-    from regard.bench import generation, memory, ngram, seq2seq, step, storage
+    from regard.bench import comparison, generation, memory, ngram, seq2seq, step, storage
 
     return {
         "gpt": step.gpt,
@@ -47,5 +47,6 @@ def benchmarks(data: str | None = None) -> dict[str, Callable[[int], list[Row]]]
         "scan-memory": memory.scan,
         "checkpoint": storage.checkpoint,
         "overhead": storage.overhead,
+        "compare": comparison.comparison,
         "ngram": partial(ngram.ngram, data=data),
     }

@@ -11,10 +11,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Protocol, overload, runtime_checkable
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.state import State
+from regard.core.trace import Traced
 
 
 @runtime_checkable
@@ -35,7 +36,7 @@ class TokenModel(Protocol):
     def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
 
 
-class StatefulModel(nn.Module):
+class StatefulModel(Traced):
     """Base of models whose `forward` always has a state and never meets packed rows.
 
     A subclass writes `init_state` and `forward(tokens, state, context)`. Called without a state the model begins with

@@ -8,7 +8,7 @@ is run on short chunks with its state carried.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.core.context import EMPTY, Context
 from regard.core.model import TokenModel
 from regard.core.state import State
+from regard.core.trace import resting
 from regard.decoding.warp import raw_log_probs
 from regard.errors import UsageError
 
@@ -53,14 +54,8 @@ def at_rest(model: TokenModel) -> Iterator[None]:
     """
     if not getattr(model, "causal", True):
         raise UsageError("this model looks at the future (causal = False), so it can neither generate nor score text")
-    modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
-    for part, _ in modes:
-        part.training = False
-    try:
+    with resting(model) if isinstance(model, nn.Module) else nullcontext():
         yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
 
 
 def device_of(model: TokenModel) -> torch.device:

@@ -188,7 +188,7 @@ class SelfAttention(Mixer):
         self.key_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.score = build_score(config.score, heads, width)
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()
-        self.scores, self.weights, self.summary = Tap(), Tap(), Tap()
+        self.scores, self.weights, self.summary = Tap(2), Tap(2), Tap()
 
     def init_state(self, batch_size: int) -> State:
         empty = self.zeros(batch_size, 0, self.config.groups, self.config.width)

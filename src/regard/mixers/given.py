@@ -82,7 +82,7 @@ class Given(Mixer):
         self.pooling = PoolingConfig(width, config.pooling).build()
         self.first_state = FirstState(self.mixer, width) if config.first else None
         self.vector_to_input = nn.Linear(width, config.d_model, bias=False) if config.every else None
-        self.given = Tap()
+        self.given = Tap(None)
 
     def init_state(self, batch_size: int) -> State:
         return GivenState(self.mixer.init_state(batch_size), self.zeros(batch_size, 0))

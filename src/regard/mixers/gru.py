@@ -63,7 +63,7 @@ class Gru(Mixer):
         self.resets_first = config.convention == "cho"
         self.cell = nn.GRU(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
-        self.reset_gate, self.update_gate, self.candidate = Tap(), Tap(), Tap()
+        self.reset_gate, self.update_gate, self.candidate, self.hidden = (Tap(None) for _ in range(4))
 
     def init_state(self, batch_size: int) -> State:
         hidden = self.zeros(batch_size, self.d_hidden)
@@ -71,7 +71,7 @@ class Gru(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, HiddenState)
-        heard = self.reset_gate.heard or self.update_gate.heard or self.candidate.heard
+        heard = any(tap.heard for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
         if self.resets_first or heard:
             return super().forward(x, state, context)
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())
@@ -93,4 +93,5 @@ class Gru(Mixer):
         else:
             n = self.candidate(torch.tanh(x_n + r * h_n))
             h = (1 - z) * n + z * before
+        h = self.hidden(h)
         return self.hidden_to_output(h), HiddenState(h, state.count + 1)

@@ -84,8 +84,8 @@ class Lstm(Mixer):
         if config.bias:
             with torch.no_grad():
                 self.cell.get_parameter("bias_ih_l0")[self.d_hidden : 2 * self.d_hidden] += config.forget_bias
-        self.input_gate, self.forget_gate, self.candidate, self.output_gate = Tap(), Tap(), Tap(), Tap()
-        self.memory = Tap()
+        self.input_gate, self.forget_gate, self.candidate, self.output_gate = (Tap(None) for _ in range(4))
+        self.memory = Tap(None)
 
     def init_state(self, batch_size: int) -> State:
         zeros = self.zeros(batch_size, self.d_hidden)

@@ -66,7 +66,7 @@ class Rnn(Mixer):
         self.d_hidden = config.d_hidden or config.d_model
         self.cell = nn.RNN(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
-        self.hidden = Tap()
+        self.hidden = Tap(None)
 
     def init_state(self, batch_size: int) -> State:
         hidden = self.zeros(batch_size, self.d_hidden)

@@ -70,7 +70,7 @@ class Senses(Mixer):
         self.context_to_match = nn.Linear(d_model, 2 * d_model)
         self.causal, self.state_grows, self.chunk_sizes = self.context.causal, True, self.context.chunk_sizes
         check(self.causal, "the context stack of a Backpack language model must be causal")
-        self.sense_vectors, self.sense_weights = Tap(), Tap()
+        self.sense_vectors, self.sense_weights = Tap(), Tap(2)
 
     @property
     def max_length(self) -> int | None:

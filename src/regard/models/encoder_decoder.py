@@ -19,6 +19,7 @@ from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer
 from regard.core.state import State
 from regard.core.tap import record, taps
+from regard.core.trace import Trace, trace
 from regard.models.encoder import EncoderConfig
 from regard.models.language import LanguageModelConfig
 
@@ -94,6 +95,10 @@ class EncoderDecoder(nn.Module):
             self.decoder.hidden(tokens, state)
         # A layer that goes step by step is heard once a step.
         return torch.cat(seen[names[layer]], 2).mean(1)
+
+    def trace(self, source: Tensor, tokens: Int[Tensor, "B T"], pattern: str = "*") -> Trace:
+        """What the taps see while the source is read and `tokens`, a start symbol first, are written."""
+        return trace(self, lambda: self.given(source)(tokens), pattern)
 
     def forward(self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY) -> Any:
         return self.decoder(tokens, state, context) if state is not None else self.decoder(tokens, None, context)

@@ -27,6 +27,7 @@ from regard.core.context import Context
 from regard.core.facts import Facts
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
+from regard.core.trace import Traced
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.numbers import NumbersConfig
@@ -84,7 +85,7 @@ class ForecasterConfig(Config, kind="forecaster"):
         return Forecaster(self)
 
 
-class Forecaster(nn.Module):
+class Forecaster(Traced):
     """Past (B, S, 1 + K) and known ahead (B, H, K) to quantiles (B, H, Q), in the units of the past."""
 
     def __init__(self, config: ForecasterConfig) -> None:

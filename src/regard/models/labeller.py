@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.core.trace import Traced
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig
 
@@ -36,7 +37,7 @@ class LabellerConfig(Config, kind="labeller"):
         return Labeller(self)
 
 
-class Labeller(nn.Module):
+class Labeller(Traced):
     """A source and its lengths to logits over classes: (B, C), or (B, T, C) without pooling.
 
     causal     no: an answer may depend on the whole text.

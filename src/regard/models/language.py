@@ -20,6 +20,7 @@ from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.mixer import Mixer
 from regard.core.stack import Block, MixerConfig
 from regard.core.state import State
+from regard.core.trace import Traced
 from regard.layers.embedding import EmbeddingConfig
 
 
@@ -47,7 +48,7 @@ class LanguageModelConfig(Config, kind="language_model"):
         return LanguageModel(self)
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(Traced):
     """p(w_(t+1) | w_1 .. w_t) = softmax(E_out h_t), with h the outputs of the stack."""
 
     def __init__(self, config: LanguageModelConfig) -> None:

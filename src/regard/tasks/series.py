@@ -136,7 +136,7 @@ class SeriesTask(TaskKind[SeriesCodec]):
         self, model: nn.Module, codec: SeriesCodec, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         for one in inputs:
-            moment = one if isinstance(one, Moment) else _next_moment(str(one), codec)
+            moment = one if isinstance(one, Moment) else next_moment(str(one), codec)
             found = self.forecast(model, codec, [moment])[0]
             times = moment.time + np.arange(codec.horizon) * moment.series.step
             yield Answer(_as_csv(times, found, self._quantiles(model)), _details(times, found, self._quantiles(model)))
@@ -211,7 +211,7 @@ def _read(path: str, settings: DataSettings) -> Series:
     return read_series(path, time=settings.time, target=settings.target, known=settings.known, gaps=settings.gaps)
 
 
-def _next_moment(text: str, codec: SeriesCodec) -> Moment:
+def next_moment(text: str, codec: SeriesCodec) -> Moment:
     """Where the values of a file end: from there on it is to be forecast."""
     if not Path(text).exists():
         raise DataError(

@@ -1,0 +1,194 @@
+"""Readers: how the input that a person gives becomes a reading, one for every task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.context import Context
+from regard.data.tokenizer import Tokenizer
+from regard.data.worlds import PREFIX
+from regard.errors import UsageError
+from regard.explain.reading import START, Reading, Side
+from regard.explain.word import word_numbers
+from regard.layers.picture import as_input
+from regard.tasks import TEXT
+from regard.tasks.filling import MASK, gapped
+from regard.tasks.series import next_moment
+from regard.texts import TextOptions
+
+GREEDY = TextOptions(temperature=0.0)
+
+
+def read(run: Any, given: str, target: str | None = None) -> Reading:
+    """The reading of one input. target: what a run of two texts is taken to write, instead of what it would write."""
+    task = run.config["data"].get("task", TEXT)
+    if target is not None and task not in ("pairs", "captions"):
+        raise UsageError(f"a run of the task {task} writes nothing from a source: leave the target out")
+    if task not in READERS:
+        raise UsageError(f"{run.path}: there is no way to look at a run of the task {task} yet")
+    with torch.no_grad():
+        reading = READERS[task](run, given, target)
+    _refuse_long(run, reading)
+    return reading
+
+
+def _text(run: Any, given: str, _target: str | None) -> Reading:
+    tokens = run.writer.prompt_ids(given).to(run.device)
+    ids = tokens.tolist()
+    labels = (START, *map(run.tokenizer.token_text, ids[1:]))
+    side = Side("text", labels, (None, *word_numbers(run.tokenizer, ids[1:])))
+    model = run.model
+    return Reading(model, (tokens[None],), (side,), lambda x: model(x), run.tokenizer.token_text, _next(ids), given)
+
+
+def _masked(run: Any, given: str, _target: str | None) -> Reading:
+    masking = run.codec.masking
+    ids = gapped(given, masking, "the text").ids if MASK in given else run.codec.framed(given)
+    labels = tuple(MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token) for token in ids)
+    tokens = torch.from_numpy(ids)[None].to(run.device)
+    words = tuple(word_numbers(run.codec.tokenizer, ids.tolist()))
+    model = run.model
+
+    def forward(x: Tensor) -> Tensor:
+        return model.to_logits(model.transform(model.encode(x, Context())))
+
+    def named(token: int) -> str:
+        return MASK if token == masking.mask_id else run.codec.tokenizer.token_text(token)
+
+    return Reading(model, (tokens,), (Side("text", labels, words),), forward, named, (), given)
+
+
+def _labelled(run: Any, given: str, _target: str | None) -> Reading:
+    ids = run.codec.read(given)
+    plain = ids[:, 0] if ids.ndim == 2 else ids
+    labels = tuple(token_label(run.codec.tokenizer, token) for token in plain.tolist())
+    words = tuple(word_numbers(run.codec.tokenizer, plain.tolist()))
+    return _classes(run, ids, Side("text", labels, words), given)
+
+
+def _tagged(run: Any, given: str, _target: str | None) -> Reading:
+    words = tuple(given.split())
+    if not words:
+        raise UsageError("there are no words to tag")
+    ids = run.codec.read(words)
+    if ids.ndim == 2:
+        return _classes(run, ids, Side("text", words, tuple(range(len(words)))), given)
+    labels = tuple(token_label(run.codec.tokenizer, token) for token in ids.tolist())
+    return _classes(run, ids, Side("text", labels, tuple(word_numbers(run.codec.tokenizer, ids.tolist()))), given)
+
+
+def _classes(run: Any, ids: np.ndarray, side: Side, given: str) -> Reading:
+    tokens = torch.from_numpy(ids)[None].to(run.device)
+    return Reading(
+        run.model, (tokens,), (side,), lambda x: run.model(x, None), lambda number: run.codec.classes[number], (), given
+    )
+
+
+def _pairs(run: Any, given: str, target: str | None) -> Reading:
+    codec = run.codec
+    ids = codec.read(given)
+    labels = tuple(token_label(codec.source, token) for token in ids.tolist())
+    source = Side("source", labels, tuple(word_numbers(codec.source, ids.tolist())))
+    if target is None:
+        written = run.task.written(run.model, codec, [given], GREEDY)[0].tokens
+    else:
+        written = codec.target.encode(target).tolist()
+    return _written(run, torch.from_numpy(ids)[None], source, codec.target, written, given)
+
+
+def _captions(run: Any, given: str, target: str | None) -> Reading:
+    one = run.task.inputs(given)[0] if given else run.held_out("valid")[0]
+    picture = as_input(torch.from_numpy(run.codec.see(one)[None]))
+    count = run.model.encode(picture.to(run.device))[0].shape[1]
+    across = round(count**0.5)
+    labels = tuple(f"{place // across + 1},{place % across + 1}" for place in range(count))
+    if target is None:
+        written = run.task.written(run.model, run.codec, [one], GREEDY)[0].tokens
+    else:
+        written = run.codec.tokenizer.encode(target).tolist()
+    reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given)
+    reading.about["picture"] = run.codec.see(one)
+    return reading
+
+
+def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str) -> Reading:
+    """A source and a text that is written from it, token by token."""
+    ids = [tokenizer.eos_id, *written]
+    labels = (START, *map(tokenizer.token_text, written))
+    target = Side("target", labels, (None, *word_numbers(tokenizer, written)))
+    if getattr(run.model.encoder.config, "reverse", False):
+        side = Side(side.name, side.labels[::-1], side.words[::-1])
+    tokens = torch.tensor([ids], device=run.device)
+    targets = (*_next(ids)[:-1], tokenizer.eos_id)
+    model = run.model
+
+    def forward(source: Tensor, tokens: Tensor) -> Tensor:
+        return model.given(source)(tokens)
+
+    inputs = (source.to(run.device), tokens)
+    return Reading(model, inputs, (side, target), forward, tokenizer.token_text, targets, given)
+
+
+def _series(run: Any, given: str, _target: str | None) -> Reading:
+    if given.startswith(PREFIX) or not given:
+        moment = (run.held_out("valid") if not given else run.task.examples(given, run.settings, run.seed))[0]
+    else:
+        moment = next_moment(given, run.codec)
+    rows = run.codec.rows(moment.series, np.array([moment.origin]))
+    batch = rows.batch_of(np.arange(1), np.arange(1)).to(run.device)
+    times = [str(time)[:16].replace("T", " ") for time in moment.series.times]
+    past = times[moment.origin - run.codec.history : moment.origin]
+    encoder = run.model.encoder
+    patch = getattr(encoder.embedding, "patch", 1) if encoder is not None else 1
+    horizon = tuple(times[moment.origin : moment.origin + run.codec.horizon])
+    quantiles = run.model.config.quantiles
+    sides = Side("past", tuple(past[::patch])), Side("horizon", horizon)
+    if encoder is None:
+        sides = (Side("past", (*past, *horizon)), sides[1])
+    inputs = (batch.source, batch.tokens)
+    return Reading(
+        run.model,
+        inputs,
+        sides,
+        lambda a, b: run.model(a, b),
+        lambda n: f"q{quantiles[n]:g}",
+        (),
+        given or str(moment.time),
+    )
+
+
+def token_label(tokenizer: Tokenizer, token: int) -> str:
+    """A token as people see it; the end of a text is no word."""
+    return "</s>" if token == tokenizer.eos_id else tokenizer.token_text(token)
+
+
+def _next(ids: Sequence[int]) -> tuple[int | None, ...]:
+    """The token after each, and none after the last."""
+    return (*ids[1:], None)
+
+
+def _refuse_long(run: Any, reading: Reading) -> None:
+    limits = {reading.main.name: getattr(run.model, "max_length", None)}
+    if len(reading.sides) == 2 and reading.sides[0].name == "source":
+        limits["source"] = run.model.encoder.max_length
+    for name, limit in limits.items():
+        if limit is not None and name != "horizon" and len(reading.side(name)) > limit:
+            raise UsageError(
+                f"the {name} has {len(reading.side(name))} tokens and the model has positions for {limit}: give less"
+            )
+
+
+READERS: dict[str, Callable[[Any, str, str | None], Reading]] = {
+    TEXT: _text,
+    "masked": _masked,
+    "labelled": _labelled,
+    "tagged": _tagged,
+    "pairs": _pairs,
+    "captions": _captions,
+    "series": _series,
+}
