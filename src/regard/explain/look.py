@@ -1,0 +1,104 @@
+"""Look: one way to look at a run, and what can be asked of it.
+
+A new look is one file in `regard.explain.looks` and one line in `regard.explain.offer`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from regard.errors import UsageError, nearest
+from regard.explain.reading import START, Reading, Side
+from regard.explain.view import View
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be asked for; a look uses what concerns it.
+
+    layer, head      from 1 on; None: the look's own choice, which for heads is their mean.
+    side             of a model that reads one thing and writes another: source, target, ...
+    position         a token by its number, as `numbers` counts them; None: the last one.
+    target           the text that is taken to be written from a source.
+    merge            tokens of one word together.
+    hide_sink        the first column left out and the rest brought to a sum of 1.
+    by_values        weights times the size of the values they bring.
+    reduce           of the numbers of a vector the first so many, for reading; 0 for all.
+    temperature, top_k, top_p   of the next token.
+    seed             of a shuffle.
+    other, word      a second text, and a word of both.
+    scale            of one sense of a word, such as "sick:2=0.0".
+    """
+
+    layer: int | None = None
+    head: int | None = None
+    side: str | None = None
+    position: int | None = None
+    target: str | None = None
+    merge: bool = False
+    hide_sink: bool = False
+    by_values: bool = False
+    reduce: int = 4
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    seed: int = 0
+    other: str = ""
+    word: str = ""
+    scale: str = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """name   as in `--view`.
+    about  what it shows, in a line.
+    kinds  of sites without which there is nothing to show; none: any model that learns by gradients.
+    tasks  of runs; none: any.
+    make   the view of a reading.
+    """
+
+    name: str
+    about: str
+    make: Callable[[Reading, Options], View]
+    kinds: frozenset[str] = frozenset()
+    tasks: frozenset[str] = frozenset()
+
+
+def options_from(values: dict[str, Any]) -> Options:
+    """Options from keywords; an unknown one names the nearest, and one of another type is refused."""
+    known = {part.name: part for part in dataclasses.fields(Options)}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(f"explain has no option {name!r}{nearest(name, known)}")
+        wanted = str(known[name].type)
+        fits = value is None if "None" in wanted and value is None else _fits(value, wanted)
+        if not fits:
+            raise UsageError(f"{name}: expected {wanted.replace(' | None', '')}, found {value!r}")
+    return Options(**values)
+
+
+def numbers(side: Side) -> list[int]:
+    """What positions are called: from 1 on, and 0 for a start symbol."""
+    first = 0 if side.labels[:1] == (START,) else 1
+    return list(range(first, first + len(side.labels)))
+
+
+def place_of(side: Side, position: int | None) -> int:
+    """The index of a position; of the last one when none is asked for."""
+    known = numbers(side)
+    if position is None:
+        return len(known) - 1
+    if position not in known:
+        raise UsageError(f"position {position}: the {side.name} has positions {known[0]} to {known[-1]}")
+    return known.index(position)
+
+
+def _fits(value: Any, wanted: str) -> bool:
+    if isinstance(value, bool) or "bool" in wanted:
+        return isinstance(value, bool) and "bool" in wanted
+    if "float" in wanted:
+        return isinstance(value, (int, float))
+    return isinstance(value, int if "int" in wanted else str)

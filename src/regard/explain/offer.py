@@ -1,0 +1,83 @@
+"""Offer: which ways there are to look at a run, and the view that is asked for.
+
+    views(run)                         {"attention": "which token looks at which", ...}
+    view(run, "attention", "the dog", layer=2)
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+from regard.errors import UsageError, nearest
+from regard.explain.look import Look, Options, options_from
+from regard.explain.reader import read
+from regard.explain.reading import Reading
+from regard.explain.site import KINDS
+from regard.explain.view import View
+from regard.tasks import TEXT
+
+# The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
+FILES = ("backoff", "alignment", "attention", "heads", "rollout")
+
+
+def looks() -> list[Look]:
+    """Every way to look at a run."""
+    return [look for name in FILES for look in importlib.import_module(f"regard.explain.looks.{name}").LOOKS]
+
+
+def views(run: Any) -> dict[str, str]:
+    """The names of the looks that fit a run, and what each shows."""
+    return {look.name: look.about for look in looks() if _fits(look, run)}
+
+
+def view(run: Any, name: str | None, given: str, **options: Any) -> View:
+    """The view of one input that `name` asks for, or that tells most of such a run."""
+    return shown(run, name, given, options_from(options))
+
+
+def shown(run: Any, name: str | None, given: str, options: Options) -> View:
+    """The same with options that were checked."""
+    look = _chosen(run, name)
+    reading = read(run, given, options.target)
+    made = look.make(reading, options)
+    about = {"run": str(run.path), "model": run.config["model"].get("name"), "text": given} | made.about
+
+    def remake(changed: dict[str, Any]) -> View:
+        return shown(run, name, given, options_from(vars(options) | changed))
+
+    return replace(made, name=look.name if made.name == "view" else made.name, about=about, remake=remake)
+
+
+def _chosen(run: Any, name: str | None) -> Look:
+    fitting = [look for look in looks() if _fits(look, run)]
+    if not fitting:
+        raise UsageError(f"{run.path}: there is nothing to look at in a {run.config['model'].get('name')} model")
+    if name is None:
+        return fitting[0]
+    for look in fitting:
+        if look.name == name:
+            return look
+    every = [look.name for look in looks()]
+    there = f"this run can show {', '.join(look.name for look in fitting)}"
+    if name in every:
+        raise UsageError(f"a {run.config['model'].get('name')} model has no {name} to show; {there}")
+    raise UsageError(f"unknown view {name!r}{nearest(name, every)}; {there}")
+
+
+def _fits(look: Look, run: Any) -> bool:
+    if look.tasks and run.config["data"].get("task", TEXT) not in look.tasks:
+        return False
+    if not look.kinds:
+        return any(True for _ in run.model.parameters())
+    return bool(look.kinds & model_kinds(run))
+
+
+def model_kinds(run: Any) -> frozenset[str]:
+    """The kinds of sites in a run's model; "counts" for one that counts."""
+    found = {KINDS[type(part)] for part in run.model.modules() if type(part) in KINDS}
+    return frozenset(found or {"counts"})
+
+
+__all__ = ["Reading", "looks", "model_kinds", "shown", "view", "views"]
