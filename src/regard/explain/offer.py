@@ -1,7 +1,7 @@
 """Offer: which ways there are to look at a run, and the view that is asked for.
 
-    views(run)                         {"attention": "which token looks at which", ...}
-    view(run, "attention", "the dog", layer=2)
+views(run)                         {"attention": "which token looks at which", ...}
+view(run, "attention", "the dog", layer=2)
 """
 
 from __future__ import annotations
