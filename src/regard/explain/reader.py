@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     if task not in READERS:
         raise UsageError(f"{run.path}: there is no way to look at a run of the task {task} yet")
     with torch.no_grad():
-        reading = READERS[task](run, given, target)
+        reading = replace(READERS[task](run, given, target), owner=run)
     _refuse_long(run, reading)
     return reading
 
@@ -112,8 +113,7 @@ def _captions(run: Any, given: str, target: str | None) -> Reading:
     else:
         written = run.codec.tokenizer.encode(target).tolist()
     reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given)
-    reading.about["picture"] = run.codec.see(one)
-    return reading
+    return replace(reading, picture=run.codec.see(one))
 
 
 def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str) -> Reading:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -48,6 +49,8 @@ class Reading:
     named    the name of an output: a token, a class, a tag.
     targets  what comes after each position of the last side, where it is known; None at its end.
     given    the input as it was typed.
+    owner    the run whose reading it is.
+    picture  what was seen, (height, width, 3), where it is a picture.
     """
 
     model: nn.Module
@@ -57,7 +60,8 @@ class Reading:
     named: Callable[[int], str]
     targets: tuple[int | None, ...] = ()
     given: str = ""
-    about: dict[str, Any] = field(default_factory=dict)
+    owner: Any = None
+    picture: np.ndarray | None = None
 
     @property
     def main(self) -> Side:
