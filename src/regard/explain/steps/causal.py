@@ -125,8 +125,8 @@ def _steps() -> Sequence[Panel]:
         ]
     return [
         text(
-            "In an RNN h_3 has to hold all that is useful of the words before: a bottleneck. And it has to wait for h_2. "
-            "Self-attention takes what it needs from every word directly.",
+            "In an RNN h_3 has to hold all that is useful of the words before: a bottleneck. And it has to wait for "
+            "h_2. Self-attention takes what it needs from every word directly.",
             "From states to attention",
         ),
         formula("q_i = f(W_q c_i)    k_i = f(W_k c_i)    v_i = f(W_v c_i)", title="c_i is the vector of word i"),
@@ -147,8 +147,8 @@ def _matrix() -> Sequence[Panel]:
     ahead = ~torch.ones(3, 3, dtype=torch.bool).tril()
     return [
         text(
-            "No state waits for another one. All scores are one matrix product; what lies ahead is struck out before the "
-            "softmax, and a second product makes all states.",
+            "No state waits for another one. All scores are one matrix product; what lies ahead is struck out before "
+            "the softmax, and a second product makes all states.",
             "Three states at once",
         ),
         numbers(

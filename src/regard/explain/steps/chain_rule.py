@@ -93,8 +93,8 @@ def _product() -> Sequence[Panel]:
         answer("What is P(great, day | Today is a)?", f"The product of two conditionals: {short(running[1])}."),
         answer(
             "And where does it end?",
-            f"[EOS] is predicted like a word. With it there are three factors and {short(running[2])}; generation stops "
-            "there, and [EOS] is not part of the text.",
+            f"[EOS] is predicted like a word. With it there are three factors and {short(running[2])}; generation "
+            "stops there, and [EOS] is not part of the text.",
         ),
     ]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +19,11 @@ LARGEST_DENOMINATOR = 1_000_000
 def tensor(rows: Any) -> Tensor:
     """Given numbers in float64."""
     return torch.tensor(rows, dtype=torch.float64)
+
+
+def array(values: Tensor) -> np.ndarray:
+    """A copy for a panel: what is given stays as it is, whatever is done to the panel."""
+    return values.detach().double().numpy().copy()
 
 
 def sheet(name: str, title: str, *parts: Sequence[Panel]) -> View:
@@ -37,9 +43,16 @@ def numbers(
     marked: Sequence[tuple[int, int]] = (),
 ) -> Numbers:
     """A matrix to be read; a vector is one row of it."""
-    matrix = values.detach().double().reshape(-1, values.shape[-1]).numpy()
+    matrix = values.reshape(-1, values.shape[-1])
     return Numbers(
-        key=key, title=title, values=matrix, rows=rows, columns=columns, equation=equation, note=note, marked=marked
+        key=key,
+        title=title,
+        values=array(matrix),
+        rows=rows,
+        columns=columns,
+        equation=equation,
+        note=note,
+        marked=marked,
     )
 
 
@@ -48,7 +61,7 @@ def heat(key: str, weights: Tensor, title: str, rows: Sequence[str], columns: Se
     return Heat(
         key=key,
         title=title,
-        weights=weights.detach().double().numpy(),
+        weights=array(weights),
         rows=rows,
         columns=columns,
         row_name="looks",
@@ -84,6 +97,6 @@ def listed(values: Tensor) -> str:
     return f"[{', '.join(short(value) for value in values.flatten().tolist())}]"
 
 
-def steps(length: int, letter: str = "t") -> list[str]:
+def steps(length: int) -> list[str]:
     """Labels t = 1, t = 2, and so on."""
-    return [f"{letter} = {n}" for n in range(1, length + 1)]
+    return [f"t = {n}" for n in range(1, length + 1)]

@@ -253,7 +253,7 @@ def _result() -> Sequence[Panel]:
         ),
         answer(
             "Where does the sentiment come from?",
-            f"{float(shares()[3, 0]):.0%} of it from the skateboarding sense of 'sick', because 'trick' asks for skateboarding. "
+            f"{float(shares()[3, 0]):.0%} of it from the skateboarding sense of 'sick', because 'trick' asks for it. "
             "Every reading agrees on the side; they differ in how sharply they choose.",
         ),
     ]

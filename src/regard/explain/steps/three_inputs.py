@@ -141,6 +141,14 @@ def _published(seen: Looked) -> Sequence[Panel]:
             columns=PLACES,
             note="Rounded by hand, so that one can go on without a calculator.",
         ),
+        numbers(
+            "published_weighted",
+            PUBLISHED[0][:, None] * seen.values,
+            "a_j v_j",
+            title="Input 1: values, each times its weight",
+            rows=INPUTS,
+            columns=PLACES,
+        ),
         numbers("published_outputs", outputs, "O = A V", title="What they give", rows=INPUTS, columns=PLACES),
         numbers(
             "published_gap",
