@@ -64,8 +64,8 @@ def heat(key: str, weights: Tensor, title: str, rows: Sequence[str], columns: Se
         weights=array(weights),
         rows=rows,
         columns=columns,
-        row_name="looks",
-        column_name="is looked at",
+        row_name="who looks",
+        column_name="at whom",
         note=note,
     )
 

@@ -31,7 +31,7 @@ SENSES = tensor(
     ]
 )  # (T, C, D)
 NURSE = tensor([[0, 0, 0, 1], [0, 0, 0, 0]])
-AXES = ["positive", "negative", "skateboarding", "health"]
+AXES = ["positive", "negative", "skating", "health"]
 NAMED = [f"{word} {sense}" for word in WORDS for sense in (1, 2)]
 BOTH = ["sense 1", "sense 2"]
 BETAS = (1, 5, 10, 100)
