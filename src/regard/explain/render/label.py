@@ -7,6 +7,8 @@ take two columns or none.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 JOINERS = "\u200c\u200d"
 SELECTORS = "\ufe0e\ufe0f"  # text or emoji style, which terminals take to be of different widths
@@ -54,6 +56,15 @@ def prose(text: str) -> str:
     return "\n".join(_printable(line.replace("\t", " ").replace("\xa0", " "), JOINERS) for line in text.split("\n"))
 
 
+def facts(about: dict[str, Any]) -> str:
+    """What a view is of, in a line; what is no word and no number is left out.
+
+    >>> facts({"run": "runs/gpt", "layer": 2, "tokens": []})
+    'run: runs/gpt; layer: 2'
+    """
+    return "; ".join(f"{name}: {value}" for name, value in about.items() if isinstance(value, (str, int, float)))
+
+
 def ascii_only(text: str) -> str:
     """The same in letters that every locale holds.
 
@@ -87,19 +98,18 @@ def clusters(text: str) -> list[str]:
     return parts
 
 
-def cut(text: str, most: int, end: str = "…") -> str:
-    """At most so many columns; what was cut off leaves `end` behind.
+def cut(text: str, most: float, end: str = "…", wide: Callable[[str], float] = width) -> str:
+    """At most so many columns; what was cut off leaves `end` behind. wide: another measure than columns.
 
     >>> cut("abcdef", 4), cut("日本語", 4), cut("ab", 4)
     ('abc…', '日…', 'ab')
     """
-    if width(text) <= most:
+    if wide(text) <= most:
         return text
-    end = end if width(end) < most else ""
-    kept, room = "", most - width(end)
+    end = end if wide(end) < most else ""
+    kept = ""
     for one in clusters(text):
-        room -= width(one)
-        if room < 0:
+        if wide(kept + one + end) > most:
             break
         kept += one
     return kept + end
@@ -111,7 +121,7 @@ def padded(text: str, columns: int, right: bool = False) -> str:
     return blanks + text if right else text + blanks
 
 
-def wrapped(text: str, columns: int) -> list[str]:
+def wrapped(text: str, most: float, wide: Callable[[str], float] = width) -> list[str]:
     """Lines of at most so many columns, broken at blanks, and within words that are longer.
 
     >>> wrapped("one two three", 7), wrapped("abcdef", 4)
@@ -120,20 +130,20 @@ def wrapped(text: str, columns: int) -> list[str]:
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line = ""
-        for word in (piece for word in paragraph.split(" ") for piece in _pieces(word, columns)):
-            if line and width(line) + 1 + width(word) > columns:
+        for piece in (piece for word in paragraph.split(" ") for piece in _pieces(word, most, wide)):
+            if line and wide(f"{line} {piece}") > most:
                 lines.append(line)
-                line = word
+                line = piece
             else:
-                line = f"{line} {word}" if line else word
+                line = f"{line} {piece}" if line else piece
         lines.append(line)
     return lines
 
 
-def _pieces(word: str, columns: int) -> list[str]:
+def _pieces(word: str, most: float, wide: Callable[[str], float]) -> list[str]:
     pieces = [""]
-    for one in clusters(word) if width(word) > columns else [word]:
-        if pieces[-1] and width(pieces[-1]) + width(one) > columns:
+    for one in clusters(word) if wide(word) > most else [word]:
+        if pieces[-1] and wide(pieces[-1] + one) > most:
             pieces.append("")
         pieces[-1] += one
     return pieces

@@ -1,4 +1,4 @@
-"""Shades of a heat map: where a weight lies on its scale, the colours of the scale, and fewer cells where there are many.
+"""Shades of a heat map: where a weight lies on its scale, its colour, and fewer cells where there are many.
 
 The colours go from almost white to almost black in even steps of lightness (CIELAB), so that they order as grey does
 for everybody; blue for a weight, and orange for one below zero.
@@ -13,7 +13,7 @@ import numpy as np
 
 from regard.explain.view import Heat
 
-BLUE = ("#edfcff", "#aae6f6", "#69ccee", "#15b1e2", "#0493c8", "#0a75ab", "#005a8f", "#203f67", "#22273b")
+BLUE = ("#f2fbff", "#aae6f6", "#69ccee", "#15b1e2", "#0493c8", "#0a75ab", "#005a8f", "#203f67", "#22273b")
 ORANGE = ("#fff8f1", "#ffd5ab", "#f6b170", "#e59044", "#ce7024", "#b25411", "#903d0e", "#692c11", "#3f1f15")
 MASKED = "#dcdcdc"
 
@@ -84,7 +84,7 @@ def strongest_columns(panel: Heat, most: int) -> Cells:
     highest = np.abs(np.nan_to_num(weights)).max(0, initial=0.0)
     places = sorted(np.argsort(-highest, kind="stable")[:most].tolist())
     said = [f"{len(places)} of {weights.shape[1]} columns, those with the largest weights"]
-    columns = [panel.columns[place] for place in places]
+    columns = [str(panel.columns[place]) for place in places]
     return Cells(weights[:, places], panel.rows, columns, range(len(weights)), places, said)
 
 

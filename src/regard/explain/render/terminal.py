@@ -15,6 +15,7 @@ from regard.explain.render.cells.listing import listing
 from regard.explain.render.cells.note import note
 from regard.explain.render.cells.numbers import numbers
 from regard.explain.render.cells.paper import Line, Paper, said
+from regard.explain.render.label import facts
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
 
 LEAST_WIDTH = 20
@@ -24,19 +25,19 @@ NEEDED = "▁█│…→⣿"  # what a stream must hold to be drawn on with mor
 
 def show(view: View, stream: TextIO | None = None) -> None:
     """Print a view: as wide as the terminal and in its colours, or plain at 100 columns in a pipe."""
-    stream = stream or sys.stdout
-    terminal = stream.isatty()
+    out = sys.stdout if stream is None else stream
+    terminal = out.isatty()
     width = shutil.get_terminal_size((PIPE_WIDTH, 24)).columns if terminal else PIPE_WIDTH
     colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    for line in lines(view, width, colour, _holds_blocks(stream)):
-        print(line, file=stream)
+    for line in lines(view, width, colour, _holds_blocks(out)):
+        print(line, file=out)
 
 
 def lines(view: View, width: int, colour: bool = False, unicode: bool = True) -> list[str]:
     """The lines of a view, none wider than `width`, which counts as at least 20."""
     paper = Paper(max(LEAST_WIDTH, width), colour, unicode)
     found: list[Line] = [said(text, "title") for text in paper.prose(view.title)]
-    about = "; ".join(f"{name}: {value}" for name, value in view.about.items() if isinstance(value, (str, int, float)))
+    about = facts(view.about)
     found += [said(text, "faint") for text in paper.prose(about)] if about else []
     for panel in view.panels:
         found += [[], *_panel(panel, paper)]

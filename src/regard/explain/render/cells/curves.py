@@ -7,62 +7,43 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.explain.render.cells.paper import Line, Paper, Span, said
-from regard.explain.render.label import padded, width
+from regard.explain.render.label import width
 from regard.explain.render.number import four
+from regard.explain.render.plot import Points, axis_name, plotted
 from regard.explain.view import Curves
-from regard.studies.chart import Axis, share_of, value_range
 
 TALL = 12
 MOST_WIDE = 100
 MARKS = "ox+*#@%&"
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille letter, by row and column
 
-Points = Sequence[tuple[float, float]]
-
 
 def curves(panel: Curves, paper: Paper) -> list[Line]:
     """A plot with the ends of its axes, and a legend."""
-    drawn = {name: fit(points, panel) for name, points in panel.lines.items()}
-    points = [point for kept in drawn.values() for point in kept]
-    if not points:
+    plot = plotted(panel)
+    if plot is None:
         return [said("(no points)", "faint")]
-    across = value_range([a for a, _ in points], Axis("", log=panel.x_log))
-    up = value_range([b for _, b in points], Axis("", log=panel.y_log))
-    ends = [four(up[1]), four(up[0])]
+    ends = [four(plot.up[1]), four(plot.up[0])]
     left = max(len(text) for text in ends)
     wide = max(4, min(MOST_WIDE, paper.width - left - 2))
-    fine = paper.unicode and (paper.colour or len(drawn) == 1)
+    fine = paper.unicode and (paper.colour or len(plot.lines) == 1)
     size = (wide * 2, TALL * 4) if fine else (wide, TALL)
-    grids = []
-    for kept in drawn.values():
-        shares = [(share_of(a, across, panel.x_log), share_of(b, up, panel.y_log)) for a, b in kept]
-        grids.append(_grid(shares, *size))
+    grids = [_grid(line, *size) for line in plot.lines.values()]
     rows = _braille(grids) if fine else _marked(grids)
     edge, corner, base = (paper.either(*pair) for pair in (("│", "|"), ("└", "+"), ("─", "-")))
     sides = [ends[0], *[""] * (TALL - 2), ends[1]]
-    lines: list[Line] = [said(text, "faint") for text in paper.prose(_axis(panel.y, panel.y_log))] if panel.y else []
+    lines: list[Line] = []
+    if panel.y:
+        lines += [said(text, "faint") for text in paper.prose(axis_name(panel.y, panel.y_log))]
     lines += [[Span(f"{side.rjust(left)} {edge}"), *row] for side, row in zip(sides, rows, strict=True)]
-    first, last = four(across[0]), four(across[1])
+    first, last = four(plot.across[0]), four(plot.across[1])
+    before = " " * (left + 2)
     lines.append(said(" " * (left + 1) + corner + base * wide))
-    lines.append(said(" " * (left + 2) + first + last.rjust(max(1, wide - len(first)))))
+    lines.append(said(before + first + last.rjust(max(1, wide - len(first)))))
     if panel.x:
-        lines.append(
-            said(" " * (left + 2) + padded("", (wide - width(panel.x)) // 2) + _axis(panel.x, panel.x_log), "faint")
-        )
-    return lines + _legend(list(drawn), fine, paper)
-
-
-def fit(points: Points, panel: Curves) -> list[tuple[float, float]]:
-    """The points that a plot can show: finite, and above zero where an axis is of logarithms."""
-    return [
-        (float(a), float(b))
-        for a, b in points
-        if np.isfinite(a) and np.isfinite(b) and (a > 0 or not panel.x_log) and (b > 0 or not panel.y_log)
-    ]
-
-
-def _axis(name: str, log: bool) -> str:
-    return f"{name} (logarithmic)" if log else name
+        name = paper.label(axis_name(panel.x, panel.x_log), wide)
+        lines.append(said(before + " " * ((wide - width(name)) // 2) + name, "faint"))
+    return lines + _legend(list(plot.lines), fine, paper)
 
 
 def _grid(shares: Points, wide: int, tall: int) -> np.ndarray:

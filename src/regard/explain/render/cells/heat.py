@@ -17,7 +17,7 @@ LADDER = " ▁▂▃▄▅▆▇█"
 ASCII_LADDER = " .:-=+*#@"
 LEVELS = len(LADDER) - 1
 MOST_ROWS = 64
-MOST_ACROSS = 8  # columns of a label that is written from left to right
+MOST_ACROSS = 16  # columns of a label that is written from left to right
 MOST_DOWN = 10  # letters of a label that is written from top to bottom
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -55,9 +55,9 @@ def _fitted(panel: Heat, paper: Paper) -> tuple[Cells, int, int]:
         shown = cells_of(panel, MOST_ROWS, most)
     count = shown.weights.shape[1]
     widest = max((width(paper.label(text)) for text in shown.columns), default=1)
-    if count * (widest + 1) <= room and widest <= MOST_ACROSS:
-        return shown, left, max(2, widest + 1)
     widths = (3, 2) if signed else (2, 1)
+    if widest <= MOST_ACROSS:
+        widths = (max(widths[0], widest + 1), *widths)
     return shown, left, next((cell for cell in widths if cell * count <= room), widths[-1])
 
 
