@@ -19,7 +19,7 @@ from regard.explain.view import View
 from regard.tasks import TEXT
 
 # The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
-FILES = ("alignment", "attention", "heads", "rollout", "steps")
+FILES = ("backoff", "alignment", "attention", "heads", "rollout", "steps")
 
 
 def looks() -> list[Look]:

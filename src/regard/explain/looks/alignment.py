@@ -24,7 +24,7 @@ def alignment(reading: Reading, options: Options) -> View:
     words = dataclasses.replace(options, merge=options.merge or bool(source.words))
     found = weights_of(reading, "cross", words)
     of_all = "mean of heads" if options.head is None else f"head {options.head}"
-    about = {"layer": found.site.layer, "head": options.head, "written": "".join(reading.main.labels[1:])}
+    about = {"layer": found.site.layer, "head": options.head, "written": " ".join(reading.main.groups.labels[1:])}
     made = [_map(found, f"Layer {found.site.layer}, {of_all}", source.name)]
     if reading.picture is not None:
         panels: list[Panel] = [*_grids(found), *made]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from regard.explain.look import Look, Options, place_of
 from regard.explain.reading import Reading
 from regard.explain.view import Bars, Heat, View
@@ -23,7 +25,7 @@ def attention(reading: Reading, options: Options) -> View:
         columns=found.columns,
         row_name="looks",
         column_name="at",
-        high=float(found.matrix.max()) if options.by_values else 1.0,
+        high=most(found.matrix),
         scale=what,
         note=found.told,
     )
@@ -31,6 +33,12 @@ def attention(reading: Reading, options: Options) -> View:
     panels = [heat] if options.merge else [heat, row(found, place_of(found.site.rows, options.position), what)]
     title = f"Attention over the {found.site.rows.name}"
     return View("attention", title, panels, about, CAVEAT, controls(reading, "attention", found, options))
+
+
+def most(matrix: np.ndarray) -> float:
+    """Where the scale of a map ends: at the largest weight that is not that of a row with one choice only."""
+    several = matrix[(matrix > 0).sum(1) > 1]
+    return float(several.max()) if several.size else 1.0
 
 
 def row(found: Weights, place: int, what: str) -> Bars:

@@ -67,7 +67,7 @@ def _site(reading: Reading, options: Options) -> Site:
 
 
 def _mixes(site: Site) -> bool:
-    return site.kind != "window" or site.module.window >= LEAST_WINDOW  # pyright: ignore[reportAttributeAccessIssue]
+    return site.kind != "window" or site.module.window >= LEAST_WINDOW
 
 
 def _tokens(side: Side, place: int) -> Note:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+SHOWN = ("run", "model", "layer", "head", "side", "position", "word")
 JOINERS = "\u200c\u200d"
 SELECTORS = "\ufe0e\ufe0f"  # text or emoji style, which terminals take to be of different widths
 PLAIN = {
@@ -57,12 +58,12 @@ def prose(text: str) -> str:
 
 
 def facts(about: dict[str, Any]) -> str:
-    """What a view is of, in a line; what is no word and no number is left out.
+    """What a view is of, in a line; the rest of what is said of it is for programs.
 
-    >>> facts({"run": "runs/gpt", "layer": 2, "tokens": []})
+    >>> facts({"run": "runs/gpt", "layer": 2, "head": None, "perplexity": 3.1})
     'run: runs/gpt; layer: 2'
     """
-    return "; ".join(f"{name}: {value}" for name, value in about.items() if isinstance(value, (str, int, float)))
+    return "; ".join(f"{name}: {about[name]}" for name in SHOWN if about.get(name) is not None)
 
 
 def ascii_only(text: str) -> str:

@@ -130,11 +130,11 @@ def _convolution() -> Sequence[Panel]:
     mixer = diagonal()
     with record(mixer) as seen:
         mixer(U[None, :, None])
-    kernel, outputs = seen["kernel"][0][0], seen["channels"][0][0, :, 0]
+    kernel, outputs = seen["kernel"][0][0, 0], seen["channels"][0][0, :, 0]
     gap = (outputs - driven(U, torch.zeros(2, dtype=torch.float64))[1]).abs().max()
     with record(mixer, "kernel") as far:
         mixer(torch.zeros(1, 64, 1, dtype=torch.float64))
-    curve = [(float(j), float(value)) for j, value in enumerate(far["kernel"][0][0])]
+    curve = [(float(j), float(value)) for j, value in enumerate(far["kernel"][0][0, 0])]
     return [
         numbers(
             "kernel",
