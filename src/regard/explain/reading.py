@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ class Reading:
     named    the name of an output: a token, a class, a tag.
     targets  what comes after each position of the last side, where it is known; None at its end.
     given    the input as it was typed.
+    about    more that a look may want to know of it.
     owner    the run whose reading it is.
     picture  what was seen, (height, width, 3), where it is a picture.
     """
@@ -60,6 +61,7 @@ class Reading:
     named: Callable[[int], str]
     targets: tuple[int | None, ...] = ()
     given: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
     picture: np.ndarray | None = None
 
