@@ -1,7 +1,7 @@
 """Offer: which ways there are to look at a run, and the view that is asked for.
 
-    views(run)                         {"attention": "which token looks at which", ...}
-    view(run, "attention", "the dog", layer=2)
+views(run)                         {"attention": "which token looks at which", ...}
+view(run, "attention", "the dog", layer=2)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from regard.explain.view import View
 from regard.tasks import TEXT
 
 # The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
-FILES = ("backoff", "alignment", "attention", "heads", "rollout")
+FILES = ("gates", "forgetting", "forecast", "next_token")
 
 
 def looks() -> list[Look]:
