@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from regard.errors import UsageError
 from regard.explain.look import numbers
@@ -62,8 +62,13 @@ def by_token(
     """A value for each position: a bar for each token, or a line where there are many."""
     if len(values) <= MOST_BARS:
         return Bars(title=title, note=note, key=key, names=list(side.labels), values=list(values), unit=unit)
-    points = [(float(number), float(value)) for number, value in zip(numbers(side), values, strict=True)]
-    return Curves(title=title, note=note, key=key, lines={unit or title: points}, x="position", y=unit)
+    line = points(numbers(side), values)
+    return Curves(title=title, note=note, key=key, lines={unit or title: line}, x="position", y=unit)
+
+
+def points(x: Iterable[float], y: Iterable[float]) -> Sequence[tuple[float, float]]:
+    """A line of a panel of curves."""
+    return [(float(a), float(b)) for a, b in zip(x, y, strict=True)]
 
 
 def spread(count: int, most: int = MOST_ROWS) -> list[int]:

@@ -84,7 +84,7 @@ class Mamba(Mixer):
         self.log_decay = nn.Parameter(torch.empty(self.inner, config.d_state).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.inner))
         self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
-        self.steps, self.inputs, self.readers = Tap(), Tap(), Tap()
+        self.stream, self.steps, self.inputs, self.readers = (Tap() for _ in range(4))
         initialise_steps(self.rank_to_step.weight, self.rank_to_step.bias, self.rank)
 
     def init_state(self, batch_size: int) -> State:
@@ -96,7 +96,7 @@ class Mamba(Mixer):
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, T, E)
         stream, recent = self.convolution(stream, state.recent, context.lengths)
-        stream = F.silu(stream)
+        stream = self.stream(F.silu(stream))
         step, write, read = self._select(stream)
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.

@@ -74,7 +74,7 @@ class Ssd(Mixer):
         self.skip = nn.Parameter(torch.ones(self.n_heads))
         self.norm = RmsNorm(self.inner)
         self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
-        self.steps, self.inputs, self.readers = Tap(), Tap(), Tap()
+        self.stream, self.steps, self.inputs, self.readers = (Tap() for _ in range(4))
         initialise_steps(None, self.step_bias, 1)
 
     def init_state(self, batch_size: int) -> State:
@@ -105,7 +105,7 @@ class Ssd(Mixer):
         x, write, read = F.silu(mixed).split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
         write, read = (m.unflatten(-1, (c.n_groups, c.d_state)) for m in (write, read))
         step = self.steps(F.softplus(step + self.step_bias))
-        return x.unflatten(-1, (self.n_heads, c.d_head)), self.inputs(write), self.readers(read), step
+        return self.stream(x.unflatten(-1, (self.n_heads, c.d_head))), self.inputs(write), self.readers(read), step
 
 
 def ssd_recurrent(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from regard.explain.asked import points
 from regard.explain.look import Look, Options
 from regard.explain.reading import Reading
 from regard.explain.view import Curves, Listing, View
@@ -22,11 +21,11 @@ def forecast(reading: Reading, _options: Options) -> View:
     middle = [f"q{level:g}" for level in SHOWN if f"q{level:g}" in quantiles]
     past, came = about["past"][-PAST * len(values) :], about["came"]
     steps = np.arange(len(values)) + 1
-    lines: dict[str, Sequence[tuple[float, float]]] = {"past": _points(np.arange(1 - len(past), 1), past)}
-    lines |= {name: _points(steps, quantiles[name]) for name in middle}
+    lines = {"past": points(np.arange(1 - len(past), 1), past)}
+    lines |= {name: points(steps, quantiles[name]) for name in middle}
     known = ~np.isnan(came)
     if known.any():
-        lines["what came"] = _points(steps[known], came[known])
+        lines["what came"] = points(steps[known], came[known])
     curves = Curves(
         title=f"{about['unit']} over the horizon",
         lines=lines,
@@ -54,10 +53,6 @@ def _note(quantiles: dict[str, np.ndarray], came: np.ndarray, shown: list[str]) 
     inside = float(((came[known] >= low) & (came[known] <= high)).mean())
     error = float(np.abs(came[known] - middle).mean())
     return f"{inside:.0%} of what came lies between {shown[0]} and {shown[2]}; {shown[1]} misses it by {error:.3g}."
-
-
-def _points(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
-    return [(float(a), float(b)) for a, b in zip(x, y, strict=True)]
 
 
 LOOKS = [Look("forecast", "what is forecast, how surely, and what came", forecast, tasks=frozenset({"series"}))]

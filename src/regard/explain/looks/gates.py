@@ -11,12 +11,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from torch import Tensor
 
 from regard.core.trace import Trace
-from regard.explain.asked import by_token, directions, layer_control, side_control, spread
+from regard.explain.asked import by_token, directions, layer_control, points, side_control, spread
 from regard.explain.look import Look, Options, numbers
 from regard.explain.reading import Reading
+from regard.explain.scan import moved, turned
 from regard.explain.site import Site, sites
 from regard.explain.view import Curves, Heat, Panel, View
 from regard.mixers.gru import Gru
@@ -25,7 +25,6 @@ GATES = {
     "lstm": {"input_gate": "input gate i", "forget_gate": "forget gate f", "output_gate": "output gate o"},
     "gru": {"update_gate": "update gate z", "reset_gate": "reset gate r"},
 }
-MEMORY = {"lstm": "memory", "gru": "hidden", "rnn": "hidden"}
 OF_GATES = (
     "A gate that is open lets something through; what that is, and whether the answer needs it, the gate does not tell."
 )
@@ -51,22 +50,15 @@ def hidden(reading: Reading, options: Options) -> View:
     seen = reading.trace(_pattern(chosen))
     panels: list[Panel] = []
     for site in chosen:
-        states = over_time(site, seen, "hidden")
-        panels += [_units(site, states), _change(site, states)]
+        panels += [_units(site, _seen(site, seen, "hidden")), _change(site, seen)]
     return _view("The hidden state", found, chosen, panels, OF_UNITS)
-
-
-def over_time(site: Site, seen: Trace, tap: str) -> np.ndarray:
-    """What a tap of a site saw, (T, ...), in the order of the text also where it was read backwards."""
-    value: Tensor = seen[f"{site.name}.{tap}"][0]
-    return (value.flip(0) if site.backward else value).double().cpu().numpy()
 
 
 def kept(site: Site, seen: Trace) -> np.ndarray:
     """The share (T, units) of its memory that each unit keeps at each token."""
     if site.kind == "lstm":
-        return over_time(site, seen, "forget_gate")
-    update = over_time(site, seen, "update_gate")
+        return _seen(site, seen, "forget_gate")
+    update = _seen(site, seen, "update_gate")
     assert isinstance(site.module, Gru)
     return 1 - update if site.module.resets_first else update
 
@@ -93,7 +85,7 @@ def _view(title: str, found: list[Site], chosen: list[Site], panels: list[Panel]
 
 
 def _mean_gates(site: Site, seen: Trace) -> Heat:
-    rows = [over_time(site, seen, tap).mean(1) for tap in GATES[site.kind]]
+    rows = [_seen(site, seen, tap).mean(1) for tap in GATES[site.kind]]
     names = list(GATES[site.kind].values())
     note = "Means over all units; 1 is open, 0 is shut."
     if isinstance(site.module, Gru):
@@ -137,10 +129,8 @@ def _kept_by_unit(site: Site, seen: Trace) -> Heat:
 def _size(chosen: Sequence[Site], seen: Trace) -> Curves:
     lines = {}
     for site in chosen:
-        memory = over_time(site, seen, MEMORY[site.kind])
         name = "backward" if site.backward else "forward" if len(chosen) > 1 else "memory"
-        sizes = np.linalg.norm(memory, axis=1)
-        lines[name] = [(float(a), float(b)) for a, b in zip(numbers(site.rows), sizes, strict=True)]
+        lines[name] = points(numbers(site.rows), moved(site, seen)[0])
     what = "the cell c" if chosen[0].kind == "lstm" else "the hidden state h"
     return Curves(title=f"Size of {what}", lines=lines, x="position", y="length of the vector", key="size")
 
@@ -163,19 +153,20 @@ def _units(site: Site, states: np.ndarray) -> Heat:
     )
 
 
-def _change(site: Site, states: np.ndarray) -> Panel:
-    """|h_t - h_(t-1)| / |h_(t-1)|, with nothing before the first token that is read."""
-    read = states[::-1] if site.backward else states
-    before = np.concatenate([np.zeros_like(read[:1]), read[:-1]])
-    change = np.linalg.norm(read - before, axis=1) / (np.linalg.norm(read, axis=1) + np.linalg.norm(before, axis=1))
+def _change(site: Site, seen: Trace) -> Panel:
     return by_token(
         site.rows,
-        (change[::-1] if site.backward else change).tolist(),
+        moved(site, seen)[1].tolist(),
         title=f"How much each token changes h{_reading(site)}",
         unit="change",
         note="|h - h'| / (|h| + |h'|): 0 where nothing changes, 1 where h' was nothing or h turns into its opposite.",
         key=f"change{_key(site)}",
     )
+
+
+def _seen(site: Site, seen: Trace, tap: str) -> np.ndarray:
+    """What a tap of a site saw, (T, units)."""
+    return turned(site, seen[f"{site.name}.{tap}"][0])
 
 
 def _pattern(chosen: Sequence[Site]) -> str:
