@@ -15,6 +15,7 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer
 from regard.core.state import Chain, Position, State, advance, zero_position
+from regard.core.tap import Tap
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ class Stack(Mixer):
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layer.build() for layer in config.layers)
+        self.streams = nn.ModuleList(Tap() for _ in config.layers)  # what comes out of each layer
         inherit_facts(self, self._mixers())
 
     def _mixers(self) -> list[Mixer]:
@@ -134,8 +136,9 @@ class Stack(Mixer):
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, Chain)
         after = []
-        for layer, part in zip(self._mixers(), state.parts, strict=True):
+        for layer, stream, part in zip(self._mixers(), self.streams, state.parts, strict=True):
             x, part = layer(x, part, context)
+            x = stream(x)
             after.append(part)
         return x, Chain(tuple(after))
 
@@ -148,8 +151,8 @@ class Stack(Mixer):
         return x, Chain(tuple(after))
 
     def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        for layer in self._mixers():
-            x = layer(x, None, context)
+        for layer, stream in zip(self._mixers(), self.streams, strict=True):
+            x = stream(layer(x, None, context))
         return x
 
 

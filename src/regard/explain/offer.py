@@ -19,7 +19,20 @@ from regard.explain.view import View
 from regard.tasks import TEXT
 
 # The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
-FILES = ("backoff", "alignment", "attention", "heads", "rollout", "steps")
+FILES = (
+    "backoff",
+    "senses",
+    "alignment",
+    "attention",
+    "gates",
+    "states",
+    "forecast",
+    "heads",
+    "rollout",
+    "forgetting",
+    "next_token",
+    "steps",
+)
 
 
 def looks() -> list[Look]:

@@ -152,6 +152,13 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
     if encoder is None:
         sides = (Side("past", (*past, *horizon)), sides[1])
     inputs = (batch.source, batch.tokens)
+    values = moment.series.target
+    about = {
+        "past": values[moment.origin - run.codec.history : moment.origin],
+        "came": values[moment.origin : moment.origin + run.codec.horizon],
+        "unit": run.codec.target_name,
+        "invert": run.codec.target.invert,
+    }
     return Reading(
         run.model,
         inputs,
@@ -160,6 +167,7 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
         lambda n: f"q{quantiles[n]:g}",
         (),
         given or str(moment.time),
+        about,
     )
 
 

@@ -50,7 +50,7 @@ def test_a_decoder_that_steps_shows_one_row_of_weights_a_step_and_its_memory_onc
     model: Any = regard.build("bahdanau", **SIZES).double().eval()
     source = torch.tensor([[3, 1, 8, 2]])
     seen = model.trace(source, TOKENS)
-    weights, keys = (seen[f"decoder.stack.{place}.attention.{name}"] for name in ("weights", "keys"))
+    weights, keys = (seen[f"decoder.stack.aligned.attention.{name}"] for name in ("weights", "keys"))
     assert weights.shape == (1, 1, TOKENS.shape[1], 4)
     assert keys.shape[1] == 4
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, 1, TOKENS.shape[1]).double())
@@ -83,7 +83,7 @@ def test_a_compiled_model_is_looked_at_as_what_it_was_compiled_from() -> None:
 def test_a_pattern_hears_some_taps_only_and_a_summary_keeps_what_it_says() -> None:
     model = model_of("gpt")
     assert {name.rpartition(".")[2] for name in model.trace(TOKENS, pattern="*.weights")} == {"weights"}
-    with record(model, "*.weights", keep=lambda weights: float(weights.sum())) as heard:
+    with record(model, "*.weights", keep=lambda weights: float(weights.detach().sum())) as heard:
         model(TOKENS)
     for entries in heard.values():
         assert entries == [pytest.approx(2 * TOKENS.shape[1])]

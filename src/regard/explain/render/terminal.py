@@ -72,6 +72,13 @@ def _drawn(panel: Panel, paper: Paper) -> list[Line]:
 
 
 def _holds_blocks(stream: TextIO) -> bool:
+    """Whether the stream can hold more than ASCII, and the locale, where one is named, can show it.
+
+    The command writes UTF-8 whatever the locale says, so that the stream alone does not tell.
+    """
+    named = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
+    if named and "utf" not in named.lower():
+        return False
     try:
         NEEDED.encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -1,0 +1,132 @@
+"""Scans: the states of recurrences and state spaces token by token, and the matrix that a selective scan is equal to.
+
+    S4D      s_t = A~ s_(t-1) + B~ u_t                     K_j = 2 Re(C A~^j B~)
+    Mamba    h_t = exp(dt_t A) h_(t-1) + dt_t B_t u_t      M_ij = C_i exp(sum_(j<k<=i) dt_k A) dt_j B_j,  y = M u
+    Mamba-2  the same with one decay a head                M = L * (C B^T) * dt
+
+Letters as in the files of the mixers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.trace import Trace
+from regard.explain.site import Site
+from regard.mixers.mamba import Mamba
+from regard.mixers.s4d import S4d
+from regard.mixers.ssd import Ssd, decay_matrix
+
+# Numbers that the matrices of all channels of a layer may have together.
+AT_ONCE = 2**24
+
+
+def states(site: Site, seen: Trace) -> Tensor:
+    """The state after each token, (T, ...), in the order in which the site reads."""
+    if site.kind in ("rnn", "gru", "lstm"):
+        return seen[f"{site.name}.{'memory' if site.kind == 'lstm' else 'hidden'}"][0]
+    if isinstance(site.module, S4d):
+        log_decay, drive, _ = discrete(site.module)
+        decays = log_decay.exp().expand(len(seen[f"{site.name}.received"][0]), -1, -1)  # (T, D, N)
+        return torch.view_as_real(_scanned(decays, seen[f"{site.name}.received"][0][..., None] * drive))
+    step, write, stream = (seen[f"{site.name}.{tap}"][0] for tap in ("steps", "inputs", "stream"))
+    rate = _rate(site)
+    if isinstance(site.module, Mamba):
+        return _scanned((step[..., None] * rate).exp(), (step * stream)[..., None] * write[:, None])
+    write = _by_head(site, write)  # (T, H, N)
+    driven = (step[..., None] * stream)[..., None] * write[:, :, None]  # (T, H, P, N)
+    return _scanned((step * rate).exp()[..., None, None].expand_as(driven), driven)
+
+
+def moved(site: Site, seen: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """|s_t| and |s_t - s_(t-1)| / (|s_t| + |s_(t-1)|) of each position, from a state of zeros on.
+
+    The second is 0 where nothing changes, and 1 where there was nothing before or all turns into its opposite.
+    """
+    after = states(site, seen).flatten(1).double()
+    before = torch.cat([torch.zeros_like(after[:1]), after[:-1]])
+    sizes = after.norm(dim=1)
+    total = sizes + before.norm(dim=1)
+    change = (after - before).norm(dim=1) / total.clamp(min=torch.finfo(total.dtype).tiny)
+    return turned(site, sizes), turned(site, change)
+
+
+def turned(site: Site, values: Tensor) -> np.ndarray:
+    """Values (T, ...) of a site in the order of the text, also where it was read backwards."""
+    return (values.flip(0) if site.backward else values).double().cpu().numpy()
+
+
+def scan_matrix(site: Site, seen: Trace, channels: list[int]) -> Tensor:
+    """M (len(channels), T, T) of a selective scan, a channel of Mamba or a head of Mamba-2 each."""
+    step, write, read = (seen[f"{site.name}.{tap}"][0].double() for tap in ("steps", "inputs", "readers"))
+    step, rate = step[:, channels], _rate(site).double()[channels]
+    if isinstance(site.module, Mamba):
+        return torch.stack([_channel(step[:, i], rate[i], write, read) for i in range(len(channels))])
+    write, read = _by_head(site, write)[:, channels], _by_head(site, read)[:, channels]
+    scores = torch.einsum("THN,SHN->HTS", read, write)
+    return scores * decay_matrix((step * rate).T) * step.T[:, None]
+
+
+def kept(site: Site, seen: Trace) -> Tensor:
+    """exp(dt A): the share of the state that each token leaves, (T, channels or heads), a mean over their states."""
+    step, rate = seen[f"{site.name}.steps"][0], _rate(site)
+    if isinstance(site.module, Mamba):
+        return (step[..., None] * rate).exp().mean(-1)
+    return (step * rate).exp()
+
+
+@torch.no_grad()
+def kernel(module: S4d, length: int) -> Tensor:
+    """K_0 .. K_(length - 1) of every channel, (D, length)."""
+    log_decay, drive, read = discrete(module)
+    powers = torch.exp(log_decay[..., None] * torch.arange(length, device=log_decay.device))
+    return module.conjugate_factor * torch.einsum("DN,DNT->DT", read * drive, powers).real
+
+
+@torch.no_grad()
+def half_lives(module: S4d) -> Tensor:
+    """Tokens after which half is left of the mode of each channel that decays slowest, (D,)."""
+    return math.log(2) / (module.log_decay.exp() * module.log_step.exp()[:, None]).amin(-1)
+
+
+@torch.no_grad()
+def discrete(module: S4d) -> tuple[Tensor, Tensor, Tensor]:
+    """dt A, B~ and C, complex (D, N), by the zero-order hold."""
+    rate = torch.complex(-module.log_decay.exp(), module.frequency)
+    log_decay = rate * module.log_step.exp()[:, None]
+    return log_decay, torch.expm1(log_decay) / rate, torch.view_as_complex(module.state_to_channel)
+
+
+def channels_of(site: Site) -> int:
+    """How many channels of Mamba, or heads of Mamba-2, a site has."""
+    return len(_rate(site))
+
+
+def _rate(site: Site) -> Tensor:
+    """A, negative: (E, N) of Mamba, (H,) of Mamba-2."""
+    assert isinstance(site.module, (Mamba, Ssd))
+    return -site.module.log_decay.detach().exp()
+
+
+def _by_head(site: Site, maps: Tensor) -> Tensor:
+    """B or C (T, G, N) of groups as (T, H, N)."""
+    return maps.repeat_interleave(channels_of(site) // maps.shape[1], 1)
+
+
+def _channel(step: Tensor, rate: Tensor, write: Tensor, read: Tensor) -> Tensor:
+    """M (T, T) of one channel: step (T,), rate (N,), write and read (T, N)."""
+    decays = decay_matrix(step * rate[:, None])  # (N, T, T)
+    return torch.einsum("TN,NTS,SN->TS", read, decays, write) * step
+
+
+def _scanned(decays: Tensor, driven: Tensor) -> Tensor:
+    """h_t = decay_t h_(t-1) + driven_t for every t."""
+    found, h = [], torch.zeros_like(driven[0])
+    for decay, new in zip(decays, driven, strict=True):
+        h = decay * h + new
+        found.append(h)
+    return torch.stack(found)

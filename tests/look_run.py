@@ -1,0 +1,84 @@
+"""Runs that were never trained, in memory: small models in float64 over a few words, to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.core import registry
+from regard.core.facts import Facts
+from regard.data.tokenizer.word import WordTokenizer
+from regard.explain.look import Options, options_from
+from regard.explain.reader import read
+from regard.explain.reading import Reading
+from regard.explain.view import View
+from regard.run import Run
+from regard.task_run import TaskRun
+from regard.tasks import task as task_of
+from regard.tasks.labelled import LabelCodec
+from regard.tasks.masked import MaskedCodec
+from regard.tasks.pairs import PairCodec
+from regard.tasks.tag import TagCodec
+
+WORDS = ["the", "dog", "cat", "sees", "a", "small", "tree", "runs"]
+TEXT = "the small dog sees a cat"
+TOKENIZER = WordTokenizer(WORDS, spaced_lines=False, has_lines=False)
+CLASSES = ("good", "bad", "so-so")
+SIZE = TOKENIZER.vocab_size
+
+
+def text_run(name: str, **settings: Any) -> Run:
+    torch.manual_seed(1)
+    model = registry.build(name, vocab_size=SIZE, size="tiny", **settings)
+    return Run(Path("run"), _config(name, "text"), _sharpened(model), TOKENIZER)
+
+
+def masked_run(name: str = "bert", **settings: Any) -> TaskRun:
+    return _task_run(name, "masked", MaskedCodec(TOKENIZER), Facts(SIZE + 1), settings)
+
+
+def pair_run(name: str, **settings: Any) -> TaskRun:
+    return _task_run(name, "pairs", PairCodec(TOKENIZER, TOKENIZER), Facts(SIZE), settings)
+
+
+def class_run(**settings: Any) -> TaskRun:
+    codec = LabelCodec(TOKENIZER, CLASSES)
+    return _task_run("classifier", "labelled", codec, Facts(SIZE, n_classes=len(CLASSES)), settings)
+
+
+def tag_run(**settings: Any) -> TaskRun:
+    codec = TagCodec(TOKENIZER, CLASSES)
+    return _task_run("tagger", "tagged", codec, Facts(SIZE, n_classes=len(CLASSES)), settings)
+
+
+def seen(
+    run: Run | TaskRun,
+    make: Callable[[Reading, Options], View],
+    text: str = TEXT,
+    target: str | None = None,
+    **rest: Any,
+) -> View:
+    """The view that a look makes of a text."""
+    return make(read(run, text, target), options_from(rest))
+
+
+def _task_run(name: str, task: str, codec: Any, facts: Facts, settings: dict[str, Any]) -> TaskRun:
+    torch.manual_seed(1)
+    model: Any = registry.entry(name).config(facts, size="tiny", **settings).build()
+    return TaskRun(Path("run"), _config(name, task), task_of(task), _sharpened(model), codec)
+
+
+def _config(name: str, task: str) -> dict[str, Any]:
+    return {"model": {"name": name}, "data": {"task": task}, "train": {"length": 32, "seed": 0}}
+
+
+def _sharpened(model: torch.nn.Module) -> Any:
+    """The model in float64, its maps enlarged so that what it says depends on what it reads."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("weight") and parameter.dim() >= 2:
+                parameter.mul_(1.5)
+    return model.double().eval()
