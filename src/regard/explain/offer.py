@@ -19,7 +19,7 @@ from regard.explain.view import View
 from regard.tasks import TEXT
 
 # The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
-FILES = ("senses", "gates", "states", "forgetting", "forecast", "next_token")
+FILES = ("senses", "contributions", "gates", "states", "forgetting", "forecast", "next_token", "what_if", "meaning")
 
 
 def looks() -> list[Look]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from regard.core.context import Context
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX
 from regard.errors import UsageError
-from regard.explain.reading import START, Reading, Side
+from regard.explain.reading import END, START, Reading, Side
 from regard.explain.word import word_numbers
 from regard.layers.picture import as_input
 from regard.tasks import TEXT
@@ -34,7 +35,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     with torch.no_grad():
         reading = READERS[task](run, given, target)
     _refuse_long(run, reading)
-    return reading
+    return replace(reading, again=lambda other: read(run, other, target))
 
 
 def _text(run: Any, given: str, _target: str | None) -> Reading:
@@ -172,7 +173,7 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
 
 def token_label(tokenizer: Tokenizer, token: int) -> str:
     """A token as people see it; the end of a text is no word."""
-    return "</s>" if token == tokenizer.eos_id else tokenizer.token_text(token)
+    return END if token == tokenizer.eos_id else tokenizer.token_text(token)
 
 
 def _next(ids: Sequence[int]) -> tuple[int | None, ...]:

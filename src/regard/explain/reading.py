@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.core.trace import Trace, trace
 from regard.explain.word import Groups, groups
 
-START = "<s>"
+START, END = "<s>", "</s>"
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Reading:
     named    the name of an output: a token, a class, a tag.
     targets  what comes after each position of the last side, where it is known; None at its end.
     given    the input as it was typed.
+    again    the reading of another input by the same run.
     """
 
     model: nn.Module
@@ -58,6 +59,7 @@ class Reading:
     targets: tuple[int | None, ...] = ()
     given: str = ""
     about: dict[str, Any] = field(default_factory=dict)
+    again: Callable[[str], Reading] | None = None
 
     @property
     def main(self) -> Side:
