@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from regard.core.trace import plain, resting
 from regard.errors import UsageError
-from regard.explain.reading import START, Reading, Side
+from regard.explain.reading import END, START, Reading, Side
 
 # Numbers that outputs of one batch may have.
 AT_ONCE = 2**23
-NO_WORDS = (START, "</s>")
+NO_WORDS = (START, END)
 
 
 def words_of(side: Side) -> list[int]:

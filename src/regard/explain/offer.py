@@ -22,6 +22,7 @@ from regard.tasks import TEXT
 FILES = (
     "backoff",
     "senses",
+    "contributions",
     "alignment",
     "attention",
     "gates",
@@ -31,6 +32,7 @@ FILES = (
     "rollout",
     "forgetting",
     "next_token",
+    "what_if",
     "steps",
 )
 

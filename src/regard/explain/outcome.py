@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from regard.explain.look import numbers, place_of
-from regard.explain.reading import Reading
+from regard.explain.reading import END, Reading, Side
+from regard.tasks.filling import MASK
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,14 @@ class Outcome:
 
 
 def outcome(reading: Reading, position: int | None = None) -> Outcome:
-    """What is said at a position, as `numbers` counts them; at the last one when none is asked for."""
+    """What is said at a position, as `numbers` counts them.
+
+    When none is asked for: at the first mask, or at the last position that is no end of a text.
+    """
     outputs = reading.run()
-    place = place_of(reading.main, position) if outputs.dim() == 3 else None
+    place = None
+    if outputs.dim() == 3:
+        place = _own_choice(reading.main) if position is None else place_of(reading.main, position)
     log_probs = log_probs_at(outputs, place)[0]
     target = reading.targets[place] if reading.targets and place is not None else None
     answer = int(log_probs.argmax()) if target is None else target
@@ -55,6 +61,13 @@ def log_probs_at(outputs: Tensor, place: int | None) -> Tensor:
 def number_of(reading: Reading, place: int | None) -> int | None:
     """What the position at an index is called."""
     return None if place is None else numbers(reading.main)[place]
+
+
+def _own_choice(side: Side) -> int:
+    if MASK in side.labels:
+        return side.labels.index(MASK)
+    words = [place for place, label in enumerate(side.labels) if label != END]
+    return words[-1] if words else len(side) - 1
 
 
 def _fine(logits: Tensor) -> Tensor:

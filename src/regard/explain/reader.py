@@ -15,7 +15,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX
 from regard.errors import UsageError
-from regard.explain.reading import START, Reading, Side
+from regard.explain.reading import END, START, Reading, Side
 from regard.explain.word import word_numbers
 from regard.layers.picture import as_input
 from regard.tasks import TEXT
@@ -36,7 +36,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     with torch.no_grad():
         reading = replace(READERS[task](run, given, target), owner=run)
     _refuse_long(run, reading)
-    return reading
+    return replace(reading, again=lambda other: read(run, other, target))
 
 
 def _text(run: Any, given: str, _target: str | None) -> Reading:
@@ -173,7 +173,7 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
 
 def token_label(tokenizer: Tokenizer, token: int) -> str:
     """A token as people see it; the end of a text is no word."""
-    return "</s>" if token == tokenizer.eos_id else tokenizer.token_text(token)
+    return END if token == tokenizer.eos_id else tokenizer.token_text(token)
 
 
 def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:

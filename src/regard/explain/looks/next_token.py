@@ -17,7 +17,6 @@ from regard.explain.reading import Reading
 from regard.explain.site import KINDS
 from regard.explain.view import Bars, Control, Heat, Listing, Panel, View
 from regard.tasks import TEXT
-from regard.tasks.filling import MASK
 
 TOP = 12
 CAVEAT = "A high probability says what the model expects, not that it is right, nor why it expects it."
@@ -33,11 +32,8 @@ def next_token(reading: Reading, options: Options) -> View:
 
 
 def masked_token(reading: Reading, options: Options) -> View:
-    """What stands at a mask; at the first one when no position is asked for."""
-    position = options.position
-    if position is None and MASK in reading.main.labels:
-        position = numbers(reading.main)[reading.main.labels.index(MASK)]
-    found = outcome(reading, position)
+    """What stands at a position, such as that of a mask."""
+    found = outcome(reading, options.position)
     sampling = Sampling(options.temperature, options.top_k, options.top_p)
     title = f"What stands at position {number_of(reading, found.place)}"
     return _view(title, _distributions(reading, found, sampling), reading, found, _sliders(options))

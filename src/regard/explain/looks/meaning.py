@@ -1,0 +1,194 @@
+"""Meaning in context: the vectors of one word in two texts, layer by layer.
+
+    I arrived at the bank after crossing the river      ...  the street
+
+Before the first layer the word is the same in both; what the layers add is what its context says.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.trace import plain
+from regard.errors import UsageError
+from regard.explain.asked import directions, points
+from regard.explain.change import NO_WORDS
+from regard.explain.layers import vectors_by_layer
+from regard.explain.look import Look, Options
+from regard.explain.reading import Reading, Side
+from regard.explain.site import sites
+from regard.explain.view import Control, Curves, Listing, Panel, View
+from regard.explain.word import Groups
+from regard.tasks import TEXT
+
+NEIGHBOURS = 6
+CAVEAT = (
+    "Vectors that lie apart differ in something, which need not be the meaning of the word: places and neighbours move "
+    "them too. Vectors of any two words are often similar, so that only differences between cosines tell anything."
+)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A word in a text: the groups of its tokens, which of them it is, and vectors (G, D) of all groups by layer."""
+
+    reading: Reading
+    side: Side
+    groups: Groups
+    group: int
+    vectors: dict[str, Tensor]
+
+    def others(self) -> list[int]:
+        """The groups of the other words."""
+        return [one for one, label in enumerate(self.groups.labels) if one != self.group and label not in NO_WORDS]
+
+
+def meaning(reading: Reading, options: Options) -> View:
+    """How the vector of a word differs between two texts, what lies near it, and what it looks at."""
+    if not options.other or not options.word:
+        raise UsageError("meaning compares a word in two texts: give the other text and the word")
+    assert reading.again is not None
+    texts = [reading, reading.again(options.other)]
+    places = [find(one.sides[0], options.word) for one in texts]
+    missing = [number for number, place in enumerate(places, start=1) if place is None]
+    if missing:
+        where = "neither text" if len(missing) == 2 else f"not in the {'first' if missing == [1] else 'second'} text"
+        raise UsageError(
+            f"the word {options.word!r} is in {where}" if len(missing) == 2 else f"{options.word!r} is {where}"
+        )
+    pair = [_placed(one, place) for one, place in zip(texts, places, strict=True) if place is not None]
+    panels: list[Panel] = [_cosines(pair, options.word), _neighbours(pair)]
+    panels += _looks(pair, options.layer)
+    title = f"{options.word!r} in two texts"
+    about = {"other": options.other, "word": options.word}
+    return View("view", title, panels, about, CAVEAT, _controls(reading, options))
+
+
+def find(side: Side, word: str) -> int | None:
+    """The group of tokens that is the word, the last one of several; punctuation at its sides does not count."""
+    labels = side.groups.labels
+    for wanted in (word, word.casefold()):
+        for group in reversed(range(len(labels))):
+            label = labels[group] if wanted == word else labels[group].casefold()
+            if wanted in (label, label.strip(string.punctuation)):
+                return group
+    return None
+
+
+def _placed(reading: Reading, group: int) -> Placed:
+    side = reading.sides[0]
+    groups = side.groups
+    model: Any = plain(reading.model)
+    part = model if len(reading.sides) == 1 and hasattr(model, "embedding") else model.encoder
+    found = vectors_by_layer(part, lambda: reading.forward(*reading.inputs))
+    members = [torch.tensor(one) for one in groups.members]
+    vectors = {
+        name: torch.stack([value[0, one.to(value.device)].mean(0) for one in members]).double()
+        for name, value in found.items()
+    }
+    return Placed(reading, side, groups, group, vectors)
+
+
+def _cosines(pair: list[Placed], word: str) -> Curves:
+    """Of the word in both texts, and for comparison of the word and the other words."""
+    first, second = pair
+    same, other = [], []
+    for name, vectors in first.vectors.items():
+        one, two = vectors[first.group], second.vectors[name][second.group]
+        same.append(_cosine(one[None], two[None]))
+        strangers = [
+            _cosine(one[None], vectors[first.others()]),
+            _cosine(two[None], second.vectors[name][second.others()]),
+        ]
+        other.append(float(np.nanmean(strangers)))
+    return Curves(
+        title="How alike the vectors are, before the first layer and after each",
+        lines={
+            f"{word} in both texts": points(range(len(same)), same),
+            f"{word} and other words": points(range(len(other)), other),
+        },
+        x="layer",
+        y="cosine",
+        note=f"0 is before the first layer and {len(same) - 1} what leaves the model: {', '.join(first.vectors)}.",
+        key="cosines",
+    )
+
+
+def _neighbours(pair: list[Placed]) -> Listing:
+    """Words of both texts whose vectors, as they leave the model, are nearest to that of the word in each."""
+    rows: list[list[str | float | None]] = [[] for _ in range(NEIGHBOURS)]
+    for number, one in enumerate(pair):
+        vector = list(one.vectors.values())[-1][one.group]
+        near = []
+        for other_number, other in enumerate(pair):
+            for group in [*other.others(), *([other.group] if other_number != number else [])]:
+                cosine = _cosine(vector[None], list(other.vectors.values())[-1][group][None])
+                near.append((cosine, f"{other.groups.labels[group]} ({other_number + 1})"))
+        near.sort(key=lambda found: -found[0])
+        for row, (cosine, label) in zip(rows, [*near, *[(None, None)] * NEIGHBOURS], strict=False):
+            row += [label, cosine]
+    return Listing(
+        title="What lies near it in the end",
+        columns=["near it in the first text", "cosine#", "near it in the second", "cosine #"],
+        rows=rows,
+        note="Words of both texts, with the number of their text.",
+        key="neighbours",
+    )
+
+
+def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
+    """What the word looks at in both texts, the mean over the heads of a layer; nothing without attention."""
+    rows: list[list[str | float | None]] = [[] for _ in range(NEIGHBOURS)]
+    told = 0
+    for one in pair:
+        found = [site for site in sites(one.reading, "attention") if site.rows.name == one.side.name]
+        if not found:
+            return []
+        site = directions(found, layer, None)[0]
+        told = site.layer
+        weights = one.reading.trace(f"{site.name}.weights")[f"{site.name}.weights"][0].mean(0)  # (T, S)
+        row = weights[list(one.groups.members[one.group])].mean(0)
+        by_group = [float(row[list(members)].sum()) for members in one.groups.members]
+        best = sorted(range(len(by_group)), key=lambda group: -by_group[group])
+        for line, group in zip(rows, [*best, *[None] * NEIGHBOURS], strict=False):
+            line += [None, None] if group is None else [one.groups.labels[group], by_group[group]]
+    return [
+        Listing(
+            title=f"What it looks at in layer {told}, the mean over heads",
+            columns=["in the first text", "weight#", "in the second", "weight #"],
+            rows=rows,
+            key="looks",
+        )
+    ]
+
+
+def _controls(reading: Reading, options: Options) -> list[Control]:
+    found = [site for site in sites(reading, "attention") if site.rows.name == reading.sides[0].name]
+    layers = sorted({site.layer for site in found})
+    last = [Control(name="layer", label="layer", kind="choice", value=options.layer or layers[-1], values=layers)]
+    return [
+        Control(name="other", label="other text", kind="text", value=options.other),
+        Control(name="word", label="word", kind="text", value=options.word),
+        *(last if layers else []),
+    ]
+
+
+def _cosine(one: Tensor, many: Tensor) -> float:
+    """The mean cosine between one vector and others; NaN without others."""
+    return float(torch.nn.functional.cosine_similarity(one, many, dim=-1).mean())
+
+
+LOOKS = [
+    Look(
+        "meaning",
+        "how the vector of a word differs between two texts, layer by layer",
+        meaning,
+        tasks=frozenset({TEXT, "masked", "labelled", "tagged", "pairs"}),
+    )
+]

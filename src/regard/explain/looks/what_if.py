@@ -1,0 +1,229 @@
+"""What if: tokens in another order, another token later on, a token left out.
+
+shuffle   without positions and mask, outputs of shuffled tokens are the shuffled outputs
+future    what comes later changes nothing before it, where a model is causal
+drop      how much worse the answer is without each token
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.core.trace import plain
+from regard.errors import UsageError
+from regard.explain.asked import by_token, position_control, seed_control, side_control, side_number
+from regard.explain.change import answers, columns_of, embedding_of, others, replaced, without, words_of
+from regard.explain.look import Look, Options, numbers, place_of
+from regard.explain.outcome import log_probs_at, number_of, outcome
+from regard.explain.reading import Reading
+from regard.explain.site import Site, sites
+from regard.explain.view import Bars, Control, Listing, Note, Panel, View
+from regard.tasks import TEXT
+
+# Outputs that lie so near are equal but for rounding.
+NEAR = 1e-4
+MOST = 64
+TASKS = frozenset({TEXT, "masked", "labelled", "tagged", "pairs"})
+WHY = {
+    "rnn": "reads one token after the other",
+    "lstm": "reads one token after the other",
+    "gru": "reads one token after the other",
+    "s4d": "weighs tokens by how long ago they were",
+    "mamba": "reads one token after the other",
+    "ssd": "reads one token after the other",
+    "senses": "adds positions and sees only what came before",
+    "mean": "sees only what came before",
+    "window": "has a slot for each of the last tokens",
+    "pooling": "takes the first or the last vector",
+}
+
+
+def shuffle(reading: Reading, options: Options) -> View:
+    """The tokens in another order: are the outputs the same ones in that order?"""
+    number = side_number(reading, options.side, 0)
+    side, words = reading.sides[number], words_of(reading.sides[number])
+    if len(words) < 2:
+        raise UsageError(f"the {side.name} has fewer than two tokens to shuffle: give a longer one")
+    order = _order(len(side), words, options.seed)
+    moved = reading.inputs[number].clone()
+    moved[:, columns_of(reading, number, range(len(side)))] = moved[:, columns_of(reading, number, order)]
+    shuffled = reading.with_input(number, moved, tuple(side.labels[place] for place in order))
+    before, after = _log_probs(reading.run()), _log_probs(shuffled.run())
+    alike = number == len(reading.sides) - 1 and before.dim() == 3
+    distance = (after - (before[:, order] if alike else before)).abs().amax(-1)[0]  # (T,), or one number
+    panels = _order_panels(reading, shuffled, number, distance, alike)
+    about = {"largest": float(distance.max()), "side": side.name, "seed": options.seed}
+    controls = [*_side_controls(reading, side.name), seed_control(options.seed)]
+    caveat = "One shuffle that changes nothing proves little; that no part of the model tells places apart proves it."
+    return View("view", f"The {side.name} shuffled", panels, about, caveat, controls)
+
+
+def _order_panels(reading: Reading, shuffled: Reading, number: int, distance: Tensor, alike: bool) -> list[Panel]:
+    parts = _breaking(reading, number)
+    panels: list[Panel] = [
+        Note(
+            title="The shuffled tokens",
+            text=" ".join(label.strip() for label in shuffled.sides[number].labels),
+            key="shuffled",
+        ),
+        Note(title="Is order felt?", text=_order_told(float(distance.max()), alike), style="answer", key="told"),
+        Listing(
+            title="Parts that are not blind to order",
+            columns=["part", "why"],
+            rows=parts,
+            note="" if parts else "There are none: positions are nowhere told, and every mixer treats them alike.",
+            key="parts",
+        ),
+    ]
+    if distance.dim():
+        title, unit = "How far log p lies apart", "nats at most"
+        panels.append(by_token(shuffled.main, distance.tolist(), title=title, unit=unit, key="differences"))
+    return panels
+
+
+def future(reading: Reading, options: Options) -> View:
+    """Another token at a position, and which outputs that changes."""
+    side, words = reading.main, words_of(reading.main)
+    if len(words) < 2:
+        raise UsageError(f"the {side.name} has fewer than two tokens: give a longer one")
+    place = words[len(words) // 2] if options.position is None else place_of(side, options.position)
+    number, tokens = len(reading.sides) - 1, reading.inputs[-1]
+    changed = replaced(tokens, [place], others(tokens, [place], words, options.seed))
+    before, after = _log_probs(reading.run()), _log_probs(reading.with_input(number, changed).run())
+    distance = (after - before).abs().amax(-1)[0]
+    largest = float(distance[:place].max()) if place else 0.0
+    new = next(side.labels[one] for one in words if torch.equal(tokens[0, one], changed[0, place]))
+    panels = [
+        Note(text=_future_told(largest, place), title="Does it look ahead?", style="answer", key="told"),
+        by_token(side, distance.tolist(), title="How far log p moves", unit="nats at most", key="differences"),
+    ]
+    at = numbers(side)[place]
+    title = f"Another token at position {at}: {new!r} for {side.labels[place]!r}"
+    about = {"largest": largest, "position": at, "seed": options.seed}
+    caveat = "A change of 0 with one other token is what causality demands, not a proof of it; `regard check` tests it."
+    return View("view", title, panels, about, caveat, [position_control(side, at), seed_control(options.seed)])
+
+
+def drop(reading: Reading, options: Options) -> View:
+    """Each token left out in turn, and the log-probability of the answer without it."""
+    number = side_number(reading, options.side, 0)
+    side = reading.sides[number]
+    found = outcome(reading, options.position)
+    own = number == len(reading.sides) - 1 and found.place is not None
+    places = _droppable(reading, number, found.place if own else None)
+    if not places or len(side) < 2:
+        raise UsageError(f"there is nothing to leave out of the {side.name}: give a longer one")
+    rows = without(reading.inputs[number], columns_of(reading, number, places))
+
+    def log_p(outputs: Tensor, part: slice) -> Tensor:
+        found_at = []
+        for row, dropped in enumerate(places[part]):
+            shifted = own and found.place is not None and dropped <= found.place
+            place = found.place - 1 if shifted and found.place is not None else found.place
+            found_at.append(log_probs_at(outputs[row : row + 1], place)[0, found.answer])
+        return torch.stack(found_at)
+
+    change = (answers(reading, number, rows, log_p) - found.log_prob).double().cpu()
+    shown = sorted(change.abs().argsort(descending=True, stable=True)[:MOST].tolist())
+    position = number_of(reading, found.place)
+    bars = Bars(
+        title=f"Change of log p of {found.told}, without each token",
+        names=[side.labels[places[row]] for row in shown],
+        values=change[shown].tolist(),
+        unit="nats",
+        note=f"Log p of it is {found.log_prob:.4g} with all tokens. To the left: the token is missed.",
+        key="changes",
+    )
+    at = "" if position is None else f" at position {position}"
+    about = {"side": side.name, "position": position}
+    controls = _side_controls(reading, side.name)
+    controls += [] if position is None else [position_control(reading.main, position)]
+    caveat = "A text without a token is another text: what follows moves nearer to what came before it."
+    return View("view", f"The answer{at} without each token of the {side.name}", [bars], about, caveat, controls)
+
+
+def _droppable(reading: Reading, number: int, place: int | None) -> list[int]:
+    """Words of a side; of the answer's own text those that it may depend on, and never a word that is answered for."""
+    words = words_of(reading.sides[number])
+    if place is None:
+        return words
+    model: Any = plain(reading.model)
+    if getattr(model, "causal", False) or len(reading.sides) == 2:
+        return [word for word in words if 0 < word <= place]
+    return [word for word in words if word != place]
+
+
+def _order(count: int, words: list[int], seed: int) -> list[int]:
+    """A shuffle that moves something; what is no word stays where it is."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = list(range(len(words)))
+    while drawn == sorted(drawn):
+        drawn = torch.randperm(len(words), generator=generator).tolist()
+    order = list(range(count))
+    for place, other in zip(words, drawn, strict=True):
+        order[place] = words[other]
+    return order
+
+
+def _breaking(reading: Reading, number: int) -> list[list[str]]:
+    """Parts over a side that can tell one order of its tokens from another, and why."""
+    embedding: Any = embedding_of(reading, number)
+    rows = [["embedding", "adds positions to the vectors"]] if embedding.position is not None else []
+    side = reading.sides[number].name
+    for site in sites(reading):
+        if site.rows.name == side or (site.kind == "pooling" and site.columns.name == side):
+            why = _why(site)
+            if why:
+                where = f"{site.kind} {site.layer}{', backward' if site.backward else ''}"
+                rows.append([where, why])
+    return rows
+
+
+def _why(site: Site) -> str:
+    module: Any = site.module
+    if site.kind == "attention":
+        config = module.config
+        told = [
+            "a causal mask" if config.causal else "",
+            f"{config.position} positions in its scores" if config.position != "none" else "",
+            f"a window of {config.window}" if config.window is not None else "",
+        ]
+        return ", ".join(part for part in told if part)
+    if site.kind == "pooling":
+        return WHY["pooling"] if module.form in ("first", "last") else ""
+    return "" if getattr(module, "permutes", False) else WHY.get(site.kind, "")
+
+
+def _order_told(largest: float, alike: bool) -> str:
+    if largest < NEAR:
+        return f"No: the outputs {'are shuffled alike' if alike else 'stay the same'}, up to {largest:.2g}."
+    same = "be shuffled alike" if alike else "stay the same"
+    return f"Yes: the outputs would {same} if it were not, and lie up to {largest:.3g} apart."
+
+
+def _future_told(largest: float, place: int) -> str:
+    if place == 0:
+        return "There is no output before the first position: change a later one."
+    if largest == 0:
+        return "No: no output before it changes, not by the last bit."
+    if largest < NEAR:
+        return f"No: outputs before it change by {largest:.2g} at most, which is rounding."
+    return f"Yes: outputs before it change by up to {largest:.3g}."
+
+
+def _side_controls(reading: Reading, side: str) -> list[Control]:
+    return [side_control([one.name for one in reading.sides], side)] if len(reading.sides) > 1 else []
+
+
+def _log_probs(outputs: Tensor) -> Tensor:
+    return outputs.double().log_softmax(-1)
+
+
+LOOKS = [
+    Look("drop", "how much worse the answer is without each token", drop, tasks=TASKS),
+    Look("shuffle", "whether order is felt, and which parts feel it", shuffle, tasks=TASKS),
+    Look("future", "whether a later token changes what was said before it", future, tasks=TASKS - {"labelled"}),
+]
