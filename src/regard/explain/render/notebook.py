@@ -30,7 +30,7 @@ def bundle(view: View) -> dict[str, Any]:
     if view.remake is None or importlib.util.find_spec("anywidget") is None:
         return shown
     made = widget(view)._repr_mimebundle_()
-    return shown | (made[0] if isinstance(made, tuple) else made or {})
+    return (made[0] if isinstance(made, tuple) else made or {}) | shown
 
 
 def frame(view: View) -> str:

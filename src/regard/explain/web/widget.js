@@ -17,7 +17,8 @@ export function render({ model, el }) {
     model.save_changes();
   });
   // A notebook has a theme of its own, whatever the reader's system prefers.
-  const root = make("div", { class: "regard", "data-theme": isDark(el) ? "dark" : "light" }, controls.element, failure, place);
+  const theme = isDark(el) ? "dark" : "light";
+  const root = make("div", { class: "regard", "data-theme": theme }, controls.element, failure, place);
   const show = () => {
     const view = model.get("view");
     controls.show(view.controls ?? []);
