@@ -2,7 +2,8 @@
 
 A view with controls becomes a widget where anywidget is installed, and asks itself again when one is changed. HTML goes
 with it in any case: a frame of its own that needs neither a kernel nor a network, for exports and for other programs
-that open the notebook.
+that open the notebook. (An export that stores the state of widgets shows the widget instead, and fetches its frame from
+the network; nbconvert does so after --execute unless ExecutePreprocessor.store_widget_state is off.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from regard.explain.view import View
 
 HEIGHTS = {"note": 90, "numbers": 320, "heat": 720, "links": 320, "bars": 320, "curves": 430, "listing": 380}
-TALLEST = 900
+ABOVE, TALLEST = 160, 900
 
 
 def bundle(view: View) -> dict[str, Any]:
@@ -35,7 +36,8 @@ def bundle(view: View) -> dict[str, Any]:
 
 def frame(view: View) -> str:
     """HTML that can stand within another page."""
-    needed = 120 + sum(HEIGHTS[panel.kind] for panel in view.panels)
+    heights = [HEIGHTS[panel.kind] for panel in view.panels]
+    needed = ABOVE + (max(heights, default=0) if view.name == "steps" else sum(heights))
     return (
         f'<iframe sandbox="allow-scripts" title="{escape(view.title)}" srcdoc="{escape(to_html(view))}" '
         f'style="width:100%;height:{min(TALLEST, needed)}px;border:0"></iframe>'

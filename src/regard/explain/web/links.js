@@ -88,8 +88,7 @@ class Ribbons {
   /** The ribbons of one token, or all of them. */
   show(at, speaks = false) {
     if (!this.places) return;
-    const touches = ({ lower, upper }) => at === null || (at.side === "lower" ? lower : upper) === at.place;
-    const ribbons = this.ribbons(at === null ? FAINT : FAINT / 10).filter(touches);
+    const ribbons = this.stacked(at === null ? this.ribbons(FAINT) : this.ribbons(FAINT / 10, at));
     this.picture.replaceChildren(...ribbons.map((ribbon) => this.ribbon(ribbon, at !== null)));
     for (const [name, { buttons }] of Object.entries(this.sides)) {
       buttons.forEach(({ button, share }, place) => {
@@ -108,14 +107,16 @@ class Ribbons {
     return side === "lower" ? this.weights.row(place)[other] : this.weights.row(other)[place];
   }
 
-  ribbons(least) {
+  /** What is heavy enough to be drawn, of all tokens or of the one at a place. */
+  ribbons(least, at = null) {
     const found = [];
     for (let lower = 0; lower < this.weights.rows; lower += 1) {
       this.weights.row(lower).forEach((weight, upper) => {
-        if (weight >= least) found.push({ lower, upper, weight });
+        const isOf = at === null || (at.side === "lower" ? lower : upper) === at.place;
+        if (isOf && weight >= least) found.push({ lower, upper, weight });
       });
     }
-    return this.stacked(found);
+    return found;
   }
 
   /** Ribbons side by side at both ends, narrower where a token gets more than fits. */

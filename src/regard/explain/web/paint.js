@@ -9,6 +9,7 @@ const BOLD = "600 12px system-ui, sans-serif";
 const WIDEST_LABEL = { left: 130, top: 96 };
 const LINE = 13; // pixels between two labels
 const GRID = 12; // cells from this size on stand apart
+const THIN = 5; // rows below this size are marked by a line
 const NUMBERED = 30; // and from this size on hold their number
 const ruler = document.createElement("canvas").getContext("2d");
 const scratch = document.createElement("canvas");
@@ -125,8 +126,8 @@ function outlines(frame) {
     const isSelected = plane.selected.has(row);
     if (!isSelected && plane.cursor?.row !== row) continue;
     context.strokeStyle = isSelected ? look.accent : look.ink;
-    context.lineWidth = isSelected ? 2.5 : 1.5;
-    context.strokeRect(left + 0.5, y + 0.5, across - 1, Math.max(2, cell - 1));
+    context.lineWidth = cell < THIN ? 1 : isSelected ? 2.5 : 1.5;
+    context.strokeRect(left + 0.5, y + 0.5, across - 1, cell < THIN ? 0 : cell - 1);
   }
   const { cursor } = plane;
   if (!cursor || cursor.column < 0) return;

@@ -24,6 +24,7 @@ export function playerOf(panels, memory) {
       panel.hidden = !memory.showsAll && !isCurrent;
       dots[place].setAttribute("aria-current", isCurrent ? "step" : "false");
     });
+    element.classList.toggle("shows-all", Boolean(memory.showsAll));
     where.textContent = memory.showsAll ? `all ${panels.length} steps` : `step ${memory.step + 1} of ${panels.length}`;
     all.setAttribute("aria-pressed", String(Boolean(memory.showsAll)));
     previous.disabled = !memory.showsAll && memory.step === 0;

@@ -45,10 +45,18 @@ export class Side {
     for (const { link, at } of this.marks) {
       const isIt = at.run === place.run && at.example === place.example && !showsCurves;
       link.setAttribute("aria-current", isIt ? "page" : "false");
+      if (isIt) this.reveal(link);
     }
     if (!showsCurves) this.tabs.inside.href = addressOf(place);
     this.tabs.inside.setAttribute("aria-current", showsCurves ? "false" : "page");
     this.tabs.curves.setAttribute("aria-current", showsCurves ? "page" : "false");
+  }
+
+  /** Scrolls the list alone: the page stays where the reader is. */
+  reveal(link) {
+    const { offsetTop: top, offsetHeight: height } = link;
+    const { scrollTop, clientHeight } = this.links;
+    if (top < scrollTop || top + height > scrollTop + clientHeight) this.links.scrollTop = top - clientHeight / 3;
   }
 
   entry(at, name, about, error) {

@@ -10,6 +10,8 @@ import { drawNote } from "./note.js";
 import { drawNumbers } from "./numbers.js";
 import { playerOf } from "./player.js";
 
+const FEW = 5; // columns of a matrix
+const SHORT = 12; // bars
 const KINDS = {
   bars: drawBars,
   curves: drawCurves,
@@ -46,11 +48,17 @@ function drawPanel(panel, given) {
   const content = body ? body(panel, given) : make("p", {}, `This page cannot show a panel of the kind ${panel.kind}.`);
   return make(
     "section",
-    { class: `panel ${panel.kind}-panel`, "aria-label": panel.title || panel.kind },
+    { class: `panel ${panel.kind}-panel${isSmall(panel) ? " small" : ""}`, "aria-label": panel.title || panel.kind },
     panel.title ? make("h3", { dir: "auto" }, panel.title) : null,
     content,
     panel.note ? make("p", { class: "below", dir: "auto" }, panel.note) : null,
   );
+}
+
+/** Whether two such panels may stand side by side. */
+function isSmall({ kind, values, names }) {
+  if (kind === "numbers") return (values ?? []).every((row) => row.length <= FEW);
+  return kind === "curves" || (kind === "bars" && names.length <= SHORT);
 }
 
 function about(facts = {}) {
