@@ -27,7 +27,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny gpt trained for thirty steps on a few sentences."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "my.txt").write_text(TEXT, encoding="utf-8")
-    data, words = str(folder / "my.txt"), ("--set", "data.tokenizer=words")
+    data, words = str(folder / "my.txt"), ("--set", "data.tokens=words")
     outcome = call_here("train", data, "--budget", "30steps", "--out", str(folder / "gpt"), "--quiet", *TINY, *words)
     assert outcome.code == 0, outcome.err
     return folder / "gpt"

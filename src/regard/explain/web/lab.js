@@ -22,7 +22,7 @@ class Lab {
     const parts = [this.question.element, this.controls.element, this.message, this.view];
     this.main = make("main", { id: "main" }, ...parts);
     root.replaceChildren(...this.side.parts, this.main);
-    window.addEventListener("hashchange", () => this.show());
+    window.addEventListener("hashchange", () => this.runs && this.show());
   }
 
   /** Asks what there is, and shows the place of the address. */
@@ -53,12 +53,14 @@ class Lab {
   async show() {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
+    const address = location.hash;
     this.place = this.settled(readAddress(location.hash));
     this.side.mark(this.place);
     this.main.setAttribute("aria-busy", "true");
     try {
       const found = await this.answer(asking.signal);
-      if (asking.signal.aborted) return;
+      // A link may have been followed of which the page will hear next.
+      if (asking.signal.aborted || location.hash !== address) return;
       this.message.hidden = true;
       this.draw(found);
     } catch (error) {
