@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from regard.serving.provider import RunProvider
 offer = pytest.importorskip("regard.explain.offer")
 steps = pytest.importorskip("regard.explain.steps")
 SENTENCE = "the cat sat on the mat"
+# What a view cannot do without.
+NEEDED = {"meaning": {"other": "the dog sat on the log", "word": "sat"}}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,13 @@ def real_lab(run_folder: Path) -> Iterator[Lab]:
         yield server
         server.shutdown()
         thread.join()
+
+
+def asked_for(run: Any, name: str) -> tuple[View, str]:
+    """A view of the sentence, and where the page shows it."""
+    options = NEEDED.get(name, {})
+    place = {"run": "gpt", "view": name, "text": SENTENCE, "options": json.dumps(options)}
+    return offer.view(run, name, SENTENCE, **options), f"#{urlencode(place)}"
 
 
 def check_numbers(page: Any, view: View) -> None:
@@ -65,8 +75,8 @@ def test_every_view_of_a_trained_run_is_drawn(open_page: Any, real_lab: Lab, run
     names = offer.views(run)
     assert names
     for name in names:
-        view = offer.view(run, name, SENTENCE)
-        page = open_page(f"{real_lab.url}#{urlencode({'run': 'gpt', 'view': name, 'text': SENTENCE})}")
+        view, place = asked_for(run, name)
+        page = open_page(f"{real_lab.url}{place}")
         page.locator(".view h2").wait_for()
         assert page.locator(".view h2").text_content() == view.title
         assert page.locator(".panel").count() == len(view.panels)
@@ -75,11 +85,12 @@ def test_every_view_of_a_trained_run_is_drawn(open_page: Any, real_lab: Lab, run
 
 def test_a_row_of_a_real_map_is_that_of_the_view(open_page: Any, real_lab: Lab, run_folder: Path) -> None:
     run = load(run_folder, device="cpu")
-    made = {name: offer.view(run, name, SENTENCE) for name in offer.views(run)}
-    maps = {name: view for name, view in made.items() if isinstance(view.panels[0], Heat)}
-    for name, view in maps.items():
-        weights = view.panels[0].weights  # pyright: ignore[reportAttributeAccessIssue]
-        page = open_page(f"{real_lab.url}#{urlencode({'run': 'gpt', 'view': name, 'text': SENTENCE})}")
+    for name in offer.views(run):
+        view, place = asked_for(run, name)
+        if not isinstance(view.panels[0], Heat):
+            continue
+        weights = view.panels[0].weights
+        page = open_page(f"{real_lab.url}{place}")
         page.locator(".plane").first.focus()
         page.keyboard.press("End")
         shown = [float(text) for text in page.locator(".row").first.locator(".number").all_inner_texts()]
