@@ -26,6 +26,7 @@ SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
 CURVE = 200
 SCORED, SCORED_TOKENS, CONTEXT = 6, 100, 12
 SURE = 0.5
+LOOKED_AT = 16  # tokens of the test that a look inside is made of
 
 
 def measured(run: Run | TaskRun, *, intervals: bool) -> dict[str, Any]:
@@ -62,6 +63,7 @@ def _text(run: Run, intervals: bool) -> dict[str, Any]:
         "speed_unit": "tokens/s",
         "sample": run.generate("", **SAMPLE),
         "scored": _scored(run, run.corpus.test),
+        "given": run.tokenizer.decode(run.corpus.test.document(0)[:LOOKED_AT]).strip(),
     }
 
 
@@ -100,6 +102,7 @@ def _task(run: TaskRun, intervals: bool) -> dict[str, Any]:
         "speed": len(shown) / max(1e-9, spent),
         "speed_unit": "answers/s",
         "sample": "\n".join(described),
+        "given": "" if run.task.by_time else run.task.typed(test[0]),
         "right": [run.task.is_right(one, answer) for one, answer in zip(shown, answers, strict=True)],
         "answers": [run.task.describe(one, answer)[:300] for one, answer in zip(shown, answers, strict=True)],
     }

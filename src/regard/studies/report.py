@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from regard.studies.chart import Axis, Series, bar_chart, line_chart, point_chart
+from regard.studies.inside import pictures
 from regard.studies.machine import versions
 from regard.studies.page import page, table
 from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, samples
@@ -77,6 +78,7 @@ def as_html(comparison: Comparison) -> str:
             for label, text in samples(comparison.rows)
         ),
         _differences(contrasts(comparison)),
+        _inside(comparison.rows),
         "<h2>Learning rates</h2>",
         _rates(comparison.rows, comparison.protocol.metric),
         "<h2>Next</h2>",
@@ -203,6 +205,15 @@ def _scaling(comparison: Comparison) -> str:
             charts.append(line_chart(title, series, Axis(log_label, log=True), Axis("loss", log=True), list(found)))
     told = "".join(f"<p>{escape(line)}</p>" for line in law_lines(comparison))
     return f'<h2>Size</h2>{told}<div class="charts">{"".join(charts)}</div>'
+
+
+def _inside(rows: Sequence[Row]) -> str:
+    """Attention, alignments, gates, states or counts of each model, over the same words."""
+    found = pictures(rows)
+    if not found:
+        return ""
+    shown = (f"<details><summary>{escape(label)}</summary>{picture}</details>" for label, picture in found)
+    return "<h2>Inside</h2><p>Each model over the same piece of the test part.</p>" + "".join(shown)
 
 
 def _rates(rows: Sequence[Row], metric: str) -> str:
