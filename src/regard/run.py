@@ -39,9 +39,10 @@ from regard.training.loop import device_of
 from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
+    from regard.core.trace import Trace
     from regard.data.tokenizer import Tokenizer
     from regard.data.worlds.contract import World
-    from regard.explain import NgramExplanation
+    from regard.explain.view import View
     from regard.models.language import LanguageModel
 
 
@@ -85,18 +86,24 @@ class Run:
         """log p of every token of a text, and their chain-rule product."""
         return self.writer.score(text)
 
-    def explain(self, text: str) -> NgramExplanation:
-        """How the probability of each token came about, as calculations to follow; of n-gram models so far."""
-        from regard.explain import explain_ngram
-        from regard.models.ngram import NgramModel
+    def explain(self, text: str, view: str | None = None, **options: Any) -> View:
+        """A look inside: the view that tells most of such a model, or the one that is named; see `views`."""
+        from regard.explain import offer
 
-        if not isinstance(self.model, NgramModel):
-            kind = self.config.get("model", {}).get("name", "neural")
-            raise UsageError(
-                f"{self.path}: worked views exist for n-gram models so far, and this is a {kind} model; score tells "
-                f"the probability of each of its tokens"
-            )
-        return explain_ngram(self.model, self.tokenizer, text)
+        return offer.view(self, view, text, **options)
+
+    @property
+    def views(self) -> dict[str, str]:
+        """The views that `explain` can make of this run, and what each shows."""
+        from regard.explain import offer
+
+        return offer.views(self)
+
+    def trace(self, text: str, pattern: str = "*") -> Trace:
+        """Everything that the taps of the model see while it reads `text`."""
+        from regard.explain.reader import read
+
+        return read(self, text).trace(pattern)
 
     def evaluate(self, data: str | None = None, *, limit: int | None = None, part: str = "valid") -> LanguageReport:
         """Loss, perplexity and bits on `data`, or on what the run's own data held out: "valid", or "test" set apart."""

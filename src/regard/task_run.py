@@ -29,6 +29,8 @@ from regard.training.settings import from_dict as settings_from_dict
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.core.trace import Trace
+    from regard.explain.view import View
     from regard.tasks.contract import Codec
 
 GREEDY = {"temperature": 0.0}
@@ -68,6 +70,25 @@ class TaskRun:
         examples = self.held_out(part) if data is None else self.task.examples(data, self.settings, self.seed)
         chosen = options_from(self._defaults(options) | options) if options else None
         return self.task.evaluate(self.model, self.codec, examples[:limit], chosen)
+
+    def explain(self, given: str = "", view: str | None = None, **options: Any) -> View:
+        """A look inside: the view that tells most of such a model, or the one that is named; see `views`."""
+        from regard.explain import offer
+
+        return offer.view(self, view, given, **options)
+
+    @property
+    def views(self) -> dict[str, str]:
+        """The views that `explain` can make of this run, and what each shows."""
+        from regard.explain import offer
+
+        return offer.views(self)
+
+    def trace(self, given: str = "", pattern: str = "*") -> Trace:
+        """Everything that the taps of the model see of one input."""
+        from regard.explain.reader import read
+
+        return read(self, given).trace(pattern)
 
     @torch.no_grad()
     def encode(self, text: str) -> Float[Tensor, "T D"]:

@@ -74,7 +74,7 @@ def test_a_run_of_a_task_is_shown_verified_and_explained_by_its_settings(name: s
 
 
 @pytest.mark.parametrize("name", TRAINED)
-@pytest.mark.parametrize("argv", [["score", "RUN", "cat"], ["explain", "RUN", "cat"], ["export", "RUN", "out.arpa"]])
+@pytest.mark.parametrize("argv", [["score", "RUN", "cat"], ["export", "RUN", "out.arpa"]])
 def test_what_is_for_language_models_refuses_a_run_of_a_task(name: str, argv: list[str], there: Path) -> None:
     outcome = call_here(*(f"runs/{name}" if word == "RUN" else word for word in argv))
     assert (outcome.code, outcome.out) == (USAGE, "")

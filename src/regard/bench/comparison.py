@@ -28,7 +28,9 @@ LADDER = ("rnn?d_model=32", "lstm?d_model=1024", "gpt?d_model=32")
 
 def comparison(repeats: int) -> list[Row]:
     """The seconds of trainings made by compare and by train in turn; the peak of three models beside the largest."""
-    pairs = [_seconds(number) for number in range(repeats + 1)][1:]
+    with tempfile.TemporaryDirectory() as folder:
+        lengths = [one["step"] for one in _trainings(Path(folder) / "out")]
+    pairs = [_seconds(number, lengths) for number in range(repeats)]
     ours, peer = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(alone / inside for inside, alone in pairs)
     several = peak_of("a comparison of three", ladder, ",".join(LADDER))
@@ -56,17 +58,20 @@ def ladder(models: str) -> Work:
     return work
 
 
-def _seconds(number: int) -> tuple[float, float]:
+def _seconds(number: int, lengths: list[int]) -> tuple[float, float]:
     """Seconds of the trainings in a comparison, and of the same ones by train, before it or after it in turn."""
     with tempfile.TemporaryDirectory() as folder:
-        # A first trial of each rate, and the training at the best of them.
-        lengths = [STEPS // 12] * 3 + [STEPS * 3 // 4]
         before = _alone(lengths, Path(folder) / "before") if number % 2 else 0.0
-        _compared([MODEL], f"{STEPS}steps", Path(folder) / "out")
-        outcomes = [entry["outcome"] for entry in json.loads((Path(folder) / "out" / STATE).read_text()).values()]
+        outcomes = _trainings(Path(folder) / "out")
         if [outcome["step"] for outcome in outcomes] != lengths:
             raise ResourceError(f"compare trained for {[one['step'] for one in outcomes]} steps, not {lengths}")
         return sum(one["seconds"] for one in outcomes), before or _alone(lengths, Path(folder) / "after")
+
+
+def _trainings(out: Path) -> list[dict[str, Any]]:
+    """What became of every training of a comparison: those of the rates, and that at the best of them."""
+    _compared([MODEL], f"{STEPS}steps", out)
+    return [entry["outcome"] for entry in json.loads((out / STATE).read_text()).values()]
 
 
 def _compared(models: list[str], budget: str, out: Path) -> None:

@@ -1,14 +1,65 @@
-"""`regard explain`: how a model came to the probability of each token, as a calculation to follow."""
+"""`regard explain`: look inside a run, or work an example of the lectures out in numbers."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.options import CommonOnDevice, command
-from regard.cli.prompt import given_text
+from regard.cli.prompt import checked, given_text
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.cli.screen import Screen
+    from regard.explain.view import View
+
+STEPS, PROBE = "steps", "probe"
+OWN_EXAMPLE = ("captions", "series")  # tasks whose inputs are files: without one, the first that was held out
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which view, and of what."""
+
+    view: Annotated[str | None, typer.Option(help="Which view; --list names them.", metavar="NAME")] = None
+    steps: Annotated[bool, typer.Option("--steps", help="Every number at one position; --view steps.")] = False
+    layer: Annotated[int | None, typer.Option(help="A layer, from 1 on.", metavar="N")] = None
+    head: Annotated[int | None, typer.Option(help="A head, from 1 on; the mean without it.", metavar="N")] = None
+    position: Annotated[int | None, typer.Option(help="A token by its number, from 1 on.", metavar="N")] = None
+    side: Annotated[str | None, typer.Option(help="source or target, of a model with both.", metavar="NAME")] = None
+    target: Annotated[str | None, typer.Option(help="What is written from the source.", metavar="TEXT")] = None
+    merge: Annotated[bool, typer.Option("--words", help="Tokens of one word together.")] = False
+    hide_sink: Annotated[bool, typer.Option("--hide-sink", help="Without the first column.")] = False
+    by_values: Annotated[bool, typer.Option("--by-values", help="Weights times size of values.")] = False
+    reduce: Annotated[int, typer.Option(help="Numbers shown of a vector; 0 for all.", min=0)] = 4
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What could be otherwise."""
+
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(help="Two texts with a word in common.", metavar="TEXT TEXT")
+    ] = None
+    word: Annotated[str, typer.Option(help="The word of both.", metavar="WORD")] = ""
+    scale: Annotated[
+        str, typer.Option("--set-sense", help="Scale a sense, such as sick:2=0.0.", metavar="WORD:K=X")
+    ] = ""
+    temperature: Annotated[float, typer.Option(help="Of the next token.", min=0.0)] = 1.0
+    top_k: Annotated[int | None, typer.Option(help="Of the next token.", min=1)] = None
+    top_p: Annotated[float, typer.Option(help="Of the next token.", min=0.0, max=1.0)] = 1.0
+    seed: Annotated[int, typer.Option(help="Of a shuffle.", min=0)] = 0
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a view is saved instead of shown."""
+
+    html: Annotated[str | None, typer.Option(help="Save as a page.", metavar="FILE")] = None
+    png: Annotated[str | None, typer.Option(help="Save as a picture.", metavar="FILE")] = None
+    svg: Annotated[str | None, typer.Option(help="Save as a drawing.", metavar="FILE")] = None
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,31 +67,85 @@ def add_to(app: typer.Typer) -> None:
 
 
 def explain(
-    run: Annotated[str, typer.Argument(help="The folder of an n-gram run.", metavar="RUN", show_default=False)],
     common: CommonOnDevice,
-    text: Annotated[str | None, typer.Argument(help="The text; stdin without it.", metavar="TEXT")] = None,
-    position: Annotated[
-        int | None, typer.Option(help="Work out this token, from 1 on; the last is the end.", metavar="N")
-    ] = None,
+    asked: Asked,
+    what_if: WhatIf,
+    files: Files,
+    run: Annotated[
+        str, typer.Argument(help="A run; or `steps` for an example, `probe` for probes.", metavar="RUN")
+    ] = STEPS,
+    text: Annotated[str | None, typer.Argument(help="What it reads; stdin without it.", metavar="TEXT")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Name the views of a run, or the examples.")] = False,
+    data: Annotated[str, typer.Option(help="Tagged text for probes.", metavar="DATA")] = "world:tags",
 ) -> None:
-    """Show how a model came to the probability of each token.
+    """Look inside a run, or work an example out in numbers.
 
-    Which orders of an n-gram model matched; with --position, the calculation whose last line is the probability.
+    regard explain steps ab, regard explain RUN "some text", regard explain RUN "some text" --steps --layer 2 --head 3
     """
-    given = given_text(text)
-    if not given:
-        raise UsageError('there is nothing to explain: regard explain RUN "some text", or a text on stdin')
-    from regard.run import load_text
-
-    found = load_text(run, device=common.device or "auto").explain(given)
     screen = common.screen
-    if position is not None:
-        lines = found.steps(position)
-        screen.object(found.token_dict(position))
-        for line in lines[-1:] if screen.quiet else lines:
-            screen.line(line)
+    if run == STEPS:
+        _example(screen, text, listed, files)
         return
-    screen.object(found.to_dict())
-    if not screen.quiet:
-        screen.table(found.columns, found.rows())
-    screen.line(found.totals())
+    from regard.run import load
+
+    if run == PROBE:
+        from regard.explain.probe import probe
+
+        if text is None:
+            raise UsageError("name a run: regard explain probe RUN --data world:tags")
+        _show(screen, probe(load(text, device=common.device or "auto"), data), files)
+        return
+    loaded = load(run, device=common.device or "auto")
+    if listed:
+        screen.object({"views": loaded.views})
+        screen.table(("view", "what it shows"), list(loaded.views.items()))
+        return
+    view, given, options = _asked(loaded, asked, what_if, text)
+    _show(screen, loaded.explain(given, view, **options), files)
+
+
+def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[str | None, str, dict[str, Any]]:
+    """The name of the view, the input and the options."""
+    options = {name: value for name, value in vars(asked).items() if name not in ("view", "steps")}
+    options |= {name: value for name, value in vars(what_if).items() if name != "compare"}
+    view = STEPS if asked.steps else asked.view
+    if asked.steps and asked.view not in (None, STEPS):
+        raise UsageError(f"--steps is a view of its own: leave out --view {asked.view}")
+    if what_if.compare is not None:
+        first, second = (checked(one, "the text") for one in what_if.compare)
+        return view or "meaning", first, options | {"other": second}
+    if what_if.scale:
+        view = view or "senses"
+    own = text is None and run.config["data"].get("task") in OWN_EXAMPLE
+    given = "" if own else given_text(text)
+    if not given and not own:
+        raise UsageError('there is nothing to explain: regard explain RUN "some text", or a text on stdin')
+    if view is None and asked.position is not None and hasattr(run.model, "table"):
+        view = STEPS
+    return view, given or "", options
+
+
+def _example(screen: Screen, name: str | None, listed: bool, files: Files) -> None:
+    from regard.explain.steps import example, examples
+
+    if listed or name is None:
+        screen.object({"examples": examples()})
+        screen.table(("example", "what it works out"), list(examples().items()))
+        return
+    _show(screen, example(name), files)
+
+
+def _show(screen: Screen, view: View, files: Files) -> None:
+    """Save the view where files are named, else show it."""
+    from regard.explain.render.file import save
+
+    named = {kind: path for kind, path in vars(files).items() if path is not None}
+    for kind, path in named.items():
+        if not path.lower().endswith(f".{kind}"):
+            raise UsageError(f"--{kind} {path}: the name of the file must end in .{kind}")
+    for path in named.values():
+        save(view, path)
+        screen.note(f"saved {path}")
+    screen.object(view.to_dict())
+    if not named and not screen.json:
+        view.show()

@@ -17,6 +17,7 @@ from regard.cli import (
     explain,
     export,
     generate,
+    lab,
     list_,
     new,
     reproduce,
@@ -38,7 +39,8 @@ def application(*, completion: bool = False) -> typer.Typer:
         epilog=EPILOG, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=completion, help=ABOUT
     )
     app.callback()(every_command)
-    for part in (compare, train, generate, score, explain, evaluate, export, reproduce, check, list_, show, new, bench):
+    first = (compare, train, generate, score, explain, lab, evaluate, export, reproduce)
+    for part in (*first, check, list_, show, new, bench):
         part.add_to(app)
     return app
 

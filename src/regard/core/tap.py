@@ -18,15 +18,18 @@ from torch import Tensor, nn
 class Tap(nn.Module):
     """The identity. `heard` tells a mixer that somebody listens, so that it computes what its fast path never forms.
 
-    axis  of time in what passes, along which the parts of a loop are joined; None where one step passes at a time.
+    axis     of time in what passes, along which the parts of a loop are joined; None where one step passes at a time.
+    repeats  whether a loop passes the same again, as a memory that is looked at before every step.
     """
 
-    def __init__(self, axis: int | None = 1) -> None:
+    def __init__(self, axis: int | None = 1, repeats: bool = False) -> None:
         super().__init__()
-        self.axis = axis
+        self.axis, self.repeats = axis, repeats
 
     def joined(self, entries: Sequence[Tensor]) -> Tensor:
         """All that has passed, as one tensor with an axis of time."""
+        if self.repeats:
+            return entries[-1]
         return torch.stack(list(entries), 1) if self.axis is None else torch.cat(list(entries), self.axis)
 
     def forward(self, value: Tensor) -> Tensor:

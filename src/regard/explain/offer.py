@@ -19,7 +19,22 @@ from regard.explain.view import View
 from regard.tasks import TEXT
 
 # The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
-FILES = ("senses", "contributions", "gates", "states", "forgetting", "forecast", "next_token", "what_if", "meaning")
+FILES = (
+    "backoff",
+    "senses",
+    "contributions",
+    "alignment",
+    "attention",
+    "gates",
+    "states",
+    "forecast",
+    "heads",
+    "rollout",
+    "forgetting",
+    "next_token",
+    "what_if",
+    "steps",
+)
 
 
 def looks() -> list[Look]:

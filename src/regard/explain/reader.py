@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regard.core.context import Context
 from regard.data.tokenizer import Tokenizer
+from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX
 from regard.errors import UsageError
 from regard.explain.reading import END, START, Reading, Side
@@ -33,7 +34,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     if task not in READERS:
         raise UsageError(f"{run.path}: there is no way to look at a run of the task {task} yet")
     with torch.no_grad():
-        reading = READERS[task](run, given, target)
+        reading = replace(READERS[task](run, given, target), owner=run)
     _refuse_long(run, reading)
     return replace(reading, again=lambda other: read(run, other, target))
 
@@ -41,7 +42,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
 def _text(run: Any, given: str, _target: str | None) -> Reading:
     tokens = run.writer.prompt_ids(given).to(run.device)
     ids = tokens.tolist()
-    labels = (START, *map(run.tokenizer.token_text, ids[1:]))
+    labels = (START, *labels_of(run.tokenizer, ids[1:], given))
     side = Side("text", labels, (None, *word_numbers(run.tokenizer, ids[1:])))
     model = run.model
     return Reading(model, (tokens[None],), (side,), lambda x: model(x), run.tokenizer.token_text, _next(ids), given)
@@ -67,7 +68,7 @@ def _masked(run: Any, given: str, _target: str | None) -> Reading:
 def _labelled(run: Any, given: str, _target: str | None) -> Reading:
     ids = run.codec.read(given)
     plain = ids[:, 0] if ids.ndim == 2 else ids
-    labels = tuple(token_label(run.codec.tokenizer, token) for token in plain.tolist())
+    labels = tuple(labels_of(run.codec.tokenizer, plain.tolist(), given))
     words = tuple(word_numbers(run.codec.tokenizer, plain.tolist()))
     return _classes(run, ids, Side("text", labels, words), given)
 
@@ -93,7 +94,7 @@ def _classes(run: Any, ids: np.ndarray, side: Side, given: str) -> Reading:
 def _pairs(run: Any, given: str, target: str | None) -> Reading:
     codec = run.codec
     ids = codec.read(given)
-    labels = tuple(token_label(codec.source, token) for token in ids.tolist())
+    labels = tuple(labels_of(codec.source, ids.tolist(), given))
     source = Side("source", labels, tuple(word_numbers(codec.source, ids.tolist())))
     if target is None:
         written = run.task.written(run.model, codec, [given], GREEDY)[0].tokens
@@ -113,8 +114,7 @@ def _captions(run: Any, given: str, target: str | None) -> Reading:
     else:
         written = run.codec.tokenizer.encode(target).tolist()
     reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given)
-    reading.about["picture"] = run.codec.see(one)
-    return reading
+    return replace(reading, picture=run.codec.see(one))
 
 
 def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str) -> Reading:
@@ -174,6 +174,17 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
 def token_label(tokenizer: Tokenizer, token: int) -> str:
     """A token as people see it; the end of a text is no word."""
     return END if token == tokenizer.eos_id else tokenizer.token_text(token)
+
+
+def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
+    """A label for each token; a word that has no token of its own as it was typed, with a question mark."""
+    labels = [token_label(tokenizer, token) for token in ids]
+    inner = [place for place, token in enumerate(ids) if token != tokenizer.eos_id]
+    typed = split(text) if tokenizer.kind == "words" else []
+    if len(typed) == len(inner):
+        for place, word in zip(inner, typed, strict=True):
+            labels[place] = f"{word}?" if ids[place] == tokenizer.unknown_id else labels[place]
+    return labels
 
 
 def _next(ids: Sequence[int]) -> tuple[int | None, ...]:

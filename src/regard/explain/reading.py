@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -48,6 +49,9 @@ class Reading:
     named    the name of an output: a token, a class, a tag.
     targets  what comes after each position of the last side, where it is known; None at its end.
     given    the input as it was typed.
+    about    more that a look may want to know of it.
+    owner    the run whose reading it is.
+    picture  what was seen, (height, width, 3), where it is a picture.
     again    the reading of another input by the same run.
     """
 
@@ -59,6 +63,8 @@ class Reading:
     targets: tuple[int | None, ...] = ()
     given: str = ""
     about: dict[str, Any] = field(default_factory=dict)
+    owner: Any = None
+    picture: np.ndarray | None = None
     again: Callable[[str], Reading] | None = None
 
     @property

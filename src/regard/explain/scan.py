@@ -31,8 +31,8 @@ def states(site: Site, seen: Trace) -> Tensor:
         return seen[f"{site.name}.{'memory' if site.kind == 'lstm' else 'hidden'}"][0]
     if isinstance(site.module, S4d):
         log_decay, drive, _ = discrete(site.module)
-        decays = log_decay.exp().expand(len(seen[f"{site.name}.signal"][0]), -1, -1)  # (T, D, N)
-        return torch.view_as_real(_scanned(decays, seen[f"{site.name}.signal"][0][..., None] * drive))
+        decays = log_decay.exp().expand(len(seen[f"{site.name}.received"][0]), -1, -1)  # (T, D, N)
+        return torch.view_as_real(_scanned(decays, seen[f"{site.name}.received"][0][..., None] * drive))
     step, write, stream = (seen[f"{site.name}.{tap}"][0] for tap in ("steps", "inputs", "stream"))
     rate = _rate(site)
     if isinstance(site.module, Mamba):

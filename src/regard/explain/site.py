@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -51,7 +52,7 @@ class Site:
 
     name: str
     kind: str
-    module: nn.Module
+    module: Any
     rows: Side
     columns: Side
     layer: int

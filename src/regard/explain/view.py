@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,7 +97,7 @@ class Heat(Panel):
     scale: str = "weight"
 
     def to_page(self) -> dict[str, Any]:
-        return self.to_dict() | {"weights": packed(self.weights)}
+        return _with_packed(self, self.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class Links(Panel):
     pairs: Sequence[tuple[int, int]] = ()
 
     def to_page(self) -> dict[str, Any]:
-        return self.to_dict() | {"weights": packed(self.weights)}
+        return _with_packed(self, self.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,6 +252,12 @@ def packed(weights: np.ndarray) -> dict[str, Any]:
     bytes_ = np.round((held - low) / span * 255).astype(np.uint8)
     told = {"low": [float(f"{v:.6g}") for v in low[:, 0]], "high": [float(f"{v:.6g}") for v in high[:, 0]]}
     return {"shape": shape, "type": "uint8", "data": _base64(bytes_)} | told
+
+
+def _with_packed(panel: Heat | Links, weights: np.ndarray) -> dict[str, Any]:
+    """The panel with packed weights, which are never written out: a large map would take seconds and gigabytes."""
+    told = replace(panel, weights=np.zeros((0, 0))).to_dict()
+    return told | {"weights": packed(weights)}
 
 
 def _base64(array: np.ndarray) -> str:

@@ -192,7 +192,7 @@ class CrossAttention(Mixer):
         self.query_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.key_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.score = build_score(config.score, heads, width)
-        self.queries, self.keys, self.values = Tap(), Tap(), Tap()
+        self.queries, self.keys, self.values = Tap(), Tap(repeats=True), Tap(repeats=True)
         self.scores, self.weights, self.summary = Tap(2), Tap(2), Tap()
 
     def init_state(self, batch_size: int) -> State:

@@ -109,7 +109,7 @@ class Mamba(Mixer):
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, E)
         stream, recent = self.convolution(stream[:, None], state.recent, None)
-        stream = F.silu(stream[:, 0])
+        stream = self.stream(F.silu(stream[:, 0]))
         step, write, read = self._select(stream)
         y, memory = selective_step(stream, step, -self.log_decay.exp(), write, read, state.memory)
         y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))

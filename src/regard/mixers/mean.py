@@ -16,6 +16,7 @@ from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class RunningMean(Mixer):
         super().__init__()
         self.d_model = config.d_model
         # No parameter tells where a state should live, so that a buffer does.
+        self.received = Tap()
         self.register_buffer("origin", torch.zeros(config.d_model), persistent=False)
 
     def init_state(self, batch_size: int) -> State:
@@ -57,6 +59,7 @@ class RunningMean(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, MeanState)
+        x = self.received(x)
         real = real_tokens(context.lengths, x)
         totals = state.total[:, None] + (x * real[..., None]).cumsum(1)  # (B, T, D)
         counts = state.count[:, None] + torch.arange(1, x.shape[1] + 1, device=x.device)  # (B, T)

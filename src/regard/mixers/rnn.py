@@ -66,7 +66,7 @@ class Rnn(Mixer):
         self.d_hidden = config.d_hidden or config.d_model
         self.cell = nn.RNN(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
-        self.hidden = Tap(None)
+        self.received, self.hidden = Tap(None), Tap(None)
 
     def init_state(self, batch_size: int) -> State:
         hidden = self.zeros(batch_size, self.d_hidden)
@@ -74,7 +74,7 @@ class Rnn(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, HiddenState)
-        if self.hidden.heard:
+        if self.hidden.heard or self.received.heard:
             return super().forward(x, state, context)
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())  # (B, T, d_hidden)
         last = last_hidden(hidden, state.hidden, context.lengths)
@@ -82,7 +82,7 @@ class Rnn(Mixer):
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, HiddenState)
-        w = cell_weights(self.cell)
+        w, x = cell_weights(self.cell), self.received(x)
         h = torch.tanh(F.linear(state.hidden, w.hidden, w.hidden_bias) + F.linear(x, w.input, w.input_bias))
         h = self.hidden(h)
         return self.hidden_to_output(h), HiddenState(h, state.count + 1)

@@ -84,7 +84,7 @@ class S4d(Mixer):
         self.state_to_channel = nn.Parameter(torch.empty(width, count, 2).normal_(std=0.5**0.5))
         self.skip = nn.Parameter(torch.empty(width).normal_())
         self.hidden_to_output = nn.Linear(width, 2 * width)
-        self.signal, self.kernel, self.channels = Tap(), Tap(), Tap()
+        self.received, self.kernel, self.channels = Tap(), Tap(2), Tap()
 
     def init_state(self, batch_size: int) -> State:
         modes = self.zeros(batch_size, *self.state_to_channel.shape)
@@ -126,9 +126,10 @@ class S4d(Mixer):
 
     def _convolve(self, x: Tensor, powers: Tensor, drive: Tensor, read: Tensor) -> Tensor:
         """K * u + D u by FFT, zero-padded to twice the length so that nothing wraps around."""
-        length = x.shape[1]
-        kernel = self.kernel(self.conjugate_factor * ((read * drive)[:, None] @ powers).real[:, 0])  # (D, T)
-        u = self.signal(x).transpose(1, 2).to(kernel.dtype)  # (B, D, T)
+        length, x = x.shape[1], self.received(x)
+        kernel = self.conjugate_factor * ((read * drive)[:, None] @ powers).real[:, 0]  # (D, T)
+        kernel = self.kernel(kernel[None])[0]
+        u = x.transpose(1, 2).to(kernel.dtype)  # (B, D, T)
         spectrum = torch.fft.rfft(u, 2 * length) * torch.fft.rfft(kernel, 2 * length)
         y = torch.fft.irfft(spectrum, 2 * length)[..., :length].transpose(1, 2)
         return y.to(x.dtype) + self.skip * x

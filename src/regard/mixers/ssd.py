@@ -105,7 +105,8 @@ class Ssd(Mixer):
         x, write, read = F.silu(mixed).split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
         write, read = (m.unflatten(-1, (c.n_groups, c.d_state)) for m in (write, read))
         step = self.steps(F.softplus(step + self.step_bias))
-        return self.stream(x.unflatten(-1, (self.n_heads, c.d_head))), self.inputs(write), self.readers(read), step
+        x = self.stream(x.unflatten(-1, (self.n_heads, c.d_head)))
+        return x, self.inputs(write), self.readers(read), step
 
 
 def ssd_recurrent(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

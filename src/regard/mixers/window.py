@@ -18,6 +18,7 @@ from regard.core.context import EMPTY, Context, last_real
 from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
+from regard.core.tap import Tap
 from regard.layers.mlp import ACTIVATIONS, Activation
 
 
@@ -60,6 +61,7 @@ class Window(Mixer):
         super().__init__()
         self.window, self.d_model = config.window, config.d_model
         self.reach = config.window
+        self.received = Tap()
         self.permutes = config.window == 1
         d_hidden = config.d_hidden or config.d_model
         self.window_to_hidden = nn.Linear(config.window * config.d_model, d_hidden)
@@ -72,6 +74,7 @@ class Window(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, WindowState)
+        x = self.received(x)
         seen = torch.cat([state.recent.to(x.dtype), x], 1)  # (B, W - 1 + T, D)
         windows = seen.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, W * D)
         y = self.hidden_to_output(self.activation(self.window_to_hidden(windows)))

@@ -146,7 +146,7 @@ class _Frame:
         """The box that holds all points."""
         points = [point for one in series for point in one.points]
         ends = [value for one in series for value in (*one.low, *one.high)]
-        return cls(x, y, _range([a for a, _ in points], x), _range([*(b for _, b in points), *ends], y))
+        return cls(x, y, value_range([a for a, _ in points], x), value_range([*(b for _, b in points), *ends], y))
 
     def wider(self) -> _Frame:
         """The same with room around the outermost points."""
@@ -161,19 +161,19 @@ class _Frame:
         ]
 
     def place(self, a: float, b: float) -> tuple[float, float]:
-        across = _share(a, self.x_range, self.x.log)
-        up = _share(b, self.y_range, self.y.log)
+        across = share_of(a, self.x_range, self.x.log)
+        up = share_of(b, self.y_range, self.y.log)
         return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
     def drawn(self) -> str:
         """Grid, ticks and labels."""
         parts = []
-        marks = self.x.ticks or {value: short(value) for value in _ticks(self.x_range, self.x.log)}
+        marks = self.x.ticks or {value: short(value) for value in ticks(self.x_range, self.x.log)}
         for value, name in marks.items():
             a, _ = self.place(value, self.y_range[0])
             parts.append(_rule(a, TOP, a, HEIGHT - BOTTOM))
             parts.append(_word(a, HEIGHT - BOTTOM + 16, name, "middle"))
-        for value in _ticks(self.y_range, self.y.log):
+        for value in ticks(self.y_range, self.y.log):
             _, b = self.place(self.x_range[0], value)
             parts.append(_rule(LEFT, b, WIDTH - RIGHT, b))
             parts.append(_word(LEFT - 6, b + 4, short(value), "end"))
@@ -183,7 +183,7 @@ class _Frame:
         return "".join(parts)
 
 
-def _range(values: Sequence[float], axis: Axis) -> tuple[float, float]:
+def value_range(values: Sequence[float], axis: Axis) -> tuple[float, float]:
     """Lowest and highest value shown, never the same."""
     fit = [value for value in values if math.isfinite(value) and (value > 0 or not axis.log)]
     low = axis.low if axis.low is not None else min(fit, default=1.0 if axis.log else 0.0)
@@ -201,18 +201,18 @@ def _wider(ends: tuple[float, float], log: bool) -> tuple[float, float]:
     return low - MARGIN * (high - low), high + MARGIN * (high - low)
 
 
-def _share(value: float, ends: tuple[float, float], log: bool) -> float:
+def share_of(value: float, ends: tuple[float, float], log: bool) -> float:
     low, high = (math.log(end) for end in ends) if log else ends
     value = math.log(value) if log else value
     return min(1.0, max(0.0, (value - low) / (high - low)))
 
 
-def _ticks(ends: tuple[float, float], log: bool) -> list[float]:
+def ticks(ends: tuple[float, float], log: bool) -> list[float]:
     """Round values within the range, about five.
 
-    >>> _ticks((0.0, 10.0), False)
+    >>> ticks((0.0, 10.0), False)
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
-    >>> _ticks((1.0, 1000.0), True)
+    >>> ticks((1.0, 1000.0), True)
     [1.0, 10.0, 100.0, 1000.0]
     """
     low, high = ends

@@ -94,7 +94,7 @@ def test_kernels_are_sums_of_decaying_exponentials():
 def test_shown_kernels_are_those_of_the_model_and_sorted_by_their_half_life():
     run = text_run("s4d")
     reading = read(run, TEXT)
-    tapped = reading.trace()["stack.layers.1.mixer.kernel"]
+    tapped = reading.trace()["stack.layers.1.mixer.kernel"][0]
     view = seen(run, kernels)
     for name, line in view["kernels"].lines.items():
         channel = int(name.rpartition(" ")[2]) - 1

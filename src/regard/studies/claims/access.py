@@ -46,7 +46,7 @@ class RandomAccess(Study):
                 inputs, targets, _ = needle_rows(64, length, 10**6 * (lab.seed + 1) + step)
                 return inputs.to(lab.device), targets.to(lab.device)
 
-            fit(model, batch, lab.pick(250, 500, 1500), 3e-3)
+            fit(model, batch, lab.pick(250, 300, 1500), 3e-3)
             inputs, targets, places = needle_rows(4000, length, -1 - lab.seed)
             with torch.no_grad():
                 guesses = torch.cat([model(part.to(lab.device))[:, -1].argmax(-1).cpu() for part in inputs.split(500)])

@@ -37,13 +37,16 @@ class PathLength(Study):
         for name, config in (("attention", AttentionConfig(WIDTH, 2)), ("rnn", RnnConfig(WIDTH))):
             torch.manual_seed(lab.seed)
             mixer = config.build().to(lab.device)
-            draws = [torch.randn(length, 1, WIDTH).to(lab.device) for length in lengths]
-            # A fused loop hides its steps: the recurrence is read step by step, as its equation is.
-            read = [last_output(mixer, list(x.requires_grad_().unbind()), by_steps=name == "rnn") for x in draws]
-            found[name] = {
-                "operations": [operations_between(output, first) for output, first in read],
-                "share": [_share(output, x) for (output, _), x in zip(read, draws, strict=True)],
-            }
+            shares, ways = [], []
+            for length in lengths:
+                sources = [torch.randn(1, WIDTH).to(lab.device).requires_grad_() for _ in range(length)]
+                # Each goes its own way into the graph, so that the first can be told from the others.
+                inputs = [source.clone() for source in sources]
+                # A fused loop hides its steps: the recurrence is read step by step, as its equation is.
+                output = last_output(mixer, inputs, by_steps=name == "rnn")
+                ways.append(operations_between(output, inputs[0]))
+                shares.append(_share(output, sources))
+            found[name] = {"operations": ways, "share": shares}
             found[name] |= {"far": found[name]["share"][-1]}
         return found
 
@@ -67,15 +70,15 @@ class PathLength(Study):
         return line_chart("What the last output feels of the first input", lines, *axes)
 
 
-def last_output(mixer: Mixer, inputs: Sequence[Tensor], by_steps: bool) -> tuple[Tensor, Tensor]:
-    """The last output over inputs (1, D), and the first input."""
+def last_output(mixer: Mixer, inputs: Sequence[Tensor], by_steps: bool) -> Tensor:
+    """The last output over inputs (1, D)."""
     if not by_steps:
-        return mixer(torch.stack(list(inputs), 1))[:, -1], inputs[0]
+        return mixer(torch.stack(list(inputs), 1))[:, -1]
     state = mixer.init_state(1)
     output = inputs[0]
     for x in inputs:
         output, state = mixer.step(x, state)
-    return output, inputs[0]
+    return output
 
 
 def operations_between(output: Tensor, source: Tensor) -> int:
@@ -90,10 +93,10 @@ def operations_between(output: Tensor, source: Tensor) -> int:
     raise ValueError("there is no way from the source to the output")
 
 
-def _share(output: Tensor, inputs: Tensor) -> float:
-    """The gradient's size at the first of inputs (T, 1, D), in parts of the mean over all."""
-    (gradient,) = torch.autograd.grad(output.square().sum(), inputs)
-    sizes = gradient.double().flatten(1).norm(dim=1)
+def _share(output: Tensor, sources: Sequence[Tensor]) -> float:
+    """The gradient's size at the first source, in parts of the mean over all."""
+    gradients = torch.autograd.grad(output.square().sum(), list(sources))
+    sizes = torch.stack([gradient.double().norm() for gradient in gradients])
     return float(sizes[0] / sizes.mean())
 
 

@@ -1,0 +1,57 @@
+"""`regard lab`: a page on which runs are looked into."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sized
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import CommonOnDevice, command
+from regard.errors import UsageError
+
+PORT = 8642
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "lab")(lab)
+
+
+def lab(
+    common: CommonOnDevice,
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Run folders; those under ./runs without any.", metavar="[RUN]...")
+    ] = None,
+    port: Annotated[int, typer.Option(help="0 takes any free one.", metavar="N")] = PORT,
+    opens: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Look into runs on a page of this machine.
+
+    Worked examples, attention, gates, states and learning curves. Nothing leaves the machine; Ctrl-C ends it.
+    """
+    from regard.serving.lab import Lab
+    from regard.serving.provider import RunProvider
+    from regard.serving.shelf import found_runs
+
+    if not 0 <= port < 65536:
+        raise UsageError(f"--port: expected a number from 0 to 65535, found {port}")
+    paths = found_runs(runs or [])
+    with Lab(RunProvider(paths, common.device or "auto"), port) as server:
+        common.screen.object({"url": server.url, "runs": list(paths)})
+        common.screen.line(server.url if common.quiet else f"{server.url} shows {_count(paths)}; Ctrl-C ends it")
+        sys.stdout.flush()
+        if opens:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return
+
+
+def _count(paths: Sized) -> str:
+    if not paths:
+        return "worked examples; no run was found under ./runs"
+    return "one run and the worked examples" if len(paths) == 1 else f"{len(paths)} runs and the worked examples"

@@ -1,0 +1,96 @@
+"""Alignment: where a decoder looks in its source while it writes each token."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from regard.explain.look import Look, Options
+from regard.explain.reading import Reading
+from regard.explain.view import Heat, Links, Listing, Panel, View
+from regard.explain.weights import Weights, controls, weights_of
+
+CAVEAT = (
+    "Attention was trained to help writing, not to align: a word may be looked at a step early, for the word after it, "
+    "or hardly at all where the text so far says enough."
+)
+MOST_PICTURES = 8
+
+
+def alignment(reading: Reading, options: Options) -> View:
+    """Links between words, the map behind them, and pairs as Pharaoh writes them."""
+    source = reading.sides[0]
+    words = dataclasses.replace(options, merge=options.merge or bool(source.words))
+    found = weights_of(reading, "cross", words)
+    of_all = "mean of heads" if options.head is None else f"head {options.head}"
+    about = {"layer": found.site.layer, "head": options.head, "written": " ".join(reading.main.groups.labels[1:])}
+    made = [_map(found, f"Layer {found.site.layer}, {of_all}", source.name)]
+    if reading.picture is not None:
+        panels: list[Panel] = [*_grids(found), *made]
+    elif source.words:
+        pairs = aligned(found.matrix)
+        about["pharaoh"] = " ".join(f"{j}-{i}" for i, j in sorted(pairs, key=lambda pair: (pair[1], pair[0])))
+        panels = [_links(found, pairs), *made, _table(found, pairs)]
+    else:
+        panels = [*made]
+    title = f"Where the {reading.main.name} looks in the {source.name}"
+    return View("alignment", title, panels, about, CAVEAT, controls(reading, "cross", found, words))
+
+
+def aligned(matrix: np.ndarray) -> list[tuple[int, int]]:
+    """(i, j) for every written word but the end: the source word, the end excepted, that it looks at most."""
+    inner = matrix[:-1, :-1] if matrix.shape[1] > 1 else matrix[:-1]
+    return [(i, int(row.argmax())) for i, row in enumerate(inner)]
+
+
+def _links(found: Weights, pairs: list[tuple[int, int]]) -> Links:
+    return Links(
+        title="Links",
+        key="links",
+        weights=found.matrix,
+        upper=found.columns,
+        lower=found.rows,
+        upper_name="source",
+        lower_name="written",
+        pairs=pairs,
+        note=found.told,
+    )
+
+
+def _map(found: Weights, title: str, source: str) -> Heat:
+    return Heat(
+        title=title,
+        key="weights",
+        weights=found.matrix,
+        rows=found.rows,
+        columns=found.columns,
+        row_name="written",
+        column_name=source,
+    )
+
+
+def _table(found: Weights, pairs: list[tuple[int, int]]) -> Listing:
+    rows = [[found.rows[i], found.columns[j], float(found.matrix[i, j])] for i, j in pairs]
+    return Listing(
+        title="Each written word and where it looks most", columns=("written", "source", "weight#"), rows=rows
+    )
+
+
+def _grids(found: Weights) -> list[Heat]:
+    """The picture as a grid, once for each written token."""
+    across = round(found.matrix.shape[1] ** 0.5)
+    places = [str(number + 1) for number in range(across)]
+    return [
+        Heat(
+            title=f"Where it looks while it writes {label!r}",
+            weights=row.reshape(across, across),
+            rows=places,
+            columns=places,
+            high=float(row.max()),
+        )
+        for label, row in zip(found.rows[:MOST_PICTURES], found.matrix, strict=False)
+    ]
+
+
+LOOKS = [Look("alignment", "where the decoder looks while it writes each word", alignment, frozenset({"cross"}))]

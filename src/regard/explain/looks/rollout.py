@@ -1,0 +1,63 @@
+"""Rollout: what reaches a token through all layers, if attention were all that moves information.
+
+A~_l = (A_l + I) / 2          the mean over heads, and the residual stream
+R = A~_L .. A~_1              Abnar and Zuidema 2020
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from regard.core.tap import record
+from regard.core.trace import plain, resting
+from regard.explain.look import Look, Options, place_of
+from regard.explain.looks.attention import MOST_BARS
+from regard.explain.reading import Reading
+from regard.explain.site import sites
+from regard.explain.view import Bars, Heat, View
+
+CAVEAT = "Rollout follows weights and the residual stream alone: values, nets and norms may pass on more, or nothing."
+
+
+def rollout(reading: Reading, options: Options) -> View:
+    """The map from inputs to the last layer."""
+    side = reading.side(options.side) if options.side else reading.main
+    names = {f"{site.name}.weights" for site in sites(reading, "attention") if site.rows.name == side.name}
+
+    def mean(weights: Tensor) -> np.ndarray:
+        return weights[0].mean(0).double().cpu().numpy()
+
+    with resting(reading.model), record(plain(reading.model), "*.weights", mean) as seen:
+        reading.run()
+    matrix = rolled([entries[0] for name, entries in seen.items() if name in names])
+    place = place_of(side, options.position)
+    order = [int(number) for number in matrix[place].argsort()[::-1][:MOST_BARS]]
+    heat = Heat(
+        title=f"What reaches each token through {len(names)} layers",
+        key="weights",
+        weights=matrix,
+        rows=side.labels,
+        columns=side.labels,
+        row_name="is made of",
+        column_name="inputs",
+    )
+    bars = Bars(
+        title=f"What {side.labels[place]!r} is made of",
+        key="row",
+        names=[f"{side.labels[number]} ({number + 1})" for number in order],
+        values=[float(matrix[place, number]) for number in order],
+        unit="share",
+    )
+    return View("rollout", "Attention rollout", [heat, bars], {"layers": len(names)}, CAVEAT)
+
+
+def rolled(layers: list[np.ndarray]) -> np.ndarray:
+    """R of the weights (T, T) of each layer, the first one first."""
+    found = np.eye(len(layers[0]))
+    for weights in layers:
+        found = (weights + np.eye(len(weights))) / 2 @ found
+    return found
+
+
+LOOKS = [Look("rollout", "what reaches a token through all layers of attention", rollout, frozenset({"attention"}))]

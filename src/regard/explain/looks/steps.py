@@ -1,0 +1,101 @@
+"""Steps: every number of the mechanism at one position of the user's own text, then the answer it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from regard.errors import UsageError
+from regard.explain.look import Look, Options, numbers, place_of
+from regard.explain.mechanisms import attention, plain, recurrence, state_space
+from regard.explain.mechanisms.calculation import Calculation, calculation
+from regard.explain.reading import Reading, Side
+from regard.explain.site import Site, site_at, sites
+from regard.explain.view import Control, Note, Numbers, Panel, View
+
+MECHANISMS: dict[str, tuple[str, Callable[[Calculation], list[Panel]]]] = {
+    "senses": ("Backpack", plain.senses),
+    "attention": ("self-attention", attention.attention),
+    "cross": ("attention over the source", attention.attention),
+    "lstm": ("LSTM", recurrence.lstm),
+    "gru": ("GRU", recurrence.gru),
+    "rnn": ("recurrence", recurrence.rnn),
+    "s4d": ("S4D", state_space.s4d),
+    "mamba": ("selective scan", state_space.selective),
+    "ssd": ("state space duality", state_space.selective),
+    "mean": ("mean", plain.mean),
+    "window": ("window", plain.window),
+}
+BEST = 6
+# A layer that looks at one place only mixes nothing.
+LEAST_WINDOW = 2
+
+
+def steps(reading: Reading, options: Options) -> View:
+    """The numbers of one layer at one position, in the order in which they are computed."""
+    site = _site(reading, options)
+    place = place_of(site.rows, options.position)
+    given = calculation(reading, site, place, options)
+    heads = getattr(getattr(site.module, "config", None), "n_heads", 0)
+    if heads and options.head is not None and not 1 <= options.head <= heads:
+        raise UsageError(f"head {options.head}: the layer has heads 1 to {heads}")
+    title, mechanism = MECHANISMS[site.kind]
+    panels: list[Panel] = [_tokens(site.rows, place), *mechanism(given), *_answer(reading, site, place)]
+    there = [one.layer for one in sites(reading, site.kind) if one.rows.name == site.rows.name and not one.backward]
+    asked = [
+        Control(name="layer", label="Layer", kind="choice", value=site.layer, values=there),
+        Control(name="head", label="Head", kind="choice", value=options.head or 1, values=list(range(1, heads + 1))),
+        Control(
+            name="position", label="Position", kind="choice", value=numbers(site.rows)[place], values=numbers(site.rows)
+        ),
+        Control(name="reduce", label="Numbers of a vector", kind="choice", value=options.reduce, values=[4, 8, 0]),
+    ]
+    about = {"layer": site.layer, "kind": site.kind, "side": site.rows.name, "position": numbers(site.rows)[place]}
+    controls = [control for control in asked if len(control.values) > 1]
+    return View("steps", f"{title[0].upper() + title[1:]}, layer {site.layer}, in numbers", panels, about, "", controls)
+
+
+def _site(reading: Reading, options: Options) -> Site:
+    """The layer that is asked for, of the kind that makes the model what it is."""
+    found = [site for site in sites(reading, *MECHANISMS) if _mixes(site)]
+    own = next(kind for kind in ("senses", "cross", *MECHANISMS) if any(site.kind == kind for site in found))
+    if options.side is not None:
+        own = next((site.kind for site in found if site.rows.name == options.side), own)
+    return site_at([site for site in found if site.kind == own], options.layer, options.side)
+
+
+def _mixes(site: Site) -> bool:
+    return site.kind != "window" or site.module.window >= LEAST_WINDOW
+
+
+def _tokens(side: Side, place: int) -> Note:
+    marked = [f"[{label}]" if number == place else label for number, label in enumerate(side.labels)]
+    return Note(title=f"The {side.name}", text=" ".join(marked))
+
+
+@torch.no_grad()
+def _answer(reading: Reading, site: Site, place: int) -> list[Panel]:
+    """What the whole model says at that position, or of the whole."""
+    outputs = reading.run()[0].double()
+    if reading.main.name == "horizon" or (outputs.dim() == 2 and site.rows is not reading.main):
+        return []
+    logits = outputs if outputs.dim() == 1 else outputs[place]
+    chances = logits.softmax(-1)
+    best = chances.topk(min(BEST, len(chances)))
+    values = np.stack([logits[best.indices].cpu().numpy(), best.values.cpu().numpy()], 1)
+    return [
+        Numbers(
+            title="The answer",
+            key="answer",
+            equation="p = softmax(W_out h)",
+            values=values,
+            rows=[reading.named(int(number)) for number in best.indices],
+            columns=["logit", "p"],
+            note="after all layers",
+        )
+    ]
+
+
+LOOKS = [Look("steps", "every number of the mechanism at one position", steps, frozenset(MECHANISMS))]

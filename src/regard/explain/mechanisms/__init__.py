@@ -1,0 +1,1 @@
+"""Mechanisms worked out in numbers, for one position of a reading: one family a file."""

@@ -1,0 +1,76 @@
+"""Calculation: what a mechanism is worked out from: a site, what its taps saw, and the position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.core.tap import record, taps
+from regard.core.trace import plain, resting
+from regard.explain.look import Options
+from regard.explain.reading import Reading
+from regard.explain.site import Site
+from regard.explain.view import Numbers
+
+MOST_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Calculation:
+    """place   the index of the position among those of the site's rows.
+    seen    arrays by the tap's own name, the first of the batch, in float64.
+    options of the look.
+    """
+
+    site: Site
+    place: int
+    seen: dict[str, np.ndarray]
+    options: Options
+
+    @property
+    def input(self) -> np.ndarray:
+        """What the site read, (T, D)."""
+        return self.seen["received"]
+
+    @property
+    def label(self) -> str:
+        return self.site.rows.labels[self.place]
+
+    def short(self, vectors: np.ndarray) -> np.ndarray:
+        """Of each vector, (..., K), as many numbers as are to be read."""
+        return vectors[..., : self.options.reduce or None]
+
+    def cut(self, width: int) -> str:
+        """What was left out for reading."""
+        shown = min(self.options.reduce or width, width)
+        return f"the first {shown} of {width} numbers; what follows uses all" if shown < width else ""
+
+
+@torch.no_grad()
+def calculation(reading: Reading, site: Site, place: int, options: Options) -> Calculation:
+    """Run the model once and keep what the taps of the site saw."""
+    with resting(reading.model), record(plain(reading.model), f"{site.name}.*") as heard:
+        reading.run()
+    places = taps(site.module)
+    seen = {
+        name: places[name].joined(heard[f"{site.name}.{name}"])[0].double().cpu().numpy()
+        for name in places
+        if heard.get(f"{site.name}.{name}")
+    }
+    if site.backward:
+        seen = {name: value[::-1] for name, value in seen.items()}
+    return Calculation(site, place, seen, options)
+
+
+def rows_of(names: Sequence[str], values: Sequence[np.ndarray], **about: Any) -> Numbers:
+    """A row for each name."""
+    return Numbers(values=np.stack(list(values)), rows=list(names), **about)
+
+
+def heaviest(weights: np.ndarray, most: int = MOST_ROWS) -> np.ndarray:
+    """The places of the largest weights, in the order of the text."""
+    return np.sort(np.argsort(weights)[::-1][:most])

@@ -1,0 +1,90 @@
+"""Mechanisms without a state of their own worked out: the running mean, the window, and senses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from regard.explain.mechanisms.calculation import MOST_ROWS, Calculation, heaviest
+from regard.explain.view import Note, Numbers, Panel
+
+
+def mean(given: Calculation) -> list[Panel]:
+    """The mean of the vectors so far, whatever their order."""
+    first = max(0, given.place + 1 - MOST_ROWS)
+    vectors = given.input[: given.place + 1]
+    columns = [str(number + 1) for number in range(given.short(vectors).shape[1])]
+    rows = [*given.site.rows.labels[first : given.place + 1], "mean of all"]
+    values = np.concatenate([given.short(vectors[first:]), given.short(vectors.mean(0))[None]])
+    return [
+        Note(text="y_t = (x_1 + .. + x_t) / t", style="equation"),
+        Numbers(
+            title=f"Vectors up to {given.label!r}",
+            key="mean",
+            values=values,
+            rows=rows,
+            columns=columns,
+            note=given.cut(given.input.shape[1]),
+        ),
+        Note(text="Any other order of the same words gives the same mean.", style="answer"),
+    ]
+
+
+def window(given: Calculation) -> list[Panel]:
+    """The last words side by side, and what the weights make of each place."""
+    module = given.site.module
+    width = module.window
+    weight = module.window_to_hidden.weight.detach().double().cpu().numpy()  # (F, W D)
+    bias = module.window_to_hidden.bias.detach().double().cpu().numpy()
+    parts = weight.reshape(len(weight), width, -1)
+    places = [given.place - width + 1 + slot for slot in range(width)]
+    vectors = [given.input[place] if place >= 0 else np.zeros(given.input.shape[1]) for place in places]
+    each = [parts[:, slot] @ vectors[slot] for slot in range(width)]
+    labels = [given.site.rows.labels[place] if place >= 0 else "(nothing)" for place in places]
+    rows = [*(f"W_{slot + 1} {label}" for slot, label in enumerate(labels)), "b", "sum"]
+    values = np.stack([given.short(row) for row in [*each, bias, sum(each) + bias]])
+    return [
+        Note(text="y_t = g(W [x_(t-W+1) ; .. ; x_t] + b) = g(sum of a part for each place + b)", style="equation"),
+        Numbers(
+            title=f"The window that ends at {given.label!r}",
+            key="window",
+            values=values,
+            rows=rows,
+            columns=[f"unit {number + 1}" for number in range(values.shape[1])],
+            note=given.cut(len(bias)),
+        ),
+    ]
+
+
+def senses(given: Calculation) -> list[Panel]:
+    """The weights of every sense of every word so far, and the sum that they make."""
+    weights = given.seen["sense_weights"][:, given.place]  # (C, S)
+    vectors = given.seen["sense_vectors"]  # (S, C, D)
+    kept = heaviest(weights.max(0))
+    kept = kept[kept <= given.place]
+    names = [f"{given.site.rows.labels[j]} ({j + 1})" for j in kept]
+    columns = [f"sense {number + 1}" for number in range(len(weights))]
+    output = np.einsum("CS,SCD->D", weights, vectors)
+    best = np.unravel_index(weights[:, kept].T.argmax(), (len(kept), len(weights)))
+    return [
+        Note(
+            text="o_t = sum_j sum_l alpha_ljt C(x_j)_l        the senses C(x) never change with the context",
+            style="equation",
+        ),
+        Numbers(
+            title=f"Weights alpha of the senses at {given.label!r}",
+            key="weights",
+            values=weights[:, kept].T,
+            rows=names,
+            columns=columns,
+            marked=[(int(best[0]), int(best[1]))],
+            note="each sense has weights of its own, which sum to 1 over the words so far",
+        ),
+        Numbers(
+            title="Their sum",
+            key="output",
+            equation="o_t",
+            values=given.short(output)[None],
+            columns=[str(number + 1) for number in range(given.short(output).shape[0])],
+            note=given.cut(len(output)),
+        ),
+    ]

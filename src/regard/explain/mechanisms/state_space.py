@@ -1,0 +1,94 @@
+"""State spaces worked out for one channel: a convolution for S4D, a selective scan for Mamba and Mamba-2.
+
+A channel is asked for as a head, from 1 on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from regard.errors import UsageError
+from regard.explain.mechanisms.calculation import MOST_ROWS, Calculation
+from regard.explain.view import Note, Numbers, Panel
+
+
+def s4d(given: Calculation) -> list[Panel]:
+    """y_t as a sum over the past, each input weighed by the kernel of its age."""
+    channel = _channel(given, given.input.shape[1])
+    kernel = given.seen["kernel"][channel]
+    ages = np.arange(min(given.place + 1, MOST_ROWS))
+    inputs = given.input[given.place - ages, channel]
+    products = kernel[ages] * inputs
+    skip = float(_numbers(given.site.module.skip)[channel]) * given.input[given.place, channel]
+    whole = float(kernel[: given.place + 1][::-1] @ given.input[: given.place + 1, channel])
+    return [
+        Note(text="y_t = sum_j K_j u_(t-j) + D u_t        K_j = 2 Re(C A^j B)", style="equation"),
+        Numbers(
+            title=f"Channel {channel + 1} at {given.label!r}",
+            key="convolution",
+            values=np.stack([inputs, kernel[ages], products], 1),
+            rows=[given.site.rows.labels[given.place - age] for age in ages],
+            columns=["u", "K (age)", "K u"],
+            note=f"ages 0 to {ages[-1]}",
+        ),
+        Numbers(
+            title="Output",
+            key="output",
+            values=np.array([[whole, skip, whole + skip]]),
+            columns=["sum over all ages", "D u", "y"],
+        ),
+    ]
+
+
+def selective(given: Calculation) -> list[Panel]:
+    """The state of one channel, token by token: how much is let in, and how much of the past stays."""
+    module = given.site.module
+    stream, steps = given.seen["stream"], given.seen["steps"]
+    write, read = given.seen["inputs"], given.seen["readers"]
+    if stream.ndim == 3:  # Mamba-2: heads of several channels share a step and a decay
+        channel = _channel(given, stream.shape[1] * stream.shape[2])
+        head, inner = divmod(channel, stream.shape[2])
+        u, dt = stream[:, head, inner], steps[:, head]
+        group = head * write.shape[1] // stream.shape[1]
+        write, read = write[:, group], read[:, group]
+        rate = -np.exp(_numbers(module.log_decay)[head]) * np.ones(write.shape[1])
+        skip = float(_numbers(module.skip)[head])
+    else:
+        channel = _channel(given, stream.shape[1])
+        u, dt = stream[:, channel], steps[:, channel]
+        rate = -np.exp(_numbers(module.log_decay)[channel])
+        skip = float(_numbers(module.skip)[channel])
+    decay = np.exp(dt[:, None] * rate)  # (T, N)
+    written = (dt * u)[:, None] * write
+    states = np.zeros_like(decay)
+    for t in range(len(u)):
+        states[t] = decay[t] * (states[t - 1] if t else 0.0) + written[t]
+    y = (states * read).sum(1)
+    last = np.arange(max(0, given.place + 1 - MOST_ROWS), given.place + 1)
+    labels = [given.site.rows.labels[t] for t in last]
+    columns = ["u", "dt", "keep exp(dt A)", "write dt B u", "h", "C"]
+    values = np.stack([u, dt, decay[:, 0], written[:, 0], states[:, 0], read[:, 0]], 1)[last]
+    result = np.array([[y[given.place], skip * u[given.place], y[given.place] + skip * u[given.place]]])
+    return [
+        Note(text="h_t = exp(dt_t A) h_(t-1) + dt_t B_t u_t        y_t = C_t . h_t + D u_t", style="equation"),
+        Numbers(
+            title=f"Channel {channel + 1}, the first of {states.shape[1]} states",
+            key="scan",
+            values=values,
+            rows=labels,
+            columns=columns,
+            note="dt large: the token is let in and the past is let go; dt small: the token passes by",
+        ),
+        Numbers(title=f"Output at {given.label!r}", key="output", values=result, columns=["C . h", "D u", "y"]),
+    ]
+
+
+def _channel(given: Calculation, count: int) -> int:
+    channel = given.options.head or 1
+    if not 1 <= channel <= count:
+        raise UsageError(f"head {channel}: channels of this layer are 1 to {count}")
+    return channel - 1
+
+
+def _numbers(parameter: object) -> np.ndarray:
+    return parameter.detach().double().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]  # a parameter

@@ -1,0 +1,91 @@
+"""Lines over an axis in dots of braille, or with a mark for each line where colours cannot tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from regard.explain.render.cells.paper import Line, Paper, Span, said
+from regard.explain.render.label import width
+from regard.explain.render.number import four
+from regard.explain.render.plot import Points, axis_name, plotted
+from regard.explain.view import Curves
+
+TALL = 12
+MOST_WIDE = 100
+MARKS = "ox+*#@%&"
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille letter, by row and column
+
+
+def curves(panel: Curves, paper: Paper) -> list[Line]:
+    """A plot with the ends of its axes, and a legend."""
+    plot = plotted(panel)
+    if plot is None:
+        return [said("(no points)", "faint")]
+    ends = [four(plot.up[1]), four(plot.up[0])]
+    left = max(len(text) for text in ends)
+    wide = max(4, min(MOST_WIDE, paper.width - left - 2))
+    fine = paper.unicode and (paper.colour or len(plot.lines) == 1)
+    size = (wide * 2, TALL * 4) if fine else (wide, TALL)
+    grids = [_grid(line, *size) for line in plot.lines.values()]
+    rows = _braille(grids) if fine else _marked(grids)
+    edge, corner, base = (paper.either(*pair) for pair in (("│", "|"), ("└", "+"), ("─", "-")))
+    sides = [ends[0], *[""] * (TALL - 2), ends[1]]
+    lines: list[Line] = []
+    if panel.y:
+        lines += [said(text, "faint") for text in paper.prose(axis_name(panel.y, panel.y_log))]
+    lines += [[Span(f"{side.rjust(left)} {edge}"), *row] for side, row in zip(sides, rows, strict=True)]
+    first, last = four(plot.across[0]), four(plot.across[1])
+    before = " " * (left + 2)
+    lines.append(said(" " * (left + 1) + corner + base * wide))
+    lines.append(said(before + first + last.rjust(max(1, wide - len(first)))))
+    if panel.x:
+        name = paper.label(axis_name(panel.x, panel.x_log), wide)
+        lines.append(said(before + " " * ((wide - width(name)) // 2) + name, "faint"))
+    return lines + _legend(list(plot.lines), fine, paper)
+
+
+def _grid(shares: Points, wide: int, tall: int) -> np.ndarray:
+    """Cells that a line through these points touches, the highest first."""
+    grid = np.zeros((tall, wide), dtype=bool)
+    places = [(a * (wide - 1), (1.0 - b) * (tall - 1)) for a, b in shares]
+    for (a, b), (c, d) in zip(places, places[1:] or places, strict=False):
+        steps = int(max(abs(c - a), abs(d - b))) + 1
+        grid[np.round(np.linspace(b, d, steps + 1)).astype(int), np.round(np.linspace(a, c, steps + 1)).astype(int)] = (
+            True
+        )
+    return grid
+
+
+def _braille(grids: Sequence[np.ndarray]) -> list[Line]:
+    """Eight dots a letter; where lines cross, the later one has it."""
+    tall, wide = grids[0].shape
+    lines: list[Line] = []
+    for top in range(0, tall, 4):
+        spans = []
+        for left in range(0, wide, 2):
+            held = [(number, grid[top : top + 4, left : left + 2]) for number, grid in enumerate(grids)]
+            number, dots = next(((n, part) for n, part in reversed(held) if part.any()), (0, None))
+            code = 0 if dots is None else sum(DOTS[r][c] for r, c in np.argwhere(dots))
+            spans.append(Span(chr(0x2800 + code) if code else " ", f"series{number % 8}"))
+        lines.append(spans)
+    return lines
+
+
+def _marked(grids: Sequence[np.ndarray]) -> list[Line]:
+    tall, wide = grids[0].shape
+    letters = np.full((tall, wide), " ")
+    for number, grid in enumerate(grids):
+        letters[grid] = MARKS[number % len(MARKS)]
+    return [said("".join(row)) for row in letters.tolist()]
+
+
+def _legend(names: Sequence[str], fine: bool, paper: Paper) -> list[Line]:
+    if len(names) == 1 and not names[0]:
+        return []
+    lines: list[Line] = []
+    for number, name in enumerate(names):
+        mark = Span("━━" if fine else MARKS[number % len(MARKS)], f"series{number % 8}")
+        lines.append([Span("  "), mark, Span(f" {paper.label(name)}")])
+    return lines

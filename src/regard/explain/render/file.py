@@ -1,0 +1,40 @@
+"""A view as a file; the end of its name says what it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from regard.errors import ResourceError, UsageError
+from regard.explain.view import View
+from regard.training import disk
+
+KINDS = (".svg", ".png", ".html", ".json")
+
+
+def save(view: View, path: str | Path) -> None:
+    """Write a view whole or not at all."""
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise UsageError(f"{path}: a view is saved as one of {', '.join(KINDS)}; give the file such a name")
+    data = _bytes(view, kind)
+    try:
+        disk.publish(path, [data])
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ResourceError(
+            f"{path}: cannot write: {reason}; free some space or name another place (what was there is as it was)"
+        ) from error
+
+
+def _bytes(view: View, kind: str) -> bytes:
+    if kind == ".png":
+        return view.to_png()
+    if kind == ".svg":
+        text = view.to_svg()
+    elif kind == ".html":
+        text = view.to_html()
+    else:
+        text = json.dumps(view.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode("utf-8")

@@ -1,0 +1,119 @@
+"""A drawing: boxes, lines, words and grids of colour, one below the other, for any back end to write out.
+
+Lengths are pixels of a slide 1280 wide. No back end knows the fonts of the other, so that the width of words is an
+estimate here, on the wide side.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from regard.explain.render.label import cut, label, prose, wrapped
+
+WIDTH = 1280
+MARGIN = 48
+ROOM = WIDTH - 2 * MARGIN
+INK, FAINT, RULE, GROUND = "#1a1a1a", "#5f5f5f", "#c4c4c4", "#f3f5f7"
+NARROW, BROAD = "iljtfrI.,:;'|!()[]{} ", "mwMW@%&<>=+~#"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How words are set."""
+
+    size: float = 20
+    colour: str = INK
+    bold: bool = False
+    mono: bool = False
+
+    def measure(self, text: str) -> float:
+        """How wide words will be, about."""
+        return self.size * sum(self._letter(c) for c in text) * (1.08 if self.bold and not self.mono else 1.0)
+
+    def _letter(self, c: str) -> float:
+        if unicodedata.combining(c):
+            return 0.0
+        if unicodedata.east_asian_width(c) in "WF":
+            return 1.05
+        if self.mono:
+            return 0.602
+        return 0.36 if c in NARROW else 0.98 if c in BROAD else 0.70 if c.isupper() else 0.62
+
+
+TITLE, HEAD, BODY = Look(34, bold=True), Look(24, bold=True), Look(20)
+SMALL, MONO = Look(17, FAINT), Look(20, mono=True)
+
+
+@dataclass(frozen=True)
+class Box:
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+
+
+@dataclass(frozen=True)
+class Path:
+    """A line through points."""
+
+    points: Sequence[tuple[float, float]]
+    colour: str = INK
+    width: float = 2
+    dashed: bool = False
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Words:
+    """One line of text on its base line. anchor: what of it is at x: start, middle or end. turned: it goes upward."""
+
+    x: float
+    y: float
+    text: str
+    look: Look = BODY
+    anchor: str = "start"
+    turned: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells (R, C, 3) of red, green and blue that fill a box."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colours: np.ndarray
+
+
+Shape = Box | Path | Words | Grid
+
+
+@dataclass
+class Drawing:
+    """Shapes so far. y: where the next one begins."""
+
+    shapes: list[Shape] = field(default_factory=list)
+    y: float = MARGIN
+
+    @property
+    def height(self) -> int:
+        return round(self.y + MARGIN / 2)
+
+    def add(self, *shapes: Shape) -> None:
+        self.shapes += shapes
+
+    def label(self, text: str, look: Look, room: float) -> str:
+        """A token or a name in one line, cut to a width."""
+        return cut(label(text), room, wide=look.measure)
+
+    def paragraph(self, text: str, look: Look = BODY, indent: float = 0) -> None:
+        """Words in as many lines as they need."""
+        for line in wrapped(prose(text), ROOM - indent, look.measure):
+            self.add(Words(MARGIN + indent, self.y + look.size, line, look))
+            self.y += 1.4 * look.size

@@ -1,0 +1,18 @@
+// Questions to the server of the page.
+
+/** What the server answered; an error says why there is no answer. isGone: the server does not run any more. */
+export async function ask(path, body = undefined, signal = undefined) {
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  const given = { method: body === undefined ? "GET" : "POST", headers, signal, body: JSON.stringify(body) };
+  let answer;
+  try {
+    answer = await fetch(path, given);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    const message = "The server does not answer. Start regard lab again, then try once more.";
+    throw Object.assign(new Error(message), { isGone: true });
+  }
+  const told = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+  if (!answer.ok) throw new Error(told.error ?? `the server answered ${answer.status}`);
+  return told;
+}

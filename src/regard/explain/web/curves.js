@@ -1,0 +1,157 @@
+// Lines over an axis, with the values at the place the reader points at.
+
+import { endsOf, shareOf, ticksOf } from "./axis.js";
+import { SERIES } from "./colour.js";
+import { draw, make, token, visible, whenSized } from "./element.js";
+import { four, short } from "./number.js";
+
+const HEIGHT = 300;
+const EDGE = { left: 56, right: 16, top: 14, bottom: 44 };
+const WIDEST = 760;
+const DOTS = 12; // points of a line up to which each is shown
+
+/** The body of a panel of curves. */
+export function drawCurves(panel) {
+  return new Chart(panel).element;
+}
+
+class Chart {
+  constructor(panel) {
+    this.panel = panel;
+    const fits = (value, isLog) => Number.isFinite(value) && (value > 0 || !isLog);
+    const isFit = ([x, y]) => fits(x, panel.x_log) && fits(y, panel.y_log);
+    this.lines = Object.entries(panel.lines ?? {}).map(([name, points], number) => ({
+      name,
+      points: points.filter(isFit),
+      colour: SERIES[number % SERIES.length],
+      dash: number >= SERIES.length ? "6 4" : null,
+      isHidden: false,
+    }));
+    const label = `${panel.title || "Curves"}: ${panel.y ?? ""} by ${panel.x ?? ""}. Arrow keys read values.`;
+    const roles = { role: "application", "aria-roledescription": "chart", "aria-label": label };
+    this.picture = draw("svg", { class: "chart", tabindex: 0, ...roles });
+    const keys = this.lines.map((line) => this.key(line));
+    this.legend = make("div", { class: "series", role: "group", "aria-label": "Lines" }, ...keys);
+    this.live = make("p", { class: "spoken", role: "status" });
+    this.element = make("div", { class: "curves" }, this.picture, this.legend, this.live);
+    this.picture.addEventListener("pointermove", (event) => this.point(event));
+    this.picture.addEventListener("pointerleave", () => this.read(null));
+    this.picture.addEventListener("keydown", (event) => this.press(event));
+    whenSized(this.element, (width) => this.paint(Math.min(width, WIDEST)));
+  }
+
+  /** The name of a line, its value where the reader points, and a switch. */
+  key(line) {
+    const swatch = draw("svg", { width: 22, height: 8, "aria-hidden": "true" });
+    const look = { stroke: line.colour, "stroke-width": 3, "stroke-dasharray": line.dash };
+    swatch.append(draw("path", { d: "M0 4H22", ...look }));
+    line.value = make("span", { class: "number" });
+    const press = () => {
+      line.isHidden = !line.isHidden;
+      button.setAttribute("aria-pressed", String(!line.isHidden));
+      this.paint(this.width);
+    };
+    const given = { type: "button", "aria-pressed": "true", onclick: press };
+    const button = make("button", given, swatch, token(line.name), line.value);
+    return button;
+  }
+
+  get shown() {
+    return this.lines.filter((line) => !line.isHidden && line.points.length);
+  }
+
+  paint(width) {
+    this.width = width;
+    const points = this.shown.flatMap((line) => line.points);
+    const { x_log: xLog, y_log: yLog } = this.panel;
+    this.ends = { x: endsOf(points.map(([x]) => x), xLog), y: endsOf(points.map(([, y]) => y), yLog) };
+    const paths = this.shown.map((line) => this.line(line));
+    this.cross = draw("g", { class: "cross" });
+    this.picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    this.picture.setAttribute("width", width);
+    this.picture.setAttribute("height", HEIGHT);
+    this.picture.replaceChildren(this.frame(), ...paths, this.cross);
+    this.read(null);
+  }
+
+  place([x, y]) {
+    const across = this.width - EDGE.left - EDGE.right;
+    const down = HEIGHT - EDGE.top - EDGE.bottom;
+    return [
+      EDGE.left + across * shareOf(x, this.ends.x, this.panel.x_log),
+      HEIGHT - EDGE.bottom - down * shareOf(y, this.ends.y, this.panel.y_log),
+    ];
+  }
+
+  frame() {
+    const parts = draw("g", { class: "frame" });
+    const write = (x, y, anchor, text) => parts.append(draw("text", { x, y, "text-anchor": anchor }, text));
+    for (const value of ticksOf(this.ends.x, this.panel.x_log)) {
+      const [x] = this.place([value, this.ends.y[0]]);
+      parts.append(draw("path", { d: `M${x} ${EDGE.top}V${HEIGHT - EDGE.bottom}` }));
+      write(x, HEIGHT - EDGE.bottom + 17, "middle", short(value));
+    }
+    for (const value of ticksOf(this.ends.y, this.panel.y_log)) {
+      const [, y] = this.place([this.ends.x[0], value]);
+      parts.append(draw("path", { d: `M${EDGE.left} ${y}H${this.width - EDGE.right}` }));
+      write(EDGE.left - 7, y + 4, "end", short(value));
+    }
+    write((EDGE.left + this.width - EDGE.right) / 2, HEIGHT - 6, "middle", this.panel.x ?? "");
+    const middle = (HEIGHT - EDGE.bottom + EDGE.top) / 2;
+    const turned = { transform: `translate(13 ${middle}) rotate(-90)`, "text-anchor": "middle" };
+    parts.append(draw("text", turned, this.panel.y ?? ""));
+    return parts;
+  }
+
+  line({ points, colour, dash }) {
+    const places = points.map((point) => this.place(point));
+    const path = places.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
+    const line = draw("polyline", { points: path, stroke: colour, "stroke-dasharray": dash });
+    const dots = places.length > DOTS ? [] : places.map(([cx, cy]) => draw("circle", { cx, cy, r: 3, fill: colour }));
+    return draw("g", { class: "line" }, line, ...dots);
+  }
+
+  point(event) {
+    const box = this.picture.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * this.width;
+    const near = (value) => Math.abs(this.place([value, this.ends.y[0]])[0] - x);
+    const values = this.stops();
+    if (values.length) this.read(values.reduce((best, value) => (near(value) < near(best) ? value : best)));
+  }
+
+  /** Every x at which some line has a point. */
+  stops() {
+    return [...new Set(this.shown.flatMap((line) => line.points.map(([x]) => x)))].sort((a, b) => a - b);
+  }
+
+  press(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+    const values = this.stops();
+    if (step === undefined || !values.length) return;
+    const at = this.at === null ? (step < 0 ? values.length : -1) : values.indexOf(this.at);
+    this.read(values[Math.min(values.length - 1, Math.max(0, at + step))]);
+    const told = this.shown.map((line) => `${visible(line.name)} ${line.value.textContent}`);
+    this.live.textContent = `${this.panel.x ?? "x"} ${short(this.at)}: ${told.join(", ")}`;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Shows what every line is at x. */
+  read(x) {
+    this.at = x;
+    this.cross.replaceChildren();
+    for (const line of this.lines) line.value.textContent = "";
+    if (x === null) return;
+    const [across] = this.place([x, this.ends.y[0]]);
+    this.cross.append(draw("path", { d: `M${across} ${EDGE.top}V${HEIGHT - EDGE.bottom}` }));
+    const isRight = across > this.width / 2;
+    const place = { x: across + (isRight ? -5 : 5), y: EDGE.top + 10, "text-anchor": isRight ? "end" : "start" };
+    this.cross.append(draw("text", place, short(x)));
+    for (const line of this.shown) {
+      const point = line.points.reduce((best, one) => (Math.abs(one[0] - x) < Math.abs(best[0] - x) ? one : best));
+      const [cx, cy] = this.place(point);
+      this.cross.append(draw("circle", { cx, cy, r: 4.5, fill: line.colour }));
+      line.value.textContent = four(point[1]);
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// The page of `regard lab`: runs and worked examples at the left, a question above, the view below.
+
+import { addressOf, readAddress } from "./address.js";
+import { ask } from "./client.js";
+import { Controls } from "./controls.js";
+import { make } from "./element.js";
+import { Question } from "./question.js";
+import { Side } from "./side.js";
+import { drawView } from "./view.js";
+
+const MOST_CURVES = 8;
+
+class Lab {
+  constructor(root) {
+    this.memory = {};
+    this.offers = new Map();
+    this.side = new Side((curves) => this.go({ curves, options: this.place.options }));
+    this.question = new Question((change) => this.go({ ...this.place, ...change }));
+    this.controls = new Controls((options) => this.go({ ...this.place, options }, true));
+    this.message = make("div", { class: "message", role: "alert", hidden: true });
+    this.view = make("div", { class: "shown", "aria-live": "off" });
+    const parts = [this.question.element, this.controls.element, this.message, this.view];
+    this.main = make("main", { id: "main" }, ...parts);
+    root.replaceChildren(...this.side.parts, this.main);
+    window.addEventListener("hashchange", () => this.runs && this.show());
+  }
+
+  /** Asks what there is, and shows the place of the address. */
+  async start() {
+    try {
+      const [{ runs }, { examples }] = await Promise.all([ask("/api/runs"), ask("/api/examples")]);
+      [this.runs, this.examples] = [runs, examples];
+      this.side.list(runs, examples);
+    } catch (error) {
+      this.fail(error, () => this.start());
+      return;
+    }
+    await this.show();
+  }
+
+  /** Goes to a place; quietly where the reader only turned a knob, so that Back leads to the place before. */
+  go(place, quietly = false) {
+    const address = addressOf(place);
+    if (address === location.hash || quietly) {
+      history.replaceState(null, "", address);
+      this.show();
+    } else {
+      location.hash = address;
+    }
+  }
+
+  /** Shows the place of the address. The answer to a question that was followed by another is thrown away. */
+  async show() {
+    this.asking?.abort();
+    const asking = (this.asking = new AbortController());
+    const address = location.hash;
+    this.place = this.settled(readAddress(location.hash));
+    this.side.mark(this.place);
+    this.main.setAttribute("aria-busy", "true");
+    try {
+      const found = await this.answer(asking.signal);
+      // A link may have been followed of which the page will hear next.
+      if (asking.signal.aborted || location.hash !== address) return;
+      this.message.hidden = true;
+      this.draw(found);
+    } catch (error) {
+      if (asking.signal.aborted) return;
+      this.fail(error, () => this.show());
+    }
+    this.main.setAttribute("aria-busy", "false");
+  }
+
+  /** A place for an address that names none. */
+  settled(place) {
+    if (place.curves && !place.curves.length) {
+      return { ...place, curves: this.runs.filter((run) => !run.error).slice(0, MOST_CURVES).map(({ name }) => name) };
+    }
+    if (place.run || place.example || place.curves) return place;
+    const run = this.runs.find(({ error }) => !error);
+    return run ? { ...place, run: run.name } : { ...place, example: Object.keys(this.examples)[0] };
+  }
+
+  async answer(signal) {
+    const { run, view, text, example, curves, options } = this.place;
+    if (curves) {
+      this.question.hide();
+      return ask("/api/curves", { runs: curves, options }, signal);
+    }
+    if (example !== undefined) {
+      this.question.hide();
+      return ask("/api/example", { name: example }, signal);
+    }
+    if (!run) throw new Error("There is no run here. Train one with: regard train my.txt --model gpt --out runs/gpt");
+    if (!this.offers.has(run)) this.offers.set(run, await ask("/api/run", { run }, signal));
+    const offer = this.offers.get(run);
+    this.place.text = text ?? offer.example;
+    this.question.show(offer, this.place);
+    return ask("/api/view", { run, view: view ?? null, text: this.place.text, options }, signal);
+  }
+
+  draw(view) {
+    const { run, text, example, options } = this.place;
+    const of = example === undefined ? { run, view: this.place.view ?? null, text, options } : { example };
+    const exactRow = (panel, row) => ask("/api/row", { of, panel, row }).then(({ values }) => values, () => null);
+    const memory = (this.memory[`${example ?? ""} ${view.view}`] ??= {});
+    if (this.question.choose(view.view)) this.place.view = view.view;
+    history.replaceState(null, "", addressOf(this.place)); // whole, so that it can be shared
+    this.side.mark(this.place);
+    this.controls.show(view.controls ?? []);
+    this.view.replaceChildren(drawView(view, { memory, exactRow }));
+    document.title = `${view.title} · regard lab`;
+  }
+
+  fail(error, again) {
+    const button = make("button", { type: "button", onclick: again }, "Try again");
+    this.message.replaceChildren(make("p", { class: "failure" }, error.message), ...(error.isGone ? [button] : []));
+    this.message.hidden = false;
+    this.main.setAttribute("aria-busy", "false");
+  }
+}
+
+new Lab(document.getElementById("lab")).start();

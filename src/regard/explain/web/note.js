@@ -1,0 +1,10 @@
+// Words, equations, and answers to questions that a reader may ask.
+
+import { make } from "./element.js";
+
+/** The body of a note. */
+export function drawNote({ text = "", style = "text" }) {
+  if (style === "equation") return make("p", { class: "equation" }, text);
+  const parts = text.split(/\n{2,}/).map((part) => make("p", { dir: "auto" }, part));
+  return make("div", { class: style === "answer" ? "note answer" : "note" }, ...parts);
+}

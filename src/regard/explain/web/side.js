@@ -1,0 +1,84 @@
+// The list of runs and worked examples, and the two ways to look at runs: inside one, or along their training.
+
+import { addressOf } from "./address.js";
+import { make, visible } from "./element.js";
+
+/** Both lists. oncurves(names) is called when other runs are to be shown beside each other. */
+export class Side {
+  constructor(oncurves) {
+    this.oncurves = oncurves;
+    this.tabs = {
+      inside: make("a", { href: "#", class: "tab" }, "Look inside"),
+      curves: make("a", { href: addressOf({ curves: [] }), class: "tab" }, "Learning curves"),
+    };
+    const tabs = make("nav", { "aria-label": "Pages", class: "tabs" }, ...Object.values(this.tabs));
+    this.links = make("div", { class: "links-of-side" });
+    const skip = make("a", { href: "#main", class: "skip", onclick: skipTo }, "Skip to the view");
+    const brand = make("strong", { class: "brand" }, "regard", make("span", {}, " lab"));
+    this.parts = [
+      make("header", { class: "top" }, skip, brand, tabs),
+      make("nav", { class: "list", "aria-label": "Runs and examples" }, this.links),
+    ];
+  }
+
+  list(runs, examples) {
+    this.runs = runs;
+    this.marks = [];
+    const run = (one) => this.entry({ run: one.name }, one.label, one.error ?? `${one.model}, ${one.task}`, one.error);
+    const example = ([name, about]) => this.entry({ example: name }, name, about);
+    this.boxes = runs.map((one) => this.box(one));
+    this.inside = make("ul", {}, ...runs.map(run));
+    this.beside = make("ul", { class: "boxes" }, ...this.boxes.map(({ item }) => item));
+    const none = runs.length ? null : make("p", { class: "unit" }, "none here: regard train my.txt --out runs/first");
+    const worked = make("ul", {}, ...Object.entries(examples).map(example));
+    this.worked = make("div", {}, make("h2", {}, "Worked examples"), worked);
+    const parts = [make("h2", {}, "Runs"), none, this.inside, this.beside, this.worked];
+    this.links.replaceChildren(...parts.filter(Boolean));
+  }
+
+  /** Marks the place that is shown. */
+  mark(place) {
+    const showsCurves = Boolean(place.curves);
+    this.inside.hidden = this.worked.hidden = showsCurves;
+    this.beside.hidden = !showsCurves;
+    for (const { name, box } of this.boxes) box.checked = showsCurves && place.curves.includes(name);
+    for (const { link, at } of this.marks) {
+      const isIt = at.run === place.run && at.example === place.example && !showsCurves;
+      link.setAttribute("aria-current", isIt ? "page" : "false");
+      if (isIt) this.reveal(link);
+    }
+    if (!showsCurves) this.tabs.inside.href = addressOf(place);
+    this.tabs.inside.setAttribute("aria-current", showsCurves ? "false" : "page");
+    this.tabs.curves.setAttribute("aria-current", showsCurves ? "page" : "false");
+  }
+
+  /** Scrolls the list alone: the page stays where the reader is. */
+  reveal(link) {
+    const { offsetTop: top, offsetHeight: height } = link;
+    const { scrollTop, clientHeight } = this.links;
+    if (top < scrollTop || top + height > scrollTop + clientHeight) this.links.scrollTop = top - clientHeight / 3;
+  }
+
+  entry(at, name, about, error) {
+    const parts = [make("span", { class: "name" }, visible(name)), make("small", {}, visible(about))];
+    if (error) return make("li", { class: "broken" }, ...parts);
+    const link = make("a", { href: addressOf(at) }, ...parts);
+    this.marks.push({ link, at });
+    return make("li", {}, link);
+  }
+
+  box({ name, label, model, error }) {
+    const change = () => this.oncurves(this.boxes.filter((one) => one.box.checked).map((one) => one.name));
+    const box = make("input", { type: "checkbox", onchange: change, disabled: Boolean(error) });
+    const words = make("label", {}, box, " ", visible(label), make("small", {}, ` ${model ?? ""}`));
+    return { name, box, item: make("li", {}, words) };
+  }
+}
+
+/** The address belongs to the place that is shown, so that the jump is made by hand. */
+function skipTo(event) {
+  event.preventDefault();
+  const main = document.getElementById("main");
+  main.tabIndex = -1;
+  main.focus();
+}

@@ -1,0 +1,71 @@
+// A view: its title, what it is of, its panels, and what it does not prove.
+
+import { drawBars } from "./bars.js";
+import { drawCurves } from "./curves.js";
+import { make, visible } from "./element.js";
+import { drawHeat } from "./heat.js";
+import { drawLinks } from "./links.js";
+import { drawListing } from "./listing.js";
+import { drawNote } from "./note.js";
+import { drawNumbers } from "./numbers.js";
+import { playerOf } from "./player.js";
+
+const FEW = 5; // columns of a matrix
+const SHORT = 12; // bars
+const KINDS = {
+  bars: drawBars,
+  curves: drawCurves,
+  heat: drawHeat,
+  links: drawLinks,
+  listing: drawListing,
+  note: drawNote,
+  numbers: drawNumbers,
+};
+
+/**
+ * A view as an element.
+ * memory    an object that keeps what the reader chose when the view is drawn again with other numbers.
+ * exactRow  asks for a row (panel, row) of a map that came in eight bits, where somebody can answer.
+ */
+export function drawView(view, { memory = {}, exactRow = null } = {}) {
+  const panels = view.panels.map((panel, place) => {
+    const name = panel.key || `${panel.kind} ${place}`;
+    const given = { memory: (memory[name] ??= {}), exactRow: exactRow && ((row) => exactRow(place, row)) };
+    return drawPanel(panel, given);
+  });
+  memory.player ??= {};
+  return make(
+    "article",
+    { class: "view", "aria-label": view.title },
+    make("header", {}, make("h2", { dir: "auto" }, view.title), about(view.about)),
+    view.view === "steps" ? playerOf(panels, memory.player) : make("div", { class: "panels" }, ...panels),
+    view.caveat ? make("p", { class: "caveat" }, view.caveat) : null,
+  );
+}
+
+function drawPanel(panel, given) {
+  const body = KINDS[panel.kind];
+  const content = body ? body(panel, given) : make("p", {}, `This page cannot show a panel of the kind ${panel.kind}.`);
+  return make(
+    "section",
+    { class: `panel ${panel.kind}-panel${isSmall(panel) ? " small" : ""}`, "aria-label": panel.title || panel.kind },
+    panel.title ? make("h3", { dir: "auto" }, panel.title) : null,
+    content,
+    panel.note ? make("p", { class: "below", dir: "auto" }, panel.note) : null,
+  );
+}
+
+/** Whether two such panels may stand side by side. */
+function isSmall({ kind, values, names }) {
+  if (kind === "numbers") return (values ?? []).every((row) => row.length <= FEW);
+  return kind === "curves" || (kind === "bars" && names.length <= SHORT);
+}
+
+function about(facts = {}) {
+  const told = Object.entries(facts).filter(([, value]) => value !== null && value !== "");
+  if (!told.length) return null;
+  const text = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
+  const pair = ([name, value]) =>
+    make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, visible(text(value))));
+  return make("dl", { class: "about" }, ...told.map(pair));
+}

@@ -1,0 +1,130 @@
+"""Weights of attention as a view wants them: of one layer, one head or the mean, by words, without the sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from regard.errors import UsageError
+from regard.explain.look import Options
+from regard.explain.reading import Reading
+from regard.explain.site import Site, site_at, sites
+from regard.explain.view import Control
+from regard.explain.word import Groups, merged
+
+CAVEAT = (
+    "A weight says where a head looked, not what it made of it: a large weight on a small value moves little, heads of "
+    "later layers look at vectors that are mixed already, and a first token may be looked at for want of anything else."
+)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """matrix      (T, S), each row a sum of 1 unless it was weighed by values.
+    rows, columns  labels.
+    site, heads    where it comes from, and how many heads there are.
+    difference     of the outputs on the readable path and on the fast one.
+    """
+
+    matrix: np.ndarray
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    site: Site
+    heads: int
+    difference: float
+
+    @property
+    def told(self) -> str:
+        """That it was computed again for being looked at, and how exactly."""
+        return f"computed again on the readable path; outputs differ by at most {self.difference:.1g} from the fast one"
+
+
+def weights_of(reading: Reading, kind: str, options: Options) -> Weights:
+    """The weights that `options` ask for, of self-attention or of attention over a memory."""
+    site = site_at(sites(reading, kind), options.layer, options.side)
+    pattern = f"{site.name}.*" if options.by_values else f"{site.name}.weights"
+    seen = reading.trace(pattern)
+    every = as_array(seen[f"{site.name}.weights"])  # (H, T, S)
+    matrix = head_of(every, options.head)
+    if options.by_values:
+        values = as_array(seen[f"{site.name}.values"])  # (S, G, K)
+        sizes = np.linalg.norm(values, axis=-1).T  # (G, S)
+        sizes = np.repeat(sizes, len(every) // len(sizes), 0)
+        matrix = head_of(every * sizes[:, None], options.head)
+    rows, columns = site.rows.groups, site.columns.groups
+    if kind == "cross":
+        rows = written(rows)
+    if options.hide_sink:
+        matrix, columns = without_sink(matrix), shortened(columns)
+    if options.merge:
+        matrix = merged(matrix, rows, columns)
+        names = rows.labels, columns.labels
+    else:
+        names = flat(site.rows.labels, kind == "cross"), site.columns.labels[1 if options.hide_sink else 0 :]
+    return Weights(matrix, *names, site, len(every), seen.difference)
+
+
+def head_of(every: np.ndarray, head: int | None) -> np.ndarray:
+    """One head (T, S) of (H, T, S), from 1 on, or the mean of all."""
+    if head is None:
+        return every.mean(0)
+    if not 1 <= head <= len(every):
+        raise UsageError(f"head {head}: the layer has heads 1 to {len(every)}")
+    return every[head - 1]
+
+
+def without_sink(matrix: np.ndarray) -> np.ndarray:
+    """The first column left out and each row brought to its old sum; a row that has nothing else stays empty."""
+    left = matrix[:, 1:]
+    total = left.sum(1, keepdims=True)
+    return np.divide(left * matrix.sum(1, keepdims=True), total, out=np.zeros_like(left), where=total > 0)
+
+
+def shortened(groups: Groups) -> Groups:
+    """The same without its first position."""
+    members = [tuple(place - 1 for place in part if place) for part in groups.members]
+    kept = [(label, part) for label, part in zip(groups.labels, members, strict=True) if part]
+    return Groups(tuple(label for label, _ in kept), tuple(part for _, part in kept))
+
+
+def flat(labels: Sequence[str], is_written: bool) -> tuple[str, ...]:
+    """Labels of rows; what a decoder looks at while it reads a token serves the token that it writes then."""
+    return (*labels[1:], "</s>") if is_written else tuple(labels)
+
+
+def written(groups: Groups) -> Groups:
+    """Words by the steps at which they were written: each a step before it is read."""
+    members = [tuple(place - 1 for place in part) for part in groups.members[1:]]
+    last = max((part[-1] for part in members), default=-1) + 1
+    return Groups((*groups.labels[1:], "</s>"), (*members, (last,)))
+
+
+def controls(reading: Reading, kind: str, found: Weights, options: Options) -> list[Control]:
+    """What can be asked for otherwise."""
+    there = sites(reading, kind)
+    sides = list(dict.fromkeys(site.rows.name for site in there))
+    layers = [site.layer for site in there if site.rows.name == found.site.rows.name]
+    chosen = [
+        _choice("layer", "Layer", found.site.layer, layers),
+        _choice("head", "Head (none: mean)", options.head, [None, *range(1, found.heads + 1)]),
+        _choice("side", "Side", found.site.rows.name, sides),
+    ]
+    toggles = [
+        ("merge", "Words", options.merge),
+        ("hide_sink", "Without the first", options.hide_sink),
+        ("by_values", "Times size of values", options.by_values),
+    ]
+    shown = [control for control in chosen if len(control.values) > 1]
+    return shown + [Control(name=name, label=label, kind="toggle", value=value) for name, label, value in toggles]
+
+
+def as_array(tensor: Any) -> np.ndarray:
+    """The first of a batch, in float64."""
+    return tensor[0].double().cpu().numpy()
+
+
+def _choice(name: str, label: str, value: Any, values: list[Any]) -> Control:
+    return Control(name=name, label=label, kind="choice", value=value, values=values)

@@ -1,0 +1,84 @@
+"""The questions of the page and their answers."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from regard.explain.view import Heat, Links, View
+from regard.serving.guard import Refused
+from regard.serving.provider import Provider
+from regard.table import finite
+
+KEPT = 6  # views whose rows may be asked for
+LONGEST = 200_000  # characters of a text
+KINDS = {str: "a text", dict: "an object", list: "a list", int: "a whole number"}
+
+
+class Api:
+    """Answers by path. A question that is no good raises `Refused` or a `RegardError`."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self.kept: OrderedDict[str, View] = OrderedDict()
+        self.gets: dict[str, Callable[[], dict[str, Any]]] = {
+            "/api/runs": lambda: {"runs": provider.runs()},
+            "/api/examples": lambda: {"examples": provider.examples()},
+        }
+        self.posts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "/api/run": lambda asked: provider.offer(_field(asked, "run", str)),
+            "/api/view": lambda asked: self._view(asked).to_page(),
+            "/api/example": lambda asked: self._view({"example": _field(asked, "name", str)}).to_page(),
+            "/api/curves": self._curves,
+            "/api/row": self._row,
+        }
+
+    def _view(self, asked: dict[str, Any]) -> View:
+        """The view that is asked for, kept for a while: rows of it may be asked for next."""
+        key = json.dumps(asked, sort_keys=True)
+        if key not in self.kept:
+            self.kept[key] = self._made(asked)
+            while len(self.kept) > KEPT:
+                self.kept.popitem(last=False)
+        return self.kept[key]
+
+    def _made(self, asked: dict[str, Any]) -> View:
+        if "example" in asked:
+            return self.provider.example(_field(asked, "example", str))
+        text = _field(asked, "text", str)
+        if len(text) > LONGEST:
+            raise Refused(413, f"the text has {len(text):,} characters, and {LONGEST:,} are the most")
+        name = asked.get("view")
+        if name is not None:
+            name = _field(asked, "view", str)
+        return self.provider.view(_field(asked, "run", str), name, text, _field(asked, "options", dict))
+
+    def _curves(self, asked: dict[str, Any]) -> dict[str, Any]:
+        runs = _field(asked, "runs", list)
+        if not all(isinstance(run, str) for run in runs):
+            raise Refused(400, "runs: expected names")
+        options = _field(asked, "options", dict) if "options" in asked else {}
+        unknown = set(options) - {"x", "y", "log"}
+        if unknown:
+            raise Refused(400, f"options: curves have no {', '.join(sorted(unknown))}")
+        return self.provider.curves(runs, options).to_page()
+
+    def _row(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """A row of a map in full, which the page got in eight bits a weight."""
+        view = self._view(_field(asked, "of", dict))
+        place, row = _field(asked, "panel", int), _field(asked, "row", int)
+        panel = view.panels[place] if 0 <= place < len(view.panels) else None
+        if not isinstance(panel, (Heat, Links)):
+            raise Refused(400, f"panel {place} is no map")
+        if not 0 <= row < len(panel.weights):
+            raise Refused(400, f"row {row}: the map has rows 0 to {len(panel.weights) - 1}")
+        return {"values": finite([float(value) for value in panel.weights[row]])}
+
+
+def _field(asked: dict[str, Any], name: str, kind: type) -> Any:
+    value = asked.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise Refused(400, f"{name}: expected {KINDS[kind]}")
+    return value

@@ -1,0 +1,107 @@
+"""`regard explain` as a person types it: examples, views of a run, files, and wrong words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from calling import call_here, call_process
+
+from regard.errors import UsageError
+from regard.explain.steps import example, examples
+
+TEXT = "the cat sat on the mat"
+
+
+@pytest.mark.parametrize("name", examples())
+def test_an_example_prints_the_numbers_that_the_library_gives(name: str) -> None:
+    outcome = call_here("explain", "steps", name, "--json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out) == json.loads(json.dumps(example(name).to_dict()))
+    shown = call_here("explain", "steps", name)
+    assert shown.code == 0
+    assert example(name).title in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 100
+
+
+def test_examples_are_listed_and_a_wrong_name_gets_the_nearest() -> None:
+    listed = call_here("explain", "steps", "--list").out
+    assert all(name in listed for name in examples())
+    assert json.loads(call_here("explain", "steps", "--list", "--json").out)["examples"] == examples()
+    outcome = call_here("explain", "steps", "three-input")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (UsageError.exit_code, "", 1)
+    assert "three-inputs" in outcome.err
+
+
+def test_a_run_shows_what_tells_most_of_it_and_lists_the_rest(trained: Path) -> None:
+    shown = call_here("explain", str(trained), TEXT)
+    assert shown.code == 0, shown.err
+    assert "Attention over the text" in shown.out
+    listed = json.loads(call_here("explain", str(trained), "--list", "--json").out)["views"]
+    assert {"attention", "heads", "rollout", "steps"} <= listed.keys()
+    for view in listed:
+        outcome = call_here("explain", str(trained), TEXT, "--view", view, "--json", *_wanted(view))
+        assert outcome.code == 0, (view, outcome.err)
+        told = json.loads(outcome.out)
+        assert told["panels"], view
+        assert told["about"]["run"] == str(trained)
+
+
+def _wanted(view: str) -> list[str]:
+    """What a view cannot do without."""
+    return ["--compare", "the cat sat", "a cat ran", "--word", "cat"] if view == "meaning" else []
+
+
+def test_one_head_one_position_in_numbers(trained: Path) -> None:
+    argv = ["explain", str(trained), TEXT, "--steps", "--layer", "2", "--head", "1", "--position", "5", "--json"]
+    outcome = call_here(*argv)
+    assert outcome.code == 0, outcome.err
+    told = json.loads(outcome.out)
+    weights = next(panel for panel in told["panels"] if panel.get("key") == "weights")
+    assert sum(weights["values"][0]) == pytest.approx(1, abs=1e-6)
+    assert (told["about"]["layer"], told["about"]["position"]) == (2, 5)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "html"])
+def test_a_view_is_saved_as_a_file_instead_of_shown(kind: str, trained: Path, here: Path) -> None:
+    outcome = call_here("explain", str(trained), TEXT, f"--{kind}", f"view.{kind}")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert f"saved view.{kind}" in outcome.err
+    assert (here / f"view.{kind}").stat().st_size > 1000
+    wrong = call_here("explain", str(trained), TEXT, f"--{kind}", "view.txt")
+    assert (wrong.code, wrong.err.count("\n")) == (UsageError.exit_code, 1)
+    assert not (here / "view.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([TEXT, "--layer", "9"], "layer 9: the model has layers 1 to 2"),
+        ([TEXT, "--head", "9"], "head 9: the layer has heads 1 to 2"),
+        ([TEXT, "--position", "99"], "positions 0 to"),
+        ([TEXT, "--view", "gates"], "has no gates to show; this run can show attention"),
+        ([TEXT, "--view", "atention"], "did you mean 'attention'?"),
+        ([TEXT, "--steps", "--view", "heads"], "--steps is a view of its own"),
+        ([TEXT, "--target", "x"], "leave the target out"),
+        ([], "nothing to explain"),
+    ],
+)
+def test_wrong_words_get_one_line(argv: list[str], message: str, trained: Path) -> None:
+    outcome = call_here("explain", str(trained), *argv)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (UsageError.exit_code, "", 1)
+    assert message in outcome.err
+
+
+def test_text_that_commands_a_terminal_is_shown_as_text(trained: Path) -> None:
+    outcome = call_here("explain", str(trained), "the \x1b[2Jcat \x07sat")
+    assert outcome.code == 0
+    assert "\x1b" not in outcome.out
+    assert "\x07" not in outcome.out
+
+
+@pytest.mark.slow
+def test_where_the_locale_is_no_utf_8_shades_are_ascii(trained: Path) -> None:
+    outcome = call_process("explain", str(trained), TEXT, LC_ALL="C")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.isascii()

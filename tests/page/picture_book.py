@@ -1,0 +1,115 @@
+"""Views with known numbers, and a provider of them: what the page is tested with instead of trained runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from regard.errors import UsageError
+from regard.explain.view import Bars, Control, Curves, Heat, Links, Listing, Note, Numbers, View
+
+# Everything that could end a string, a script or an attribute, turn the direction of writing, or break a line.
+HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"`${1}`"
+    " \u202eabc\u202c \u05e9\u05dc\u05d5\u05dd \u2028 \u2029 \x00\x1b &lt;b&gt; <!-- -->"
+)
+WORDS = ("the", "small", "dog", "sees", "the", "cat")
+HEADS = (1, 2, 3)
+
+
+def weights_of(head: int, size: int = len(WORDS)) -> np.ndarray:
+    """A causal map whose numbers depend on the head."""
+    score = np.random.default_rng(head).normal(size=(size, size)) * 1.5
+    score[np.triu_indices(size, 1)] = -np.inf
+    power = np.exp(score - score.max(1, keepdims=True))
+    return power / power.sum(1, keepdims=True)
+
+
+def attention(text: str = " ".join(WORDS), head: int = 1) -> View:
+    """A map, ribbons, bars, curves and a table of the words of a text."""
+    words = text.split(" ")
+    weights = weights_of(head, len(words))
+    sides = {"rows": words, "columns": words, "row_name": "from", "column_name": "to"}
+    return View(
+        name="attention",
+        title=f"Attention of head {head}",
+        panels=[
+            Heat(key="map", title="Weights", weights=weights, note="Each row sums to 1.", **sides),
+            Links(key="links", title="Ribbons", weights=weights, upper=words, lower=words, pairs=[(1, 1)]),
+            Bars(key="next", title="Next", names=words[:3], values=[0.5, 0.25, -0.125], unit="share"),
+            Curves(key="far", title="Far", lines={words[0]: [(1, 1.0), (10, 0.5)], "b": [(1, 0.9), (10, 0.1)]}, x="t"),
+            Listing(key="heads", title="Heads", columns=["head", "entropy#"], rows=[["a", 0.7], [words[0], 0.1]]),
+        ],
+        about={"text": text, "head": head},
+        caveat="What it does not prove.",
+        controls=[Control(name="head", label="head", kind="choice", value=head, values=list(HEADS))],
+        remake=lambda asked: attention(text, **asked),
+    )
+
+
+def steps(word: str = "A") -> View:
+    """A calculation in five panels."""
+    tokens = [word, word, "B", word]
+    inputs = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    scores = inputs @ inputs.T
+    masked = np.where(np.tril(np.ones((4, 4))) > 0, scores, np.nan)
+    wide = np.arange(4 * 16).reshape(4, 16) / 7
+    return View(
+        name="steps",
+        title=f"Attention over {word} {word} B {word}",
+        panels=[
+            Note(title="The question", text=f"Who looks at {word}?"),
+            Numbers(key="inputs", title="Inputs", values=inputs, rows=tokens, equation="E"),
+            Numbers(key="scores", title="Scores", values=masked, rows=tokens, columns=tokens, marked=[(2, 2)]),
+            Numbers(key="wide", title="Wide", values=wide, rows=tokens, equation="Q = E W"),
+            Heat(key="map", title="Shades", weights=weights_of(1, 4), rows=tokens, columns=tokens),
+        ],
+        about={"example": "ab"},
+    )
+
+
+def large(size: int = 2000) -> View:
+    """A map of so many words that it goes to the page in eight bits a weight."""
+    names = [f"w{place}" for place in range(size)]
+    return View(
+        "attention", "Large", [Heat(key="map", title="Weights", weights=weights_of(5, size), rows=names, columns=names)]
+    )
+
+
+class Book:
+    """A provider without runs on disk. `asked` tells what the page wanted."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+
+    def runs(self) -> list[dict[str, Any]]:
+        told = [{"name": f"runs/{name}", "label": name, "path": f"runs/{name}"} for name in ("gpt", "big", HOSTILE)]
+        about = {"model": "gpt", "task": "text"}
+        return [one | about for one in told] + [{"name": "x", "label": "x", "path": "x", "error": "damaged"}]
+
+    def offer(self, run: str) -> dict[str, Any]:
+        views = {"attention": "which word looks at which", "steps": "every number", "large": "a large map"}
+        return {"views": views, "example": " ".join(WORDS)}
+
+    def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
+        self.asked.append((text, dict(options)))
+        if "refuse" in text:
+            raise UsageError("the text has 9 tokens, and the model's window 8")
+        if name == "steps":
+            return steps(text)
+        if name == "large":
+            return replace(large(600), name="large")
+        return attention(text, **options)
+
+    def examples(self) -> dict[str, str]:
+        return {"ab": "attention over A A B A", "hostile": HOSTILE}
+
+    def example(self, name: str) -> View:
+        return steps(HOSTILE if name == "hostile" else "A")
+
+    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
+        lines = {run: [(1, 3.0 + place), (100, 2.0 + place)] for place, run in enumerate(runs)}
+        return View("curves", "Held-out loss", [Curves(key="curves", lines=lines, x="steps", y="loss")])

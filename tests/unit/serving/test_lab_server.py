@@ -1,0 +1,201 @@
+"""The server of the page: whom it answers, what it says to everyone, and how it refuses."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.errors import ResourceError, UsageError
+from regard.explain.view import Bars, Heat, View
+from regard.serving.guard import HEADERS, LARGEST
+from regard.serving.lab import Lab
+
+WEIGHTS = np.array([[1.0, 0.0], [np.nan, 1 / 3]])
+JSON = {"Content-Type": "application/json"}
+
+
+class Few:
+    """A provider of one run."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def runs(self) -> list[dict[str, Any]]:
+        return [{"name": "runs/a", "label": "a", "path": "runs/a", "model": "gpt", "task": "text"}]
+
+    def offer(self, run: str) -> dict[str, Any]:
+        return {"views": {"attention": "weights"}, "example": "a b"}
+
+    def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
+        self.made += 1
+        if run != "runs/a":
+            raise UsageError(f"no run {run!r} here")
+        if text == "bug":
+            raise ZeroDivisionError("of ours")
+        bars = Bars(names=["a"], values=[1.0])
+        return View("attention", text, [bars, Heat(weights=WEIGHTS)], about=dict(options))
+
+    def examples(self) -> dict[str, str]:
+        return {"ab": "attention"}
+
+    def example(self, name: str) -> View:
+        return View("steps", name, [Heat(weights=WEIGHTS)])
+
+    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
+        return View("curves", ",".join(runs), [], about=dict(options))
+
+
+@pytest.fixture
+def few() -> Few:
+    return Few()
+
+
+@pytest.fixture
+def server(few: Few) -> Iterator[Lab]:
+    with Lab(few) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def ask(
+    server: Lab, path: str, question: Any = None, *, method: str = "", headers: Mapping[str, str] = JSON
+) -> tuple[int, dict[str, str], Any]:
+    """Status, headers and what the answer says."""
+    connection = http.client.HTTPConnection(*server.server_address, timeout=10)  # pyright: ignore[reportArgumentType]
+    body = question if question is None or isinstance(question, bytes) else json.dumps(question).encode()
+    connection.request(method or ("GET" if body is None else "POST"), path, body, dict(headers))
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    told = json.loads(content) if "json" in answer.headers["Content-Type"] else content
+    return answer.status, dict(answer.headers), told
+
+
+def test_the_server_listens_on_this_machine_alone(server: Lab) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.url == f"http://127.0.0.1:{server.server_address[1]}/"
+
+
+@pytest.mark.parametrize("path", ["/", "/web/lab.js", "/web/style.css", "/api/runs", "/nothing"])
+def test_every_answer_carries_the_policy_and_is_not_kept(server: Lab, path: str) -> None:
+    _, headers, _ = ask(server, path)
+    assert headers.items() >= HEADERS.items()
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert "Python" not in headers["Server"]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost@evil", "", "[::1]"]
+)
+@pytest.mark.parametrize("question", [None, {"run": "runs/a"}])
+def test_a_foreign_host_is_refused(server: Lab, host: str, question: Any) -> None:
+    path = "/api/runs" if question is None else "/api/run"
+    status, _, told = ask(server, path, question, headers=JSON | {"Host": host})
+    assert status == 403
+    assert set(told) == {"error"}
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:9999", "127.0.0.1"])
+def test_the_names_of_this_machine_are_good_at_any_port(server: Lab, host: str) -> None:
+    assert ask(server, "/api/runs", headers={"Host": host})[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://localhost:1"])
+def test_a_question_of_another_page_is_refused(server: Lab, few: Few, origin: str) -> None:
+    asked = {"run": "runs/a", "view": None, "text": "a", "options": {}}
+    status, headers, _ = ask(server, "/api/view", asked, headers=JSON | {"Origin": origin})
+    assert (status, few.made) == (403, 0)
+    assert "Access-Control-Allow-Origin" not in headers
+    own = server.url.rstrip("/")
+    assert ask(server, "/api/view", asked, headers=JSON | {"Origin": own})[0] == 200
+
+
+def test_a_form_of_another_page_cannot_ask(server: Lab) -> None:
+    plain = {"Content-Type": "text/plain"}
+    assert ask(server, "/api/run", {"run": "runs/a"}, headers=plain)[0] == 415
+    assert ask(server, "/api/run", method="OPTIONS")[0] == 501
+
+
+@pytest.mark.parametrize(
+    ("question", "status"),
+    [
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        (b"\xff\xfe", 400),
+        ([1], 400),
+        ({}, 400),
+        ({"run": 1}, 400),
+        ({"run": "runs/a", "text": None, "options": {}}, 400),
+        ({"run": "runs/a", "text": "a", "options": []}, 400),
+        ({"run": "runs/a", "text": "a", "options": {}, "view": 3}, 400),
+        ({"run": "runs/none", "text": "a", "options": {}}, 400),
+        ({"run": "runs/a", "text": "a" * 300_000, "options": {}}, 413),
+        (b" " * (LARGEST + 1), 413),
+    ],
+)
+def test_a_question_that_is_no_good_gets_one_clear_line(server: Lab, question: Any, status: int) -> None:
+    found, _, told = ask(server, "/api/view", question)
+    assert found == status
+    assert set(told) == {"error"}
+    assert "\n" not in told["error"]
+    assert ask(server, "/api/runs")[0] == 200  # and the server goes on
+
+
+def test_a_question_without_its_length_is_refused(server: Lab) -> None:
+    with socket.create_connection(server.server_address) as line:  # pyright: ignore[reportArgumentType]
+        line.sendall(b"POST /api/run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n")
+        assert line.recv(1000).startswith(b"HTTP/1.1 411")
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "/web/../lab.py", "/web/%2e%2e/view.py", "//etc/passwd", "/web/", "/api"]
+)
+def test_only_the_files_of_the_page_are_served(server: Lab, path: str) -> None:
+    assert ask(server, path)[0] == 404
+    assert ask(server, path, {})[0] == 404
+
+
+def test_a_bug_of_ours_is_told_as_one(server: Lab, capfd: pytest.CaptureFixture[str]) -> None:
+    status, _, told = ask(server, "/api/view", {"run": "runs/a", "text": "bug", "options": {}})
+    assert status == 500
+    assert told["error"].startswith("unexpected ZeroDivisionError: of ours")
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_the_questions_of_the_page_are_answered(server: Lab, few: Few) -> None:
+    assert ask(server, "/api/runs")[2] == {"runs": few.runs()}
+    assert ask(server, "/api/examples")[2] == {"examples": {"ab": "attention"}}
+    assert ask(server, "/api/run", {"run": "runs/a"})[2] == few.offer("runs/a")
+    of = {"run": "runs/a", "view": "attention", "text": "a <b>", "options": {"head": 2}}
+    made = few.view("runs/a", "attention", "a <b>", {"head": 2})
+    assert ask(server, "/api/view", of)[2] == json.loads(json.dumps(made.to_page()))
+    assert ask(server, "/api/example", {"name": "ab"})[2]["title"] == "ab"
+    assert ask(server, "/api/curves", {"runs": ["x", "y"], "options": {"x": "step"}})[2]["about"] == {"x": "step"}
+    assert ask(server, "/api/curves", {"runs": ["x"], "options": {"z": 1}})[0] == 400
+    assert ask(server, "/api/curves", {"runs": [1]})[0] == 400
+
+
+def test_a_row_is_given_in_full_without_making_the_view_again(server: Lab, few: Few) -> None:
+    of = {"run": "runs/a", "view": "attention", "text": "a", "options": {}}
+    ask(server, "/api/view", of)
+    assert ask(server, "/api/row", {"of": of, "panel": 1, "row": 1})[2] == {"values": [None, 1 / 3]}
+    assert few.made == 1
+    assert ask(server, "/api/row", {"of": {"example": "ab"}, "panel": 0, "row": 0})[2] == {"values": [1.0, 0.0]}
+    for panel, row in ((0, 0), (2, 0), (-1, 0), (1, 2), (1, -1), (True, 0)):
+        assert ask(server, "/api/row", {"of": of, "panel": panel, "row": row})[0] == 400
+
+
+def test_a_port_in_use_is_one_line(server: Lab) -> None:
+    port = server.server_address[1]
+    with pytest.raises(ResourceError, match=rf"port {port} is in use; choose another with --port"):
+        Lab(Few(), port)

@@ -1,0 +1,113 @@
+"""Which folders are runs, what the list says of them, and their curves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from regard.errors import CheckpointError, UsageError
+from regard.serving.curves import learning_curves
+from regard.serving.provider import RunProvider
+from regard.serving.shelf import MOST, example_input, facts, found_runs
+
+
+def made(folder: Path, **config: object) -> Path:
+    """A folder that looks like a run."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def trained(folder: Path, *losses: float) -> Path:
+    """The same with held-out losses, one every ten steps."""
+    made(folder)
+    lines = [
+        {
+            "step": 10 * place,
+            "tokens": 1000 * place,
+            "seconds": 2.0 * place,
+            "valid_loss": loss,
+            "valid_bleu": 10 / loss,
+        }
+        for place, loss in enumerate(losses, 1)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_without_names_the_runs_under_runs_are_found_comparisons_included(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert found_runs([]) == {}
+    for name in ("b", "a", "race/lstm/lr-0.1", "race/gpt/lr-0.1", ".trash/old", "a/checkpoints/5", "deep/er/than/that"):
+        made(tmp_path / "runs" / name)
+    (tmp_path / "runs" / "note.txt").write_text("no run")
+    assert list(found_runs([])) == ["runs/a", "runs/b", "runs/race/gpt/lr-0.1", "runs/race/lstm/lr-0.1"]
+
+
+def test_the_list_has_an_end(tmp_path: Path) -> None:
+    for number in range(MOST + 5):
+        made(tmp_path / f"{number:04}")
+    assert len(found_runs([str(tmp_path)])) == MOST
+
+
+def test_a_named_folder_is_a_run_or_holds_some(tmp_path: Path) -> None:
+    run = made(tmp_path / "race" / "gpt")
+    assert list(found_runs([str(run)]).values()) == [run]
+    assert list(found_runs([str(tmp_path / "race")]).values()) == [run]
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "missing"):
+        with pytest.raises(CheckpointError, match=f"{name}: no run"):
+            found_runs([str(tmp_path / name)])
+
+
+def test_a_damaged_run_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
+    told = facts("runs/x", made(tmp_path / "x"))
+    assert told["label"] == "x"
+    assert "error" in told  # it has no manifest
+    assert "model" not in told
+
+
+@pytest.mark.parametrize(
+    ("samples", "example"),
+    [
+        ("--- step 1\nold\n--- step 2\nthe cat sat\nthe dog\n", "the cat sat"),
+        ("--- step 9\na letter draws -> una brifa desu =\n", "a letter draws"),
+        ("--- step 9\n" + "word " * 40, "word word word word word word word word word word word word"),
+        ("", ""),
+    ],
+)
+def test_a_text_to_begin_with_comes_from_the_last_sample(tmp_path: Path, samples: str, example: str) -> None:
+    (tmp_path / "samples.txt").write_text(samples)
+    assert example_input(tmp_path) == example
+
+
+def test_a_run_without_samples_begins_with_nothing(tmp_path: Path) -> None:
+    assert example_input(tmp_path) == ""
+
+
+def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
+    paths = {"a": trained(tmp_path / "a", 4.0, 2.0), "b": trained(tmp_path / "b", 5.0), "c": made(tmp_path / "c")}
+    view = RunProvider(paths).curves(["a", "b", "c"], {})
+    assert view["curves"].lines == {"a": [(1000, 4.0), (2000, 2.0)], "b": [(1000, 5.0)]}
+    assert view.panels[-1].text.endswith(": c.")  # pyright: ignore[reportAttributeAccessIssue]
+    other = learning_curves({"a": paths["a"]}, x="step", y="bleu", log=True)
+    assert other["curves"].lines == {"a": [(10, 2.5), (20, 5.0)]}
+    assert other["curves"].x_log
+    assert [control.value for control in other.controls] == ["step", "bleu", True]
+    assert other.remake is not None
+    assert other.remake({"x": "seconds", "y": "loss", "log": False})["curves"].lines == {"a": [(2.0, 4.0), (4.0, 2.0)]}
+
+
+def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
+    paths = {"a": trained(tmp_path / "a", 4.0)}
+    with pytest.raises(UsageError, match="y: nothing of the name 'bler' was measured, did you mean 'bleu'"):
+        learning_curves(paths, y="bler")
+    with pytest.raises(UsageError, match="x: unknown axis"):
+        learning_curves(paths, x="watts")
+    assert learning_curves({}).panels[0].text == "No run is chosen."  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(UsageError, match="no run 'b' here"):
+        RunProvider(paths).curves(["b"], {})
