@@ -32,6 +32,7 @@ FILES = (
     "rollout",
     "forgetting",
     "next_token",
+    "meaning",
     "what_if",
     "steps",
 )

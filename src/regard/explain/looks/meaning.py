@@ -128,7 +128,7 @@ def _neighbours(pair: list[Placed]) -> Listing:
             row += [label, cosine]
     return Listing(
         title="What lies near it in the end",
-        columns=["near it in the first text", "cosine#", "near it in the second", "cosine #"],
+        columns=["near it in the first text", "cosine#", "near it in the second", "cosine#"],
         rows=rows,
         note="Words of both texts, with the number of their text.",
         key="neighbours",
@@ -154,7 +154,7 @@ def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
     return [
         Listing(
             title=f"What it looks at in layer {told}, the mean over heads",
-            columns=["in the first text", "weight#", "in the second", "weight #"],
+            columns=["in the first text", "weight#", "in the second", "weight#"],
             rows=rows,
             key="looks",
         )
