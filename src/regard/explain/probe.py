@@ -171,7 +171,6 @@ def _view(run: Any, data: str, told: Told, held: np.ndarray, found: dict[str, fl
         lines={
             "probe": points(layers, found.values()),
             "most frequent tag of the word": points(layers, [by_word] * len(found)),
-            "most frequent tag": points(layers, [majority] * len(found)),
         },
         x="layer",
         y="share right",

@@ -49,7 +49,7 @@ def test_tags_of_words_can_be_told_from_their_own_vectors(run, tmp_path: Path):
     asked = [tag for number, line in enumerate(LINES) if number % 2 for _, tag in line]
     learnt = [tag for number, line in enumerate(LINES) if not number % 2 for _, tag in line]
     most = max(sorted(set(learnt)), key=learnt.count)
-    assert lines["most frequent tag"][0][1] == pytest.approx(asked.count(most) / len(asked))
+    assert view["numbers"].rows[-1] == [f"most frequent tag, {most}", pytest.approx(asked.count(most) / len(asked))]
     assert [row[0] for row in view["numbers"].rows][:2] == ["probe, before", "probe, layer 1"]
 
 
