@@ -24,15 +24,11 @@ def vectors_by_layer(model: nn.Module, call: Callable[[], Any]) -> dict[str, Ten
     """
     whole: Any = plain(model)
     first = next((name for name, part in whole.named_modules() if isinstance(part, Stack)), None)
-    with resting(whole), _heard(whole.embedding) as before, _heard(whole.norm) as after:
-        with record(whole, "*.streams.*" if first is None else f"{first}.streams.*") as seen:
-            call()
-    # An encoder that is met with an empty target first has entries of no length.
-    found = {BEFORE: before[-1]}
-    for number, entries in enumerate(seen.values(), start=1):
-        found[f"layer {number}"] = torch.cat(entries, 1)
-    found[AFTER] = after[-1]
-    return found
+    pattern = "" if first is None else f"{first}.streams.*"
+    with resting(whole), _heard(whole.embedding) as before, _heard(whole.norm) as after, record(whole, pattern) as seen:
+        call()
+    layers = {f"layer {number}": entries[-1] for number, entries in enumerate(seen.values(), start=1)}
+    return {BEFORE: before[-1], **layers, AFTER: after[-1]}
 
 
 @contextmanager

@@ -55,9 +55,8 @@ def forgetting(reading: Reading, options: Options) -> View:
         raise UsageError(f"the {side.name} has fewer than two tokens of text: give a longer one")
     found = outcome(reading, options.position)
     felt = feel(reading, number, found, options.seed)
-    panels: list[Panel] = _by_token(reading, number, felt, found)
-    if number == len(reading.sides) - 1 and found.place is not None:
-        panels += _by_distance(felt)
+    own = number == len(reading.sides) - 1 and found.place is not None
+    panels = [*(_by_distance(felt) if own else []), *_by_token(reading, number, felt, found)]
     names = [one.name for one in reading.sides if one.name != "picture"]
     controls: list[Control] = [side_control(names, side.name)] if len(names) > 1 else []
     position = number_of(reading, found.place)

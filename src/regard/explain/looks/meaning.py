@@ -11,7 +11,6 @@ import string
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +18,7 @@ from regard.core.trace import plain
 from regard.errors import UsageError
 from regard.explain.asked import directions, points
 from regard.explain.change import NO_WORDS
-from regard.explain.layers import vectors_by_layer
+from regard.explain.layers import AFTER, vectors_by_layer
 from regard.explain.look import Look, Options
 from regard.explain.reading import Reading, Side
 from regard.explain.site import sites
@@ -56,13 +55,10 @@ def meaning(reading: Reading, options: Options) -> View:
     assert reading.again is not None
     texts = [reading, reading.again(options.other)]
     places = [find(one.sides[0], options.word) for one in texts]
-    missing = [number for number, place in enumerate(places, start=1) if place is None]
-    if missing:
-        where = "neither text" if len(missing) == 2 else f"not in the {'first' if missing == [1] else 'second'} text"
-        raise UsageError(
-            f"the word {options.word!r} is in {where}" if len(missing) == 2 else f"{options.word!r} is {where}"
-        )
     pair = [_placed(one, place) for one, place in zip(texts, places, strict=True) if place is not None]
+    if len(pair) < 2:
+        where = "neither text" if not pair else f"the {'second' if places[1] is None else 'first'} text"
+        raise UsageError(f"the word {options.word!r} is {'in' if not pair else 'not in'} {where}")
     panels: list[Panel] = [_cosines(pair, options.word), _neighbours(pair)]
     panels += _looks(pair, options.layer)
     title = f"{options.word!r} in two texts"
@@ -71,12 +67,11 @@ def meaning(reading: Reading, options: Options) -> View:
 
 
 def find(side: Side, word: str) -> int | None:
-    """The group of tokens that is the word, the last one of several; punctuation at its sides does not count."""
+    """The group of tokens that is the word, the last of several, whatever punctuation stands beside it."""
     labels = side.groups.labels
-    for wanted in (word, word.casefold()):
+    for seen in (str, str.casefold):
         for group in reversed(range(len(labels))):
-            label = labels[group] if wanted == word else labels[group].casefold()
-            if wanted in (label, label.strip(string.punctuation)):
+            if seen(word) in (seen(labels[group]), seen(labels[group]).strip(string.punctuation)):
                 return group
     return None
 
@@ -98,24 +93,22 @@ def _placed(reading: Reading, group: int) -> Placed:
 def _cosines(pair: list[Placed], word: str) -> Curves:
     """Of the word in both texts, and for comparison of the word and the other words."""
     first, second = pair
-    same, other = [], []
-    for name, vectors in first.vectors.items():
-        one, two = vectors[first.group], second.vectors[name][second.group]
-        same.append(_cosine(one[None], two[None]))
-        strangers = [
-            _cosine(one[None], vectors[first.others()]),
-            _cosine(two[None], second.vectors[name][second.others()]),
-        ]
-        other.append(float(np.nanmean(strangers)))
+    both, apart = [], []
+    for name in first.vectors:
+        one, two = first.vectors[name], second.vectors[name]
+        both.append(_cosine(one[first.group], two[second.group]))
+        strangers = [_cosine(one[first.group], one[other]) for other in first.others()]
+        strangers += [_cosine(two[second.group], two[other]) for other in second.others()]
+        apart += [sum(strangers) / len(strangers)] if strangers else []
+    lines = {f"{word} in both texts": points(range(len(both)), both)}
+    if apart:
+        lines[f"{word} and other words"] = points(range(len(apart)), apart)
     return Curves(
         title="How alike the vectors are, before the first layer and after each",
-        lines={
-            f"{word} in both texts": points(range(len(same)), same),
-            f"{word} and other words": points(range(len(other)), other),
-        },
+        lines=lines,
         x="layer",
         y="cosine",
-        note=f"0 is before the first layer and {len(same) - 1} what leaves the model: {', '.join(first.vectors)}.",
+        note=f"0 is before the first layer and {len(both) - 1} what leaves the model: {', '.join(first.vectors)}.",
         key="cosines",
     )
 
@@ -123,19 +116,19 @@ def _cosines(pair: list[Placed], word: str) -> Curves:
 def _neighbours(pair: list[Placed]) -> Listing:
     """Words of both texts whose vectors, as they leave the model, are nearest to that of the word in each."""
     rows: list[list[str | float | None]] = [[] for _ in range(NEIGHBOURS)]
-    for number, one in enumerate(pair):
-        vector = list(one.vectors.values())[-1][one.group]
-        near = []
-        for other_number, other in enumerate(pair):
-            for group in [*other.others(), *([other.group] if other_number != number else [])]:
-                cosine = _cosine(vector[None], list(other.vectors.values())[-1][group][None])
-                near.append((cosine, f"{other.groups.labels[group]} ({other_number + 1})"))
+    for one in pair:
+        vector = one.vectors[AFTER][one.group]
+        near: list[tuple[float, str]] = []
+        for text, other in enumerate(pair, start=1):
+            for group in [*other.others(), *([other.group] if other is not one else [])]:
+                cosine = _cosine(vector, other.vectors[AFTER][group])
+                near.append((cosine, f"{other.groups.labels[group]} ({text})"))
         near.sort(key=lambda found: -found[0])
         for row, (cosine, label) in zip(rows, [*near, *[(None, None)] * NEIGHBOURS], strict=False):
             row += [label, cosine]
     return Listing(
         title="What lies near it in the end",
-        columns=["near it in the first text", "cosine#", "near it in the second", "cosine #"],
+        columns=["near it in the first text", "cosine#", "near it in the second", "cosine#"],
         rows=rows,
         note="Words of both texts, with the number of their text.",
         key="neighbours",
@@ -161,7 +154,7 @@ def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
     return [
         Listing(
             title=f"What it looks at in layer {told}, the mean over heads",
-            columns=["in the first text", "weight#", "in the second", "weight #"],
+            columns=["in the first text", "weight#", "in the second", "weight#"],
             rows=rows,
             key="looks",
         )
@@ -171,17 +164,17 @@ def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
 def _controls(reading: Reading, options: Options) -> list[Control]:
     found = [site for site in sites(reading, "attention") if site.rows.name == reading.sides[0].name]
     layers = sorted({site.layer for site in found})
-    last = [Control(name="layer", label="layer", kind="choice", value=options.layer or layers[-1], values=layers)]
+    value = options.layer or max(layers, default=None)
+    layer = Control(name="layer", label="layer", kind="choice", value=value, values=layers)
     return [
         Control(name="other", label="other text", kind="text", value=options.other),
         Control(name="word", label="word", kind="text", value=options.word),
-        *(last if layers else []),
+        *([layer] if layers else []),
     ]
 
 
-def _cosine(one: Tensor, many: Tensor) -> float:
-    """The mean cosine between one vector and others; NaN without others."""
-    return float(torch.nn.functional.cosine_similarity(one, many, dim=-1).mean())
+def _cosine(one: Tensor, other: Tensor) -> float:
+    return float(torch.nn.functional.cosine_similarity(one, other, dim=-1))
 
 
 LOOKS = [

@@ -102,8 +102,9 @@ def _view(
 def _kernels(module: S4d, length: int, backward: bool) -> list[Panel]:
     lives, steps = half_lives(module), module.log_step.detach().exp().tolist()
     order = lives.argsort(descending=True, stable=True).tolist()
-    length = min(MOST, max(LEAST, length))
+    length = min(MOST, max(LEAST, length, round(2 * float(lives.median()))))
     values = kernel(module, length)
+    values = values / values.abs().amax(1, keepdim=True)
     chosen = {"slowest": order[0], "middle": order[len(order) // 2], "fastest": order[-1]}
     key, where = (".backward", ", read backwards") if backward else ("", "")
     curves = Curves(
@@ -113,8 +114,9 @@ def _kernels(module: S4d, length: int, backward: bool) -> list[Panel]:
             for name, channel in chosen.items()
         },
         x="tokens ago",
-        y="weight",
-        note="y_t = sum_j K_j u_(t-j): what a channel reads now of what it read j tokens ago.",
+        y="weight, over its largest",
+        note="y_t = sum_j K_j u_(t-j): what a channel reads now of what it read j tokens ago. "
+        "Each kernel is divided by its largest weight.",
         key=f"kernels{key}",
     )
     rows = [

@@ -115,7 +115,7 @@ def drop(reading: Reading, options: Options) -> View:
     own = number == len(reading.sides) - 1 and found.place is not None
     places = _droppable(reading, number, found.place if own else None)
     if not places or len(side) < 2:
-        raise UsageError(f"there is nothing to leave out of the {side.name}: give a longer one")
+        raise UsageError(f"nothing of the {side.name} can be left out: choose a later position, or give a longer one")
     rows = without(reading.inputs[number], columns_of(reading, number, places))
 
     def log_p(outputs: Tensor, part: slice) -> Tensor:

@@ -1,0 +1,88 @@
+"""One word in two texts: cosines against vectors taken by hand, and words that are not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from look_run import masked_run, pair_run, seen, tag_run, text_run
+from regard.errors import UsageError
+from regard.explain.layers import vectors_by_layer
+from regard.explain.looks.meaning import find, meaning
+from regard.explain.reader import read
+from regard.explain.reading import Side
+
+FIRST, SECOND = "the dog sees a cat", "a small dog runs"
+
+
+@pytest.mark.parametrize("name", ["gpt", "lstm", "mamba", "dan", "fnn"])
+@torch.no_grad()
+def test_vectors_by_layer_are_those_of_the_layers_one_after_the_other(name: str):
+    run: Any = text_run(name)
+    tokens = read(run, FIRST).inputs[0]
+    found = vectors_by_layer(run.model, lambda: run.model(tokens))
+    x = run.model.embedding(tokens, torch.zeros(1, dtype=torch.long))
+    assert torch.equal(found["before"], x)
+    for number, layer in enumerate(run.model.stack.layers, start=1):
+        x = layer(x)
+        assert torch.allclose(found[f"layer {number}"], x)
+    assert torch.allclose(found["output"], run.model.norm(x))
+    assert torch.allclose(found["output"], run.model.encode(tokens))
+
+
+@torch.no_grad()
+def test_cosines_are_those_of_the_two_vectors():
+    run: Any = text_run("gpt")
+    view = seen(run, meaning, FIRST, other=SECOND, word="dog")
+    one, two = (run.model.encode(read(run, text).inputs[0])[0, place] for text, place in ((FIRST, 2), (SECOND, 3)))
+    line = view["cosines"].lines["dog in both texts"]
+    assert line[0][1] == pytest.approx(1)  # before the first layer a word is a word
+    assert line[-1][1] == pytest.approx(float(one @ two / (one.norm() * two.norm())))
+    assert len(line) == 4
+
+
+@torch.no_grad()
+def test_neighbours_and_looks_are_the_nearest_and_the_largest():
+    run: Any = text_run("gpt")
+    view = seen(run, meaning, FIRST, other=SECOND, word="dog", layer=1)
+    reading = read(run, FIRST)
+    weights = reading.trace("*")["stack.layers.0.mixer.weights"][0].mean(0)[2]
+    assert view["looks"].rows[0][1] == pytest.approx(float(weights.max()))
+    assert view["looks"].rows[0][0] == reading.main.labels[int(weights.argmax())]
+    cosines = [row[1] for row in view["neighbours"].rows if row[1] is not None]
+    assert cosines == sorted(cosines, reverse=True)
+    assert (
+        "dog (2)" in [row[0] for row in view["neighbours"].rows]
+        or cosines[-1] > view["cosines"].lines["dog in both texts"][-1][1]
+    )
+
+
+def test_models_without_attention_and_with_a_source_have_meanings_too():
+    plain = seen(text_run("lstm"), meaning, FIRST, other=SECOND, word="dog")
+    assert [panel.key for panel in plain.panels] == ["cosines", "neighbours"]
+    for run in (masked_run(), tag_run(encoder="transformer")):
+        assert seen(run, meaning, FIRST, other=SECOND, word="dog")["looks"].rows[0][1] > 0
+    source = seen(pair_run("transformer"), meaning, FIRST, "a", other=SECOND, word="dog")
+    assert source["cosines"].lines["dog in both texts"][0][1] < 1  # positions are added before the first layer
+
+
+def test_words_are_found_by_their_offsets_and_the_last_of_several_is_taken():
+    side = Side("text", ("<s>", "The", " ba", "nk", ", the", " bank."), (None, 0, 1, 1, 1, 2))
+    assert side.groups.labels == ("<s>", "The", "bank, the", "bank.")
+    assert find(side, "bank") == 3
+    assert find(side, "the") == 1
+    assert find(side, "river") is None
+
+
+def test_a_word_that_is_not_in_both_texts_is_refused():
+    run = text_run("gpt")
+    with pytest.raises(UsageError, match="'cat' is not in the second text"):
+        seen(run, meaning, FIRST, other=SECOND, word="cat")
+    with pytest.raises(UsageError, match="'runs' is not in the first text"):
+        seen(run, meaning, FIRST, other=SECOND, word="runs")
+    with pytest.raises(UsageError, match="'tree' is in neither text"):
+        seen(run, meaning, FIRST, other=SECOND, word="tree")
+    with pytest.raises(UsageError, match="give the other text and the word"):
+        seen(run, meaning, FIRST)
