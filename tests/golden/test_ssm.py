@@ -66,7 +66,7 @@ def test_convolution_from_any_state_equals_the_recurrence(cut: int) -> None:
             _, state = mixer(chunk, state)
         outputs += seen["channels"]
         for found in seen["kernel"]:
-            same(found[0], DIAGONAL["kernel_zoh"][: chunk.shape[1]])
+            same(found[0, 0], DIAGONAL["kernel_zoh"][: chunk.shape[1]])
     same(torch.cat(outputs, 1)[0, :, 0], DIAGONAL["y_convolution_zoh"])
     same(state.modes[0, 0, :, 0], DIAGONAL["states_zoh"][-1])
 
