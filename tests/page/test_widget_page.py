@@ -27,7 +27,9 @@ window.model = {
   on: (event, act) => (listeners[event] ??= []).push(act),
   off: (event, act) => { listeners[event] = listeners[event].filter((one) => one !== act); },
 };
-window.end = exported.render({ model: window.model, el: document.getElementById("cell") });
+const el = document.createElement("div");
+window.end = exported.render({ model: window.model, el });
+document.getElementById("cell").append(el); // a notebook draws first and attaches then
 </script>"""
 Saved = Callable[[str], str]
 

@@ -38,11 +38,12 @@ class Api:
     def _view(self, asked: dict[str, Any]) -> View:
         """The view that is asked for, kept for a while: rows of it may be asked for next."""
         key = json.dumps(asked, sort_keys=True)
-        if key not in self.kept:
-            self.kept[key] = self._made(asked)
+        view = self.kept.get(key)
+        if view is None:
+            view = self.kept[key] = self._made(asked)
             while len(self.kept) > KEPT:
                 self.kept.popitem(last=False)
-        return self.kept[key]
+        return view
 
     def _made(self, asked: dict[str, Any]) -> View:
         if "example" in asked:

@@ -51,15 +51,21 @@ def check_origin(headers: Message) -> None:
         raise Refused(415, "a question is JSON: Content-Type: application/json")
 
 
-def read_question(headers: Message, stream: BinaryIO) -> dict[str, Any]:
-    """The object that was posted."""
+def read_body(headers: Message, stream: BinaryIO) -> bytes:
+    """What was posted. It is read before anything is refused: a browser listens when it has said all it had to say."""
     length = headers.get("Content-Length", "")
     if not length.isdigit():
         raise Refused(411, "a question says how long it is: Content-Length")
     if int(length) > LARGEST:
+        stream.read(min(int(length), 2 * LARGEST))
         raise Refused(413, f"a question has at most {LARGEST} bytes")
+    return stream.read(int(length))
+
+
+def question_in(body: bytes) -> dict[str, Any]:
+    """The object that was posted."""
     try:
-        question = json.loads(stream.read(int(length)))
+        question = json.loads(body)
     except ValueError as error:
         raise Refused(400, f"the question is no JSON: {error}") from None
     except RecursionError:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from regard.errors import RegardError, ResourceError
 from regard.serving.api import Api
-from regard.serving.guard import HEADERS, Refused, check_host, check_origin, read_question
+from regard.serving.guard import HEADERS, Refused, check_host, check_origin, question_in, read_body
 from regard.serving.provider import Provider
 
 ADDRESS = "127.0.0.1"
@@ -79,6 +79,7 @@ class Handler(BaseHTTPRequestHandler):
         """The terminal stays quiet."""
 
     def _got(self, path: str) -> tuple[str, bytes]:
+        check_host(self.headers)
         if path in self.server.api.gets:
             return JSON, _json(self.server.api.gets[path]())
         if path in web_files():
@@ -86,19 +87,19 @@ class Handler(BaseHTTPRequestHandler):
         raise Refused(404, "there is nothing of this name")
 
     def _posted(self, path: str) -> tuple[str, bytes]:
+        body = read_body(self.headers, self.rfile)  # pyright: ignore[reportArgumentType]  # a stream of bytes
+        check_host(self.headers)
         check_origin(self.headers)
         if path not in self.server.api.posts:
             raise Refused(404, "there is nothing of this name")
-        question = read_question(self.headers, self.rfile)  # pyright: ignore[reportArgumentType]  # a stream of bytes
-        return JSON, _json(self.server.api.posts[path](question))
+        return JSON, _json(self.server.api.posts[path](question_in(body)))
 
     def _answer(self, make: Any) -> None:
         try:
-            check_host(self.headers)
             status, (kind, content) = 200, make()
         except Refused as error:
             status, kind, content = error.status, JSON, _json({"error": str(error)})
-            # What was posted may not have been read, and would be taken for the next request.
+            # What was posted may not have been read to its end, and would be taken for the next request.
             self.close_connection = True
         except RegardError as error:
             status, kind, content = 400, JSON, _json({"error": str(error)})

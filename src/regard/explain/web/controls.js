@@ -47,7 +47,8 @@ function fieldOf(control, act) {
 
 const FIELDS = {
   choice({ values }, id, act) {
-    const options = values.map((value, place) => make("option", { value: place }, String(value)));
+    const label = (value) => (value === null ? "none" : String(value));
+    const options = values.map((value, place) => make("option", { value: place }, label(value)));
     const select = make("select", { id, onchange: act }, ...options);
     const place = (value) => values.findIndex((one) => one === value);
     const set = (value) => (select.selectedIndex = place(value));

@@ -33,7 +33,9 @@ function table(panel, memory, show) {
     const sign = isIt ? (memory.down ? "↓" : "↑") : "";
     const order = make("span", { class: "order", "aria-hidden": "true" }, sign);
     const given = { type: "button", onclick: press, title: "Put in this order" };
-    const button = make("button", given, name.replace(/#$/, ""), order);
+    const label = name.replace(/#$/, "");
+    // Before the name of a column of numbers, so that name and numbers end at the same place.
+    const button = make("button", given, ...(isNumber[place] ? [order, label] : [label, order]));
     return make("th", { scope: "col", class: isNumber[place] ? "number" : null, "aria-sort": direction }, button);
   });
   const line = (number) => make("tr", {}, ...rows[number].map((cell, place) => cellOf(cell, isNumber[place])));

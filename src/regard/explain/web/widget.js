@@ -16,8 +16,8 @@ export function render({ model, el }) {
     model.set("asked", { number: asked, values });
     model.save_changes();
   });
-  // A notebook has a theme of its own, whatever the reader's system prefers.
-  const theme = isDark(el) ? "dark" : "light";
+  // A notebook has a theme of its own, whatever the reader's system prefers. The cell may not be on the page yet.
+  const theme = isDark(el.isConnected ? el : document.body) ? "dark" : "light";
   const root = make("div", { class: "regard", "data-theme": theme }, controls.element, failure, place);
   const show = () => {
     const view = model.get("view");
