@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from urllib.request import urlopen
 
-from calling import TEXT, TINY, call_here
+from calling import TEXT, TINY, call_here, environment
 
 README = Path(__file__).parents[2] / "README.md"
-LONG = ("check --all", "check my_module:MyMixer", "bench", "reproduce mask")
+LONG = ("check --all", "check my_module:MyMixer", "bench", "reproduce mask", "lab")
 SMALL = {
     "world:translation": "train=30&valid=4",
     "world:shapes": "train=12&valid=8",
@@ -43,4 +48,26 @@ def test_every_command_of_the_readme_works_in_its_order(here: Path):
             argv = [*argv, *([] if "my.txt" in argv else ["world:stories?train=40&valid=8"]), *SHORT_COMPARE]
         outcome = call_here(*argv)
         assert outcome.code == 0, (argv, outcome.err)
-        assert outcome.out
+        assert outcome.out or "saved" in outcome.err
+
+
+def test_the_page_of_the_readme_is_there_until_ctrl_c(here: Path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", "lab", "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=here,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    try:
+        url = json.loads(process.stdout.readline())["url"]
+        with urlopen(url, timeout=30) as answer:
+            assert b"regard" in answer.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        process.communicate()

@@ -24,6 +24,7 @@ FILES = (
     "senses",
     "contributions",
     "alignment",
+    "pooling",
     "attention",
     "gates",
     "states",
