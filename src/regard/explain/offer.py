@@ -13,7 +13,6 @@ from typing import Any
 from regard.errors import UsageError, nearest
 from regard.explain.look import Look, Options, options_from
 from regard.explain.reader import read
-from regard.explain.reading import Reading
 from regard.explain.site import KINDS
 from regard.explain.view import View
 from regard.tasks import TEXT
@@ -95,6 +94,3 @@ def model_kinds(run: Any) -> frozenset[str]:
     """The kinds of sites in a run's model; "counts" for one that counts."""
     found = {KINDS[type(part)] for part in run.model.modules() if type(part) in KINDS}
     return frozenset(found or {"counts"})
-
-
-__all__ = ["Reading", "looks", "model_kinds", "shown", "view", "views"]

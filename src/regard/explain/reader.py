@@ -36,7 +36,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     with torch.no_grad():
         reading = replace(READERS[task](run, given, target), owner=run)
     _refuse_long(run, reading)
-    return replace(reading, again=lambda other: read(run, other, target))
+    return reading
 
 
 def _text(run: Any, given: str, _target: str | None) -> Reading:

@@ -52,7 +52,6 @@ class Reading:
     about    more that a look may want to know of it.
     owner    the run whose reading it is.
     picture  what was seen, (height, width, 3), where it is a picture.
-    again    the reading of another input by the same run.
     """
 
     model: nn.Module
@@ -65,7 +64,6 @@ class Reading:
     about: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
     picture: np.ndarray | None = None
-    again: Callable[[str], Reading] | None = None
 
     @property
     def main(self) -> Side:

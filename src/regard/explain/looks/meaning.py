@@ -20,6 +20,7 @@ from regard.explain.asked import directions, points
 from regard.explain.change import NO_WORDS
 from regard.explain.layers import AFTER, vectors_by_layer
 from regard.explain.look import Look, Options
+from regard.explain.reader import read
 from regard.explain.reading import Reading, Side
 from regard.explain.site import sites
 from regard.explain.view import Control, Curves, Listing, Panel, View
@@ -52,8 +53,7 @@ def meaning(reading: Reading, options: Options) -> View:
     """How the vector of a word differs between two texts, what lies near it, and what it looks at."""
     if not options.other or not options.word:
         raise UsageError("meaning compares a word in two texts: give the other text and the word")
-    assert reading.again is not None
-    texts = [reading, reading.again(options.other)]
+    texts = [reading, read(reading.owner, options.other)]
     places = [find(one.sides[0], options.word) for one in texts]
     pair = [_placed(one, place) for one, place in zip(texts, places, strict=True) if place is not None]
     if len(pair) < 2:
