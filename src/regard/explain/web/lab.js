@@ -22,6 +22,7 @@ class Lab {
     const parts = [this.question.element, this.controls.element, this.message, this.view];
     this.main = make("main", { id: "main" }, ...parts);
     root.replaceChildren(...this.side.parts, this.main);
+    root.addEventListener("click", follow);
     window.addEventListener("hashchange", () => this.runs && this.show());
   }
 
@@ -92,6 +93,7 @@ class Lab {
     }
     if (!run) throw new Error("There is no run here. Train one with: regard train my.txt --model gpt --out runs/gpt");
     if (!this.offers.has(run)) this.offers.set(run, await ask("/api/run", { run }, signal));
+    signal.throwIfAborted();
     const offer = this.offers.get(run);
     this.place.text = text ?? offer.example;
     this.question.show(offer, this.place);
@@ -117,6 +119,15 @@ class Lab {
     this.message.hidden = false;
     this.main.setAttribute("aria-busy", "false");
   }
+}
+
+/** Follows a link at once: left to the browser, it is lost when the address is made whole in the same moment. */
+function follow(event) {
+  const link = event.target.closest("a[href^='#']");
+  const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (!link || !isPlain || event.defaultPrevented) return;
+  event.preventDefault();
+  location.hash = link.hash;
 }
 
 new Lab(document.getElementById("lab")).start();
