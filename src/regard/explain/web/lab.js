@@ -22,7 +22,6 @@ class Lab {
     const parts = [this.question.element, this.controls.element, this.message, this.view];
     this.main = make("main", { id: "main" }, ...parts);
     root.replaceChildren(...this.side.parts, this.main);
-    root.addEventListener("click", follow);
     window.addEventListener("hashchange", () => this.runs && this.show());
   }
 
@@ -119,15 +118,6 @@ class Lab {
     this.message.hidden = false;
     this.main.setAttribute("aria-busy", "false");
   }
-}
-
-/** Follows a link at once: left to the browser, it is lost when the address is made whole in the same moment. */
-function follow(event) {
-  const link = event.target.closest("a[href^='#']");
-  const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
-  if (!link || !isPlain || event.defaultPrevented) return;
-  event.preventDefault();
-  location.hash = link.hash;
 }
 
 new Lab(document.getElementById("lab")).start();
