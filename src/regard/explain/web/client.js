@@ -5,14 +5,15 @@ export async function ask(path, body = undefined, signal = undefined) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   const given = { method: body === undefined ? "GET" : "POST", headers, signal, body: JSON.stringify(body) };
   let answer;
+  let told;
   try {
     answer = await fetch(path, given);
+    told = await answer.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     const message = "The server does not answer. Start regard lab again, then try once more.";
     throw Object.assign(new Error(message), { isGone: true });
   }
-  const told = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
   if (!answer.ok) throw new Error(told.error ?? `the server answered ${answer.status}`);
   return told;
 }

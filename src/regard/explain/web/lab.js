@@ -92,6 +92,7 @@ class Lab {
     }
     if (!run) throw new Error("There is no run here. Train one with: regard train my.txt --model gpt --out runs/gpt");
     if (!this.offers.has(run)) this.offers.set(run, await ask("/api/run", { run }, signal));
+    signal.throwIfAborted();
     const offer = this.offers.get(run);
     this.place.text = text ?? offer.example;
     this.question.show(offer, this.place);
