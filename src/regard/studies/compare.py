@@ -16,6 +16,7 @@ from regard.preparation import prepared
 from regard.recipe import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.studies.board import Board, board_for
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
+from regard.studies.floor import recall_bits
 from regard.studies.preflight import refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,
@@ -226,7 +227,9 @@ def _facts(data: Any) -> dict[str, Any]:
     """What the data is, in plain keys."""
     if hasattr(data, "facts"):
         return {"name": data.name, "train": len(data.train.sizes), "valid": len(data.examples), "test": len(data.test)}
-    return {
+    bits = recall_bits(data.world) if data.world is not None else None
+    known = {} if bits is None else {"recall_bits": round(bits, 1)}
+    return known | {
         "name": data.name,
         "tokens": data.tokenizer.kind,
         "vocabulary": data.tokenizer.vocab_size,

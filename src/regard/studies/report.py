@@ -188,6 +188,8 @@ def _tradeoffs(rows: Sequence[Row], comparison: Comparison) -> list[str]:
     ]
     if recalls:
         title = "Facts recalled and state carried"
+        if bits := comparison.facts.get("recall_bits"):
+            recalls.append(Series("information floor", [(bits / 8, 1.0)]))
         charts.append(point_chart(title, recalls, Axis("bytes", log=True), Axis("share right"), _names(rows)))
     return charts
 

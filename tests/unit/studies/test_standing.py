@@ -45,3 +45,15 @@ def test_the_first_at_a_level() -> None:
     }
     assert first_to(curves, 2.0) == ("fast", 2.0)
     assert first_to(curves, 0.5) is None
+
+
+def test_the_information_floor_is_that_of_the_words_that_are_asked_for() -> None:
+    from regard.data.worlds import from_spec
+    from regard.studies.floor import recall_bits
+
+    assert recall_bits(from_spec("world:selective_copy?valid=20&words=8&kinds=8&length=24", 0)) == pytest.approx(24)
+    assert recall_bits(from_spec("world:selective_copy?valid=20&words=3&kinds=4&length=24", 0)) == pytest.approx(6)
+    one, three = (recall_bits(from_spec(f"world:stories?facts={facts}&valid=40", 0)) for facts in (1, 3))
+    assert one is not None
+    assert three is not None
+    assert 3 < one < three < 25
