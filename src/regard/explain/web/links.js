@@ -48,7 +48,7 @@ class Ribbons {
   }
 
   caption() {
-    const marked = this.aligned.size ? [make("i", { class: "swatch aligned" }), " aligned  "] : [];
+    const marked = this.aligned.size ? [make("i", { class: "swatch aligned" }), " Aligned. "] : [];
     const told = `A ribbon is as wide as its weight; those below ${FAINT} are shown only for one token.`;
     return make("p", { class: "unit" }, ...marked, told);
   }
