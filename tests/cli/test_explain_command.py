@@ -84,6 +84,9 @@ def test_a_view_is_saved_as_a_file_instead_of_shown(kind: str, trained: Path, he
         ([TEXT, "--view", "atention"], "did you mean 'attention'?"),
         ([TEXT, "--steps", "--view", "heads"], "--steps is a view of its own"),
         ([TEXT, "--target", "x"], "leave the target out"),
+        ([TEXT, "--view", "meaning"], "--compare"),
+        (["--compare", "the cat", "a cat"], "--word"),
+        (["--compare", "the cat", "a dog", "--word", "cat"], "'cat' is not in the second text"),
         ([], "nothing to explain"),
     ],
 )

@@ -113,7 +113,11 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
         raise UsageError(f"--steps is a view of its own: leave out --view {asked.view}")
     if what_if.compare is not None:
         first, second = (checked(one, "the text") for one in what_if.compare)
+        if not what_if.word:
+            raise UsageError("--compare: name the word of both texts with --word")
         return view or "meaning", first, options | {"other": second}
+    if view == "meaning":
+        raise UsageError('meaning is of a word in two texts: regard explain RUN --compare "TEXT" "TEXT" --word WORD')
     if what_if.scale:
         view = view or "senses"
     own = text is None and run.config["data"].get("task") in OWN_EXAMPLE

@@ -84,5 +84,9 @@ def test_a_word_that_is_not_in_both_texts_is_refused():
         seen(run, meaning, FIRST, other=SECOND, word="runs")
     with pytest.raises(UsageError, match="'tree' is in neither text"):
         seen(run, meaning, FIRST, other=SECOND, word="tree")
-    with pytest.raises(UsageError, match="give the other text and the word"):
-        seen(run, meaning, FIRST)
+
+
+def test_without_another_text_the_view_asks_for_it():
+    view = seen(text_run("gpt"), meaning, FIRST)
+    assert "Give another text" in view.panels[0].text
+    assert {"other", "word"} <= {control.name for control in view.controls}

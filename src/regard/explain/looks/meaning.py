@@ -23,7 +23,7 @@ from regard.explain.look import Look, Options
 from regard.explain.reader import read
 from regard.explain.reading import Reading, Side
 from regard.explain.site import sites
-from regard.explain.view import Control, Curves, Listing, Panel, View
+from regard.explain.view import Control, Curves, Listing, Note, Panel, View
 from regard.explain.word import Groups
 from regard.tasks import TEXT
 
@@ -52,7 +52,8 @@ class Placed:
 def meaning(reading: Reading, options: Options) -> View:
     """How the vector of a word differs between two texts, what lies near it, and what it looks at."""
     if not options.other or not options.word:
-        raise UsageError("meaning compares a word in two texts: give the other text and the word")
+        asked = Note(text="Give another text, and a word that is in both.", style="answer")
+        return View("view", "One word in two texts", [asked], {}, CAVEAT, _controls(reading, options))
     texts = [reading, read(reading.owner, options.other)]
     places = [find(one.sides[0], options.word) for one in texts]
     pair = [_placed(one, place) for one, place in zip(texts, places, strict=True) if place is not None]

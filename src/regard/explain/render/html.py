@@ -38,10 +38,8 @@ def as_data(value: Any) -> str:
 
 def plain(view: View) -> str:
     """What a terminal would show."""
-    try:
-        from regard.explain.render.terminal import lines
-    except ImportError:
-        return view.title
+    from regard.explain.render.terminal import lines
+
     return "\n".join(lines(view, width=WIDTH, colour=False, unicode=True))
 
 
