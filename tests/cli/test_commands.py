@@ -12,7 +12,7 @@ from calling import TEXT, TINY, call_here
 
 import regard
 
-COMMANDS = ("train", "generate", "score", "explain", "evaluate", "export", "check", "list", "show", "new", "bench")
+COMMANDS = ("train", "generate", "score", "explain", "evaluate", "export", "check", "list", "show", "new", "bench", "lab")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -21,8 +21,8 @@ def test_every_command_explains_itself_and_has_the_common_options(command: str):
     assert outcome.code == 0
     for option in ("--json", "--quiet", "--debug", "--import"):
         assert option in outcome.out
-    assert ("--device" in outcome.out) is (command in ("train", "generate", "score", "explain", "evaluate"))
-    assert ("--seed" in outcome.out) is (command in ("train", "generate"))
+    assert ("--device" in outcome.out) is (command in ("train", "generate", "score", "explain", "evaluate", "lab"))
+    assert ("--seed" in outcome.out) is (command in ("train", "generate", "explain"))
 
 
 def test_no_command_is_a_call_for_help():
