@@ -12,7 +12,20 @@ from calling import TEXT, TINY, call_here
 
 import regard
 
-COMMANDS = ("train", "generate", "score", "explain", "evaluate", "export", "check", "list", "show", "new", "bench", "lab")
+COMMANDS = (
+    "train",
+    "generate",
+    "score",
+    "explain",
+    "evaluate",
+    "export",
+    "check",
+    "list",
+    "show",
+    "new",
+    "bench",
+    "lab",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

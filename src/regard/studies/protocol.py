@@ -47,14 +47,9 @@ class Protocol:
     parameters: int | None = None
 
     @property
-    def trials(self) -> int:
-        """Trainings at different rates, at most: one more where the best lies at the edge."""
-        return len(self.factors) + 1 if self.factors else 0
-
-    @property
     def trial_budget(self) -> str:
         """Of one training at one learning rate."""
-        return share(self.budget, self.slice / self.trials) if self.factors else "0"
+        return share(self.budget, self.slice / len(self.factors)) if self.factors else "0"
 
     @property
     def main_budget(self) -> str:

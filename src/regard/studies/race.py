@@ -112,35 +112,24 @@ class Race:
             row.runs.append(self._made(row, name, told, (ends[0], ends[1]), changes, intervals=seeds == 1))
 
     def _search(self, row: Row, own: float) -> None:
-        """A short training at each rate; the best held-out score chooses. At the edge, one further out is tried."""
-        for factor in self.protocol.factors:
-            self._trial(row, own * factor)
-        step = self.protocol.factors[-1] / self.protocol.factors[-2] if len(self.protocol.factors) > 1 else 1.0
-        best = self._best(row)
-        rates = [lr for lr, _ in row.rates]
-        if step > 1 and best in (rates[0], rates[-1]):
-            self._trial(row, best * step if best == rates[-1] else best / step)
-            best = self._best(row)
-        tried = sorted(lr for lr, _ in row.rates)
-        row.lr, row.on_edge = best, best in (tried[0], tried[-1])
-
-    def _trial(self, row: Row, rate: float) -> None:
-        """One rate more; one at which the training diverged has no score."""
-        lr, number, count = float(f"{rate:.2g}"), len(row.rates), self.protocol.trials
-        ends = self.protocol.slice * number / count, self.protocol.slice * (number + 1) / count
-        changes = {"train.lr": lr, "train.budget": self.protocol.trial_budget, "train.seed": 0}
-        changes |= {"train.sample_every": 0}
-        try:
-            found = self._made(row, f"rates/{row.label}-{lr:g}", f"rate {number + 1} of {count}", ends, changes)
-            row.rates.append((lr, found["valid"]))
-        except NumericError:
-            row.rates.append((lr, None))
-
-    def _best(self, row: Row) -> float:
+        """A short training at each rate; the best held-out score chooses."""
+        factors = self.protocol.factors
+        for number, factor in enumerate(factors):
+            lr = float(f"{own * factor:.2g}")
+            ends = [self.protocol.slice * place / len(factors) for place in (number, number + 1)]
+            changes = {"train.lr": lr, "train.budget": self.protocol.trial_budget, "train.seed": 0}
+            changes |= {"train.sample_every": 0}
+            try:
+                told = f"rate {number + 1} of {len(factors)}"
+                found = self._made(row, f"rates/{row.label}-{lr:g}", told, (ends[0], ends[1]), changes)
+                row.rates.append((lr, found["valid"]))
+            except NumericError:
+                row.rates.append((lr, None))
         known = [(lr, score) for lr, score in row.rates if score is not None]
         if not known:
             raise UsageError(f"every rate from {row.rates[0][0]:g} to {row.rates[-1][0]:g} diverged")
-        return min(known, key=lambda pair: pair[1] if self.protocol.lower_is_better else -pair[1])[0]
+        row.lr = min(known, key=lambda pair: pair[1] if self.protocol.lower_is_better else -pair[1])[0]
+        row.on_edge = row.lr in (row.rates[0][0], row.rates[-1][0])
 
     def _made(
         self,

@@ -87,7 +87,7 @@ def notes(comparison: Comparison) -> list[str]:
     protocol, rows = comparison.protocol, comparison.rows
     told = [
         f"Held equal: data, tokens, split, order of samples, and a budget of {protocol.budget} a model "
-        f"({protocol.slice:.0%} of it for up to {protocol.trials} learning rates, the rest for {protocol.seeds} "
+        f"({protocol.slice:.0%} of it for {len(protocol.factors)} learning rates, the rest for {protocol.seeds} "
         f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; the test part was read once.",
     ]
     apart = [f"{row.label} {row.note}" for row in rows if row.note]
