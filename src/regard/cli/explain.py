@@ -150,6 +150,7 @@ def _show(screen: Screen, view: View, files: Files) -> None:
     for path in named.values():
         save(view, path)
         screen.note(f"saved {path}")
-    screen.object(view.to_dict())
-    if not named and not screen.json:
+    if screen.json:
+        screen.object(view.to_dict())
+    elif not named:
         view.show()

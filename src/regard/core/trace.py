@@ -10,6 +10,7 @@ Where a fast path never forms a value, hearing its tap takes the readable path i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,8 +54,15 @@ def trace(module: nn.Module, call: Callable[[], Tensor], pattern: str = "*", tok
             outputs = call()
     places = taps(plain(module))
     arrays = {name: places[name].joined(entries) for name, entries in seen.items() if entries}
-    difference = float((outputs - fast).abs().nan_to_num().max()) if outputs.numel() else 0.0
-    return Trace(arrays, outputs, difference, tokens)
+    return Trace(arrays, outputs, apart(outputs, fast), tokens)
+
+
+def apart(one: Tensor, other: Tensor) -> float:
+    """The largest difference; equal infinities, which logits of what cannot be have, are none, and NaN is infinite."""
+    if not one.numel():
+        return 0.0
+    difference = torch.where(one == other, 0.0, (one - other).abs())
+    return float(difference.nan_to_num(nan=math.inf).max())
 
 
 class Traced(nn.Module):

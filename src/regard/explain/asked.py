@@ -44,18 +44,6 @@ def side_number(reading: Reading, name: str | None, default: int = -1) -> int:
     return names.index(name)
 
 
-def directions(found: Sequence[Site], layer: int | None, side: str | None) -> list[Site]:
-    """The sites of one layer, from 1 on: one, or one for each direction; of the last layer when none is asked for."""
-    names = list(dict.fromkeys(site.rows.name for site in found))
-    if side is not None and side not in names:
-        raise UsageError(f"there is no {found[0].kind} over the side {side!r}; there is over {' and '.join(names)}")
-    there = [site for site in found if site.rows.name == (side or names[-1])]
-    last = max(site.layer for site in there)
-    if layer is not None and not 1 <= layer <= last:
-        raise UsageError(f"layer {layer}: the model has layers 1 to {last} of {there[0].kind}")
-    return [site for site in there if site.layer == (layer or last)]
-
-
 def by_token(
     side: Side, values: Sequence[float], *, title: str, note: str = "", key: str = "", unit: str = ""
 ) -> Panel:

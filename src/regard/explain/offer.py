@@ -22,12 +22,12 @@ FILES = (
     "backoff",
     "senses",
     "contributions",
+    "forecast",
     "alignment",
     "pooling",
     "attention",
     "gates",
     "states",
-    "forecast",
     "heads",
     "rollout",
     "forgetting",
@@ -63,7 +63,7 @@ def shown(run: Any, name: str | None, given: str, options: Options) -> View:
     def remake(changed: dict[str, Any]) -> View:
         return shown(run, name, given, options_from(vars(options) | changed))
 
-    return replace(made, name=look.name if made.name == "view" else made.name, about=about, remake=remake)
+    return replace(made, name=look.name, about=about, remake=remake)
 
 
 def _chosen(run: Any, name: str | None) -> Look:

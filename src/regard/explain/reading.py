@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.trace import Trace, trace
+from regard.errors import UsageError
 from regard.explain.word import Groups, groups
 
 START, END = "<s>", "</s>"
@@ -71,7 +72,10 @@ class Reading:
         return self.sides[-1]
 
     def side(self, name: str) -> Side:
-        return next(side for side in self.sides if side.name == name)
+        for side in self.sides:
+            if side.name == name:
+                return side
+        raise UsageError(f"there is no side {name!r}; there is {' and '.join(side.name for side in self.sides)}")
 
     def run(self) -> Tensor:
         """The outputs, without gradients."""

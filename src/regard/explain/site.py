@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,12 +63,15 @@ class Site:
 def sites(reading: Reading, *kinds: str) -> list[Site]:
     """Every site of those kinds in the order of the model; of all kinds when none is named."""
     found, counts = [], Counter()
-    for name, module in plain(reading.model).named_modules():
+    first, main = reading.sides[0], reading.main
+    whole = plain(reading.model)
+    # Without an encoder both sides are read as one sequence, which the first side then names.
+    own = main if getattr(whole, "encoder", None) is not None else first
+    for name, module in whole.named_modules():
         kind = KINDS.get(type(module))
         if kind is None or (kinds and kind not in kinds):
             continue
-        first, main = reading.sides[0], reading.main
-        rows = first if name.startswith("encoder.") else main
+        rows = first if name.startswith("encoder.") else own
         if kind == "pooling" and len(reading.sides) == 2:
             rows = first
         columns = first if kind == "cross" else rows
@@ -78,14 +82,25 @@ def sites(reading: Reading, *kinds: str) -> list[Site]:
     return found
 
 
-def site_at(found: list[Site], layer: int | None, side: str | None = None) -> Site:
-    """The site of a layer, from 1 on, and of a side; the last one when none is asked for."""
+def directions(found: Sequence[Site], layer: int | None, side: str | None) -> list[Site]:
+    """The sites of one layer, from 1 on: one, or one for each direction; of the last layer when none is asked for."""
     names = list(dict.fromkeys(site.rows.name for site in found))
     if side is not None and side not in names:
         raise UsageError(f"there is no {found[0].kind} over the side {side!r}; there is over {' and '.join(names)}")
-    chosen = [site for site in found if site.rows.name == (side or names[-1])]
-    if layer is None:
-        return chosen[-1]
-    if not 1 <= layer <= len(chosen):
-        raise UsageError(f"layer {layer}: the model has layers 1 to {len(chosen)} of {found[0].kind}")
-    return chosen[layer - 1]
+    there = [site for site in found if site.rows.name == (side or names[-1])]
+    last = max(site.layer for site in there)
+    if layer is not None and not 1 <= layer <= last:
+        raise UsageError(f"layer {layer}: the model has layers 1 to {last} of {there[0].kind}")
+    return [site for site in there if site.layer == (layer or last)]
+
+
+def site_at(found: Sequence[Site], layer: int | None, side: str | None = None) -> Site:
+    """The site of a layer and of a side; of a layer in both directions the one that reads from the first position."""
+    return directions(found, layer, side)[0]
+
+
+def on_side(reading: Reading, side: str | None) -> list[Site]:
+    """Every layer of self-attention over one side; over the last one that has any when none is named."""
+    found = sites(reading, "attention")
+    name = site_at(found, None, side).rows.name
+    return [site for site in found if site.rows.name == name]

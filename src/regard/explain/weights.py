@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from regard.errors import UsageError
-from regard.explain.look import Options
-from regard.explain.reading import Reading
+from regard.explain.look import Options, numbers
+from regard.explain.reading import END, START, Reading
 from regard.explain.site import Site, site_at, sites
 from regard.explain.view import Control
 from regard.explain.word import Groups, merged
@@ -25,6 +24,7 @@ CAVEAT = (
 class Weights:
     """matrix      (T, S), each row a sum of 1 unless it was weighed by values.
     rows, columns  labels.
+    numbers        what the columns are called; empty where they are words.
     site, heads    where it comes from, and how many heads there are.
     difference     of the outputs on the readable path and on the fast one.
     """
@@ -32,14 +32,14 @@ class Weights:
     matrix: np.ndarray
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    numbers: tuple[int, ...]
     site: Site
     heads: int
     difference: float
 
     @property
     def told(self) -> str:
-        """That it was computed again for being looked at, and how exactly."""
-        return f"computed again on the readable path; outputs differ by at most {self.difference:.1g} from the fast one"
+        return told_of(self.difference)
 
 
 def weights_of(reading: Reading, kind: str, options: Options) -> Weights:
@@ -55,16 +55,24 @@ def weights_of(reading: Reading, kind: str, options: Options) -> Weights:
         sizes = np.repeat(sizes, len(every) // len(sizes), 0)
         matrix = head_of(every * sizes[:, None], options.head)
     rows, columns = site.rows.groups, site.columns.groups
-    if kind == "cross":
+    # Where tokens are fed back, what a decoder looks at while it reads one serves the one that it writes then.
+    is_written = kind == "cross" and site.rows.labels[:1] == (START,)
+    if is_written:
         rows = written(rows)
     if options.hide_sink:
         matrix, columns = without_sink(matrix), shortened(columns)
     if options.merge:
         matrix = merged(matrix, rows, columns)
-        names = rows.labels, columns.labels
-    else:
-        names = flat(site.rows.labels, kind == "cross"), site.columns.labels[1 if options.hide_sink else 0 :]
-    return Weights(matrix, *names, site, len(every), seen.difference)
+        return Weights(matrix, rows.labels, columns.labels, (), site, len(every), seen.difference)
+    first = 1 if options.hide_sink else 0
+    shown = (*site.rows.labels[1:], END) if is_written else site.rows.labels
+    numbered = tuple(numbers(site.columns)[first:])
+    return Weights(matrix, shown, site.columns.labels[first:], numbered, site, len(every), seen.difference)
+
+
+def told_of(difference: float) -> str:
+    """That something was computed again for being looked at, and how exactly."""
+    return f"computed again on the readable path; outputs differ by at most {difference:.1g} from the fast one"
 
 
 def head_of(every: np.ndarray, head: int | None) -> np.ndarray:
@@ -90,16 +98,11 @@ def shortened(groups: Groups) -> Groups:
     return Groups(tuple(label for label, _ in kept), tuple(part for _, part in kept))
 
 
-def flat(labels: Sequence[str], is_written: bool) -> tuple[str, ...]:
-    """Labels of rows; what a decoder looks at while it reads a token serves the token that it writes then."""
-    return (*labels[1:], "</s>") if is_written else tuple(labels)
-
-
 def written(groups: Groups) -> Groups:
     """Words by the steps at which they were written: each a step before it is read."""
     members = [tuple(place - 1 for place in part) for part in groups.members[1:]]
     last = max((part[-1] for part in members), default=-1) + 1
-    return Groups((*groups.labels[1:], "</s>"), (*members, (last,)))
+    return Groups((*groups.labels[1:], END), (*members, (last,)))
 
 
 def controls(reading: Reading, kind: str, found: Weights, options: Options) -> list[Control]:

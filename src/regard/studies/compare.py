@@ -179,13 +179,14 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
     if force:
         _clear(path)
     path.mkdir(parents=True, exist_ok=True)
+    about = _facts(data)
     race = Race(protocol, planned.layers, found, data, path, board, str(settings[0]["train.device"]))
     board.begin(list(planned.layers))
     try:
         rows = race.run()
     finally:
         board.finish()
-    comparison = Comparison(protocol, tuple(rows), path, _facts(data), _optimum(rows, data, protocol), race.stopped)
+    comparison = Comparison(protocol, tuple(rows), path, about, _optimum(rows, data, protocol), race.stopped)
     from regard.studies.report import write_reports
 
     write_reports(comparison)

@@ -215,7 +215,10 @@ def _inside(rows: Sequence[Row]) -> str:
     if not found:
         return ""
     shown = (f"<details><summary>{escape(label)}</summary>{picture}</details>" for label, picture in found)
-    return "<h2>Inside</h2><p>Each model over the same piece of the test part.</p>" + "".join(shown)
+    return (
+        "<h2>Inside</h2><p>Each model over the same words, or over the first example that was held out.</p>"
+        + "".join(shown)
+    )
 
 
 def _rates(rows: Sequence[Row], metric: str) -> str:

@@ -50,7 +50,7 @@ def test_the_row_of_a_position_is_that_of_its_token() -> None:
     view = seen(run, attention, layer=2, position=3)
     row = view["weights"].weights[3]
     assert view["row"].title == "What 'dog' looks at"
-    assert dict(zip(view["row"].names, view["row"].values, strict=True))["the (2)"] == pytest.approx(row[1])
+    assert dict(zip(view["row"].names, view["row"].values, strict=True))["the (1)"] == pytest.approx(row[1])
 
 
 def test_without_the_sink_rows_keep_their_sum_and_a_row_with_nothing_else_is_empty() -> None:
@@ -169,3 +169,29 @@ def test_controls_tell_what_there_is() -> None:
 def test_a_text_beyond_the_positions_of_the_model_is_refused() -> None:
     with pytest.raises(UsageError, match="the text has 71 tokens and the model has positions for 64: give less"):
         seen(text_run("gpt", position="learned"), attention, text="the " * 70)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_heads_of_a_model_that_also_looks_elsewhere_are_those_of_one_side(side: str) -> None:
+    view = seen(pair_run("transformer"), heads, target="the cat", side=side)
+    assert {row[0] for row in view["heads"].rows} == {1, 2}
+    assert all(row[2] >= 0 for row in view["heads"].rows)
+
+
+@pytest.mark.parametrize("look", [heads, rollout])
+def test_a_side_that_does_not_exist_is_refused(look: Any) -> None:
+    with pytest.raises(UsageError, match="there is over text"):
+        seen(text_run("gpt"), look, side="source")
+
+
+def test_hiding_the_first_column_changes_no_pair() -> None:
+    run = pair_run("bahdanau")
+    plain, hidden = (seen(run, alignment, target="the cat runs", hide_sink=hide) for hide in (False, True))
+    assert plain.about["pharaoh"] == hidden.about["pharaoh"]
+    for i, j in hidden["links"].pairs:
+        assert hidden["links"].upper[j] == plain["links"].upper[j + 1]
+        assert (i, j + 1) in plain["links"].pairs
+
+
+def test_rollout_over_what_is_written_has_its_length() -> None:
+    assert seen(pair_run("transformer"), rollout, target="the cat")["weights"].weights.shape == (3, 3)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from look_run import TEXT, pair_run, seen, text_run
+from look_run import TEXT, class_run, pair_run, seen, text_run
 from regard.errors import UsageError
 from regard.explain.looks.steps import steps
 from regard.explain.reader import read
 from regard.kernels.selective_scan import selective_scan_readable
+from regard.mixers.ssd import ssd_recurrent
 
 
 def test_attention_ends_with_the_context_of_the_head() -> None:
@@ -75,13 +76,6 @@ def test_a_selective_scan_comes_to_the_output_of_the_equation() -> None:
     np.testing.assert_allclose(keep[1:] * h[:-1] + write[1:], h[1:], atol=1e-12)
 
 
-def test_mamba_2_is_worked_out_by_its_own_head() -> None:
-    run = text_run("mamba2")
-    view = seen(run, steps, layer=1, head=1, position=6)
-    keep, write, h = view["scan"].values[:, 2:5].T
-    np.testing.assert_allclose(keep[1:] * h[:-1] + write[1:], h[1:], atol=1e-12)
-
-
 def test_a_mean_and_a_window_are_those_of_the_layer() -> None:
     view = seen(text_run("dan"), steps, reduce=0, position=3)
     rows = view["mean"].values
@@ -132,3 +126,52 @@ SIZE = text_run("dan").tokenizer.vocab_size
 
 def ids() -> list[int]:
     return text_run("dan").tokenizer.encode(TEXT).tolist()
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "gru", "rnn", "s4d", "mamba", "mamba2"])
+def test_both_directions_of_a_layer_are_worked_out_each_in_its_own_order(encoder: str) -> None:
+    run = class_run(encoder=encoder, n_layers=2)
+    view = seen(run, steps, layer=2, position=2, reduce=0)
+    assert view.about["layer"] == 2
+    trace = read(run, TEXT).trace()
+    state = "memory" if encoder == "lstm" else "hidden" if encoder in ("gru", "rnn") else None
+    for key, part, place in (("step", "past", 1), ("step.backward", "future", len(TEXT.split()) + 1 - 2)):
+        name = next(tap for tap in trace if f"layers.1.mixer.{part}." in tap).rpartition(".")[0]
+        if state is not None:
+            rows = dict(zip(view[key].rows, view[key].values, strict=True))
+            wanted = trace[f"{name}.{state}"][0, place].numpy()
+            np.testing.assert_allclose(rows["c (memory)" if encoder == "lstm" else "h"], wanted, atol=1e-12)
+        elif encoder == "s4d":
+            output = view[key.replace("step", "output")].values[0, 2]
+            assert output == pytest.approx(float(trace[f"{name}.channels"][0, place, 0]), abs=1e-9)
+        else:
+            scan = view[key.replace("step", "scan")]
+            assert scan.values[-1, 0] == pytest.approx(float(trace[f"{name}.stream"][0, place].flatten()[0]))
+
+
+def test_mamba_2_comes_to_the_output_of_its_own_equation() -> None:
+    run = text_run("mamba2")
+    mixer = run.model.stack.layers[0].mixer
+    name, trace = "stack.layers.0.mixer", read(run, TEXT).trace()
+    x, dt, b, c = (trace[f"{name}.{part}"] for part in ("stream", "steps", "inputs", "readers"))
+    decay = dt * -mixer.log_decay.detach().exp()
+    state = torch.zeros(1, *x.shape[2:], b.shape[-1]).double()
+    y, _ = ssd_recurrent(x * dt[..., None], decay, b, c, state)
+    for head in range(1, x.shape[2] + 1):
+        view = seen(run, steps, layer=1, head=head, position=6)
+        assert view["output"].values[0, 0] == pytest.approx(float(y[0, 6, head - 1, 0]), abs=1e-12)
+
+
+@pytest.mark.parametrize("position", ["alibi", "rotary"])
+def test_scores_are_those_of_the_equation_that_stands_above_them(position: str) -> None:
+    run = text_run("gpt", position=position)
+    view = seen(run, steps, layer=1, head=2, position=5, reduce=0)
+    q, keys = view["query"].values[0], view["keys"].values
+    plain = keys @ q / np.sqrt(len(q))
+    if position == "alibi":
+        assert "- m (t - j)" in view["scores"].equation
+        slope = (plain - view["scores"].values[0])[:-1] / np.arange(5, 0, -1)
+        np.testing.assert_allclose(slope, slope[0])
+    else:
+        assert view["query"].equation == "q = rotate norm(W_Q x)"
+        np.testing.assert_allclose(plain, view["scores"].values[0], atol=1e-12)

@@ -53,6 +53,9 @@ def test_the_information_floor_is_that_of_the_words_that_are_asked_for() -> None
 
     assert recall_bits(from_spec("world:selective_copy?valid=20&words=8&kinds=8&length=24", 0)) == pytest.approx(24)
     assert recall_bits(from_spec("world:selective_copy?valid=20&words=3&kinds=4&length=24", 0)) == pytest.approx(6)
+    for world in ("parity", "majority", "ab", "memorisation"):
+        assert recall_bits(from_spec(f"world:{world}?valid=10", 0)) is None, world
+    assert recall_bits(from_spec("world:recall?valid=40", 0)) < 15
     one, three = (recall_bits(from_spec(f"world:stories?facts={facts}&valid=40", 0)) for facts in (1, 3))
     assert one is not None
     assert three is not None

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from regard.errors import UsageError
 from regard.explain.look import Look, Options
 from regard.explain.reading import Reading
 from regard.explain.view import Heat, Links, Listing, Panel, View
@@ -21,6 +22,8 @@ MOST_PICTURES = 8
 def alignment(reading: Reading, options: Options) -> View:
     """Links between words, the map behind them, and pairs as Pharaoh writes them."""
     source = reading.sides[0]
+    if reading.picture is not None and options.hide_sink:
+        raise UsageError("the places of a picture have no first one to hide: leave out --hide-sink")
     words = dataclasses.replace(options, merge=options.merge or bool(source.words))
     found = weights_of(reading, "cross", words)
     of_all = "mean of heads" if options.head is None else f"head {options.head}"
@@ -29,8 +32,10 @@ def alignment(reading: Reading, options: Options) -> View:
     if reading.picture is not None:
         panels: list[Panel] = [*_grids(found), *made]
     elif source.words:
-        pairs = aligned(found.matrix)
+        pairs = aligned(weights_of(reading, "cross", dataclasses.replace(words, hide_sink=False)).matrix)
         about["pharaoh"] = " ".join(f"{j}-{i}" for i, j in sorted(pairs, key=lambda pair: (pair[1], pair[0])))
+        # Without its first column the map has the others one place earlier.
+        pairs = [(i, j - 1) for i, j in pairs if j] if options.hide_sink else pairs
         panels = [_links(found, pairs), *made, _table(found, pairs)]
     else:
         panels = [*made]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from regard.errors import UsageError
 from regard.explain.look import Look, Options, place_of
 from regard.explain.reading import Reading
 from regard.explain.view import Bars, Heat, View
 from regard.explain.weights import CAVEAT, Weights, controls, weights_of
 
-MOST_BARS = 24
+HEAVIEST = 24
 
 
 def attention(reading: Reading, options: Options) -> View:
@@ -30,7 +31,10 @@ def attention(reading: Reading, options: Options) -> View:
         note=found.told,
     )
     about = {"layer": found.site.layer, "head": options.head, "heads": found.heads, "side": found.site.rows.name}
-    panels = [heat] if options.merge else [heat, row(found, place_of(found.site.rows, options.position), what)]
+    if options.merge and options.position is not None:
+        raise UsageError("a position is one of tokens: leave out --words or --position")
+    bars = None if options.merge else row(found, place_of(found.site.rows, options.position), what)
+    panels = [heat] if bars is None or not bars.names else [heat, bars]
     title = f"Attention over the {found.site.rows.name}"
     return View("attention", title, panels, about, CAVEAT, controls(reading, "attention", found, options))
 
@@ -44,12 +48,12 @@ def most(matrix: np.ndarray) -> float:
 def row(found: Weights, place: int, what: str) -> Bars:
     """What one position looks at, most first."""
     values = found.matrix[place]
-    order = values.argsort()[::-1][:MOST_BARS]
+    order = values.argsort()[::-1][:HEAVIEST]
     order = [int(number) for number in order if values[number] > 0]
     return Bars(
         title=f"What {found.rows[place]!r} looks at",
         key="row",
-        names=[f"{found.columns[number]} ({number + 1})" for number in order],
+        names=[f"{found.columns[number]} ({found.numbers[number]})" for number in order],
         values=[float(values[number]) for number in order],
         unit=what,
     )

@@ -31,7 +31,7 @@ def steps(reading: Reading, options: Options) -> View:
     """The calculation of one probability, from the shortest order that takes part to the longest."""
     found = _explained(reading)
     last = len(found.tokens)
-    position = options.position or last
+    position = last if options.position is None else options.position
     lines = found.steps(position)
     notes = [Note(text=line, style="equation") for line in lines[:-1]]
     result = Note(text=lines[-1], style="answer")

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.core.trace import Trace
-from regard.explain.asked import by_token, directions, layer_control, points, side_control, spread
+from regard.explain.asked import by_token, layer_control, points, side_control, spread
 from regard.explain.look import Look, Options, numbers
 from regard.explain.reading import Reading
 from regard.explain.scan import moved, turned
-from regard.explain.site import Site, sites
+from regard.explain.site import Site, directions, sites
 from regard.explain.view import Curves, Heat, Panel, View
 from regard.mixers.gru import Gru
 

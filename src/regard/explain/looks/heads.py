@@ -16,12 +16,12 @@ import numpy as np
 from torch import Tensor
 
 from regard.core.tap import record
-from regard.core.trace import plain, resting
+from regard.core.trace import apart, plain, resting
 from regard.explain.look import Look, Options
 from regard.explain.reading import Reading
-from regard.explain.site import sites
+from regard.explain.site import on_side
 from regard.explain.view import Heat, Listing, Panel, View
-from regard.explain.weights import CAVEAT
+from regard.explain.weights import CAVEAT, told_of
 
 COLUMNS = ("layer", "head", "entropy", "distance", "sink", "diagonal", "before")
 PICTURED, LONGEST = 4, 128
@@ -29,42 +29,43 @@ PICTURED, LONGEST = 4, 128
 
 def heads(reading: Reading, options: Options) -> View:
     """A row for each head, the sharpest first, and pictures of the first few."""
-    there = {site.name: site for site in sites(reading, "attention")}
-    side = options.side or reading.main.name
-    rows: list[list[Any]] = []
-    pictures: dict[tuple[int, int], np.ndarray] = {}
-    short = len(reading.main) <= LONGEST
+    there = {f"{site.name}.weights": site for site in on_side(reading, options.side)}
+    side = next(iter(there.values())).rows
+    short = len(side) <= LONGEST
 
-    def summary(weights: Tensor) -> tuple[np.ndarray, np.ndarray | None]:
+    def summary(weights: Tensor) -> tuple[np.ndarray, np.ndarray | None] | None:
         every = weights[0].float().cpu().numpy()
+        # Attention over another side is heard as well, and a decoder that meets its source before any token.
+        if not every.size or every.shape[1] != every.shape[2]:
+            return None
         return measures(every), every if short else None
 
+    fast = reading.run()
     with resting(reading.model), record(plain(reading.model), "*.weights", summary) as seen:
-        reading.run()
-    for tap, entries in seen.items():
-        site = there.get(tap.rpartition(".")[0])
-        if site is None or site.rows.name != side or not entries:
-            continue
-        numbers, every = entries[0]
+        difference = apart(reading.run(), fast)
+    rows: list[list[Any]] = []
+    pictures: dict[tuple[int, int], np.ndarray] = {}
+    for tap, site in there.items():
+        numbers, every = seen[tap][-1]
         for head, values in enumerate(numbers):
             rows.append([site.layer, head + 1, *(float(value) for value in values)])
             if every is not None:
                 pictures[site.layer, head + 1] = every[head]
     rows.sort(key=lambda one: one[2])
-    labels = reading.side(side).labels
     listing = Listing(
         title="Heads, the sharpest first",
         key="heads",
         columns=[f"{name}#" for name in COLUMNS],
         rows=rows,
-        note="entropy in bits and distance in tokens, means over the rows of the map; sink: weight of the first token",
+        note="entropy in bits and distance in tokens, means over the rows of the map; sink: weight of the first token; "
+        + told_of(difference),
     )
     shown: list[Panel] = [
-        Heat(title=f"Layer {layer}, head {head}", weights=pictures[layer, head], rows=labels, columns=labels)
+        Heat(title=f"Layer {layer}, head {head}", weights=pictures[layer, head], rows=side.labels, columns=side.labels)
         for layer, head, *_ in rows[:PICTURED]
         if (layer, head) in pictures
     ]
-    return View("heads", f"All heads over the {side}", [listing, *shown], {"heads": len(rows)}, CAVEAT)
+    return View("heads", f"All heads over the {side.name}", [listing, *shown], {"heads": len(rows)}, CAVEAT)
 
 
 def measures(weights: np.ndarray) -> np.ndarray:

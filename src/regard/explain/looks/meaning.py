@@ -16,13 +16,13 @@ from torch import Tensor
 
 from regard.core.trace import plain
 from regard.errors import UsageError
-from regard.explain.asked import directions, points
+from regard.explain.asked import points
 from regard.explain.change import NO_WORDS
 from regard.explain.layers import AFTER, vectors_by_layer
 from regard.explain.look import Look, Options
 from regard.explain.reader import read
 from regard.explain.reading import Reading, Side
-from regard.explain.site import sites
+from regard.explain.site import directions, sites
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
 from regard.explain.word import Groups
 from regard.tasks import TEXT

@@ -10,29 +10,31 @@ import numpy as np
 from torch import Tensor
 
 from regard.core.tap import record
-from regard.core.trace import plain, resting
-from regard.explain.look import Look, Options, place_of
-from regard.explain.looks.attention import MOST_BARS
+from regard.core.trace import apart, plain, resting
+from regard.explain.look import Look, Options, numbers, place_of
+from regard.explain.looks.attention import HEAVIEST
 from regard.explain.reading import Reading
-from regard.explain.site import sites
+from regard.explain.site import on_side
 from regard.explain.view import Bars, Heat, View
+from regard.explain.weights import told_of
 
 CAVEAT = "Rollout follows weights and the residual stream alone: values, nets and norms may pass on more, or nothing."
 
 
 def rollout(reading: Reading, options: Options) -> View:
     """The map from inputs to the last layer."""
-    side = reading.side(options.side) if options.side else reading.main
-    names = {f"{site.name}.weights" for site in sites(reading, "attention") if site.rows.name == side.name}
+    found = on_side(reading, options.side)
+    side, names = found[0].rows, {f"{site.name}.weights" for site in found}
 
     def mean(weights: Tensor) -> np.ndarray:
         return weights[0].mean(0).double().cpu().numpy()
 
+    fast = reading.run()
     with resting(reading.model), record(plain(reading.model), "*.weights", mean) as seen:
-        reading.run()
-    matrix = rolled([entries[0] for name, entries in seen.items() if name in names])
+        difference = apart(reading.run(), fast)
+    matrix = rolled([entries[-1] for name, entries in seen.items() if name in names])
     place = place_of(side, options.position)
-    order = [int(number) for number in matrix[place].argsort()[::-1][:MOST_BARS]]
+    order = [int(number) for number in matrix[place].argsort()[::-1][:HEAVIEST]]
     heat = Heat(
         title=f"What reaches each token through {len(names)} layers",
         key="weights",
@@ -41,11 +43,12 @@ def rollout(reading: Reading, options: Options) -> View:
         columns=side.labels,
         row_name="is made of",
         column_name="inputs",
+        note=told_of(difference),
     )
     bars = Bars(
         title=f"What {side.labels[place]!r} is made of",
         key="row",
-        names=[f"{side.labels[number]} ({number + 1})" for number in order],
+        names=[f"{side.labels[number]} ({numbers(side)[number]})" for number in order],
         values=[float(matrix[place, number]) for number in order],
         unit="share",
     )

@@ -8,11 +8,11 @@ import numpy as np
 
 from regard.core.trace import Trace
 from regard.errors import UsageError
-from regard.explain.asked import by_token, directions, layer_control, points, side_control, spread
+from regard.explain.asked import by_token, layer_control, points, side_control, spread
 from regard.explain.look import Look, Options, numbers
 from regard.explain.reading import Reading
 from regard.explain.scan import AT_ONCE, channels_of, half_lives, kept, kernel, moved, scan_matrix, turned
-from regard.explain.site import Site, sites
+from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Curves, Heat, Listing, Panel, View
 from regard.mixers.mamba import Mamba
 from regard.mixers.s4d import S4d

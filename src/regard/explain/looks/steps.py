@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from regard.errors import UsageError
+from regard.explain.asked import layer_control, position_control
 from regard.explain.look import Look, Options, numbers, place_of
 from regard.explain.mechanisms import attention, plain, recurrence, state_space
 from regard.explain.mechanisms.calculation import Calculation, calculation
 from regard.explain.reading import Reading, Side
-from regard.explain.site import Site, site_at, sites
+from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Note, Numbers, Panel, View
 
 MECHANISMS: dict[str, tuple[str, Callable[[Calculation], list[Panel]]]] = {
@@ -35,35 +37,47 @@ LEAST_WINDOW = 2
 
 def steps(reading: Reading, options: Options) -> View:
     """The numbers of one layer at one position, in the order in which they are computed."""
-    site = _site(reading, options)
+    chosen = _sites(reading, options)
+    site = chosen[0]
     place = place_of(site.rows, options.position)
-    given = calculation(reading, site, place, options)
     heads = getattr(getattr(site.module, "config", None), "n_heads", 0)
     if heads and options.head is not None and not 1 <= options.head <= heads:
         raise UsageError(f"head {options.head}: the layer has heads 1 to {heads}")
     title, mechanism = MECHANISMS[site.kind]
-    panels: list[Panel] = [_tokens(site.rows, place), *mechanism(given), *_answer(reading, site, place)]
-    there = [one.layer for one in sites(reading, site.kind) if one.rows.name == site.rows.name and not one.backward]
+    panels: list[Panel] = [_tokens(site.rows, place)]
+    for one in chosen:
+        if len(chosen) > 1:
+            panels.append(Note(text="Read from the last to the first." if one.backward else "Read from the first on."))
+        panels += _keyed(mechanism(calculation(reading, one, place, options)), one.backward)
+    panels += _answer(reading, site, place)
+    position = numbers(site.rows)[place]
+    about = {"layer": site.layer, "kind": site.kind, "side": site.rows.name, "position": position}
+    there = [one for one in sites(reading, site.kind) if _mixes(one)]
     asked = [
-        Control(name="layer", label="Layer", kind="choice", value=site.layer, values=there),
-        Control(name="head", label="Head", kind="choice", value=options.head or 1, values=list(range(1, heads + 1))),
-        Control(
-            name="position", label="Position", kind="choice", value=numbers(site.rows)[place], values=numbers(site.rows)
-        ),
-        Control(name="reduce", label="Numbers of a vector", kind="choice", value=options.reduce, values=[4, 8, 0]),
+        layer_control(there, site.rows.name, site.layer),
+        Control(name="head", label="head", kind="choice", value=options.head or 1, values=list(range(1, heads + 1))),
+        position_control(site.rows, position),
+        Control(name="reduce", label="numbers of a vector", kind="choice", value=options.reduce, values=[4, 8, 0]),
     ]
-    about = {"layer": site.layer, "kind": site.kind, "side": site.rows.name, "position": numbers(site.rows)[place]}
     controls = [control for control in asked if len(control.values) > 1]
-    return View("steps", f"{title[0].upper() + title[1:]}, layer {site.layer}, in numbers", panels, about, "", controls)
+    name = title[0].upper() + title[1:]
+    return View("steps", f"{name}, layer {site.layer}, in numbers", panels, about, "", controls)
 
 
-def _site(reading: Reading, options: Options) -> Site:
-    """The layer that is asked for, of the kind that makes the model what it is."""
+def _sites(reading: Reading, options: Options) -> list[Site]:
+    """The layer that is asked for, of the kind that makes the model what it is; both directions where it has two."""
     found = [site for site in sites(reading, *MECHANISMS) if _mixes(site)]
     own = next(kind for kind in ("senses", "cross", *MECHANISMS) if any(site.kind == kind for site in found))
     if options.side is not None:
         own = next((site.kind for site in found if site.rows.name == options.side), own)
-    return site_at([site for site in found if site.kind == own], options.layer, options.side)
+    return directions([site for site in found if site.kind == own], options.layer, options.side)
+
+
+def _keyed(panels: list[Panel], backward: bool) -> list[Panel]:
+    """Panels of the direction that reads backwards have keys of their own."""
+    if not backward:
+        return panels
+    return [dataclasses.replace(one, key=f"{one.key}.backward") if one.key else one for one in panels]
 
 
 def _mixes(site: Site) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from regard.explain.look import numbers
 from regard.explain.mechanisms.calculation import Calculation, heaviest
 from regard.explain.view import Bars, Note, Numbers, Panel
 
@@ -19,45 +22,35 @@ SCORES = {
 def attention(given: Calculation) -> list[Panel]:
     """Query, keys, scores, weights, values and what comes out, of one head."""
     config = given.site.module.config
-    head = (given.options.head or 1) - 1
+    head = 0 if given.options.head is None else given.options.head - 1
     q = given.seen["queries"][given.place, head]
     share = config.n_heads // given.seen["keys"].shape[1]
     keys, values = (given.seen[name][:, head // share] for name in ("keys", "values"))
     scores, weights = given.seen["scores"][head, given.place], given.seen["weights"][head, given.place]
     kept = heaviest(np.where(weights > 0, weights, -1.0))
     kept = kept[weights[kept] > 0]
-    names = [f"{given.site.columns.labels[j]} ({j + 1})" for j in kept]
-    units = [str(number + 1) for number in range(given.short(q).shape[-1])]
-    base = "" if config.base is None else f" in base {config.base:g}"
-    left_out = int((weights > 0).sum()) - len(kept)
-    few = f"the {len(kept)} heaviest of {len(kept) + left_out} positions" if left_out else ""
+    numbered = numbers(given.site.columns)
+    names = [f"{given.site.columns.labels[j]} ({numbered[j]})" for j in kept]
+    before, after = _maps(config)
     return [
         Note(text=f"Head {head + 1} of {config.n_heads}: {given.label!r} asks, and every position it may see answers."),
-        Numbers(
-            title="Query",
-            key="query",
-            equation="q = W_Q x",
-            values=given.short(q)[None],
-            rows=[given.label],
-            columns=units,
-            note=given.cut(len(q)),
-        ),
-        Numbers(
-            title="Keys",
-            key="keys",
-            equation="k_j = W_K x_j",
-            values=given.short(keys[kept]),
-            rows=names,
-            columns=units,
-        ),
-        Numbers(
-            title="Scores",
-            key="scores",
-            equation=SCORES[config.score],
-            values=scores[kept][None],
-            columns=names,
-            note=few,
-        ),
+        _vectors(given, q[None], [given.label], "query", f"q = {before}W_Q x{after}", given.cut(len(q))),
+        _vectors(given, keys[kept], names, "keys", f"k_j = {before}W_K x_j{after}"),
+        *_looking(config, names, scores[kept], weights, kept),
+        _vectors(given, values[kept], names, "values", "v_j = W_V x_j"),
+        _vectors(given, (weights @ values)[None], [given.label], "context", "c = sum_j a_j v_j"),
+    ]
+
+
+def _looking(config: Any, names: list[str], scores: np.ndarray, weights: np.ndarray, kept: np.ndarray) -> list[Panel]:
+    """Scores and weights of what is seen."""
+    base = "" if config.base is None else f" in base {config.base:g}"
+    seen = int((weights > 0).sum())
+    few = f"the {len(kept)} heaviest of {seen} positions" if seen > len(kept) else ""
+    farther = " - m (t - j), m the slope of the head" if getattr(config, "position", "") == "alibi" else ""
+    equation = SCORES[config.score] + farther
+    return [
+        Numbers(title="Scores", key="scores", equation=equation, values=scores[None], columns=names, note=few),
         Numbers(
             title="Weights",
             key="weights",
@@ -68,20 +61,20 @@ def attention(given: Calculation) -> list[Panel]:
             note=f"they sum to {weights.sum():.4g}; positions that may not be seen have none",
         ),
         Bars(title="Where it looks", names=names, values=weights[kept].tolist(), unit="weight"),
-        Numbers(
-            title="Values",
-            key="values",
-            equation="v_j = W_V x_j",
-            values=given.short(values[kept]),
-            rows=names,
-            columns=[str(number + 1) for number in range(given.short(values).shape[-1])],
-        ),
-        Numbers(
-            title="Context",
-            key="context",
-            equation="c = sum_j a_j v_j",
-            values=given.short(weights @ values)[None],
-            rows=[given.label],
-            columns=[str(number + 1) for number in range(given.short(values).shape[-1])],
-        ),
     ]
+
+
+def _maps(config: Any) -> tuple[str, str]:
+    """What is done to queries and keys beside their maps, before them and after them in the equation."""
+    rotated = getattr(config, "position", "") == "rotary"
+    before = ("rotate " if rotated else "") + ("norm " if config.qk_norm else "")
+    return (f"{before.strip()}(", ")") if before else ("", "")
+
+
+def _vectors(
+    given: Calculation, vectors: np.ndarray, rows: list[str], key: str, equation: str, note: str = ""
+) -> Numbers:
+    shown = given.short(vectors)
+    columns = [str(number + 1) for number in range(shown.shape[-1])]
+    title = key.capitalize()
+    return Numbers(title=title, key=key, equation=equation, values=shown, rows=rows, columns=columns, note=note)

@@ -16,13 +16,13 @@ from regard.explain.reading import Reading
 from regard.explain.site import Site
 from regard.explain.view import Numbers
 
-MOST_ROWS = 16
+READABLE = 16
 
 
 @dataclass(frozen=True)
 class Calculation:
-    """place   the index of the position among those of the site's rows.
-    seen    arrays by the tap's own name, the first of the batch, in float64.
+    """place   the index of the position in the order in which the site reads.
+    seen    arrays by the tap's own name, the first of the batch, in float64, in that order too.
     options of the look.
     """
 
@@ -37,8 +37,13 @@ class Calculation:
         return self.seen["received"]
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Of the positions, in the order in which the site reads them."""
+        return self.site.rows.labels[::-1] if self.site.backward else self.site.rows.labels
+
+    @property
     def label(self) -> str:
-        return self.site.rows.labels[self.place]
+        return self.labels[self.place]
 
     def short(self, vectors: np.ndarray) -> np.ndarray:
         """Of each vector, (..., K), as many numbers as are to be read."""
@@ -52,7 +57,7 @@ class Calculation:
 
 @torch.no_grad()
 def calculation(reading: Reading, site: Site, place: int, options: Options) -> Calculation:
-    """Run the model once and keep what the taps of the site saw."""
+    """Run the model once and keep what the taps of the site saw; `place` is an index of the text."""
     with resting(reading.model), record(plain(reading.model), f"{site.name}.*") as heard:
         reading.run()
     places = taps(site.module)
@@ -61,9 +66,7 @@ def calculation(reading: Reading, site: Site, place: int, options: Options) -> C
         for name in places
         if heard.get(f"{site.name}.{name}")
     }
-    if site.backward:
-        seen = {name: value[::-1] for name, value in seen.items()}
-    return Calculation(site, place, seen, options)
+    return Calculation(site, len(site.rows) - 1 - place if site.backward else place, seen, options)
 
 
 def rows_of(names: Sequence[str], values: Sequence[np.ndarray], **about: Any) -> Numbers:
@@ -71,6 +74,6 @@ def rows_of(names: Sequence[str], values: Sequence[np.ndarray], **about: Any) ->
     return Numbers(values=np.stack(list(values)), rows=list(names), **about)
 
 
-def heaviest(weights: np.ndarray, most: int = MOST_ROWS) -> np.ndarray:
+def heaviest(weights: np.ndarray, most: int = READABLE) -> np.ndarray:
     """The places of the largest weights, in the order of the text."""
     return np.sort(np.argsort(weights)[::-1][:most])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.explain.mechanisms.calculation import MOST_ROWS, Calculation, heaviest
+from regard.explain.look import numbers
+from regard.explain.mechanisms.calculation import READABLE, Calculation, heaviest
 from regard.explain.view import Note, Numbers, Panel
 
 
 def mean(given: Calculation) -> list[Panel]:
     """The mean of the vectors so far, whatever their order."""
-    first = max(0, given.place + 1 - MOST_ROWS)
+    first = max(0, given.place + 1 - READABLE)
     vectors = given.input[: given.place + 1]
     columns = [str(number + 1) for number in range(given.short(vectors).shape[1])]
-    rows = [*given.site.rows.labels[first : given.place + 1], "mean of all"]
+    rows = [*given.labels[first : given.place + 1], "mean of all"]
     values = np.concatenate([given.short(vectors[first:]), given.short(vectors.mean(0))[None]])
     return [
         Note(text="y_t = (x_1 + .. + x_t) / t", style="equation"),
@@ -39,7 +40,7 @@ def window(given: Calculation) -> list[Panel]:
     places = [given.place - width + 1 + slot for slot in range(width)]
     vectors = [given.input[place] if place >= 0 else np.zeros(given.input.shape[1]) for place in places]
     each = [parts[:, slot] @ vectors[slot] for slot in range(width)]
-    labels = [given.site.rows.labels[place] if place >= 0 else "(nothing)" for place in places]
+    labels = [given.labels[place] if place >= 0 else "(nothing)" for place in places]
     rows = [*(f"W_{slot + 1} {label}" for slot, label in enumerate(labels)), "b", "sum"]
     values = np.stack([given.short(row) for row in [*each, bias, sum(each) + bias]])
     return [
@@ -61,7 +62,8 @@ def senses(given: Calculation) -> list[Panel]:
     vectors = given.seen["sense_vectors"]  # (S, C, D)
     kept = heaviest(weights.max(0))
     kept = kept[kept <= given.place]
-    names = [f"{given.site.rows.labels[j]} ({j + 1})" for j in kept]
+    numbered = numbers(given.site.rows)
+    names = [f"{given.labels[j]} ({numbered[j]})" for j in kept]
     columns = [f"sense {number + 1}" for number in range(len(weights))]
     output = np.einsum("CS,SCD->D", weights, vectors)
     best = np.unravel_index(weights[:, kept].T.argmax(), (len(kept), len(weights)))

@@ -75,8 +75,7 @@ def gru(given: Calculation) -> list[Panel]:
 
 def _before(states: np.ndarray, given: Calculation) -> np.ndarray:
     """The state that the step began with."""
-    place = given.place + 1 if given.site.backward else given.place - 1
-    return states[place] if 0 <= place < len(states) else np.zeros_like(states[0])
+    return states[given.place - 1] if given.place else np.zeros_like(states[0])
 
 
 def _step(given: Calculation, rows: dict[str, np.ndarray]) -> Panel:

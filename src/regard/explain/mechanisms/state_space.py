@@ -1,6 +1,6 @@
 """State spaces worked out for one channel: a convolution for S4D, a selective scan for Mamba and Mamba-2.
 
-A channel is asked for as a head, from 1 on.
+A channel is asked for as a head, from 1 on; of Mamba-2, whose heads share a step, a head by its first channel.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from regard.errors import UsageError
-from regard.explain.mechanisms.calculation import MOST_ROWS, Calculation
+from regard.explain.mechanisms.calculation import READABLE, Calculation
 from regard.explain.view import Note, Numbers, Panel
 
 
@@ -16,7 +16,7 @@ def s4d(given: Calculation) -> list[Panel]:
     """y_t as a sum over the past, each input weighed by the kernel of its age."""
     channel = _channel(given, given.input.shape[1])
     kernel = given.seen["kernel"][channel]
-    ages = np.arange(min(given.place + 1, MOST_ROWS))
+    ages = np.arange(min(given.place + 1, READABLE))
     inputs = given.input[given.place - ages, channel]
     products = kernel[ages] * inputs
     skip = float(_numbers(given.site.module.skip)[channel]) * given.input[given.place, channel]
@@ -27,7 +27,7 @@ def s4d(given: Calculation) -> list[Panel]:
             title=f"Channel {channel + 1} at {given.label!r}",
             key="convolution",
             values=np.stack([inputs, kernel[ages], products], 1),
-            rows=[given.site.rows.labels[given.place - age] for age in ages],
+            rows=[given.labels[given.place - age] for age in ages],
             columns=["u", "K (age)", "K u"],
             note=f"ages 0 to {ages[-1]}",
         ),
@@ -46,9 +46,9 @@ def selective(given: Calculation) -> list[Panel]:
     stream, steps = given.seen["stream"], given.seen["steps"]
     write, read = given.seen["inputs"], given.seen["readers"]
     if stream.ndim == 3:  # Mamba-2: heads of several channels share a step and a decay
-        channel = _channel(given, stream.shape[1] * stream.shape[2])
-        head, inner = divmod(channel, stream.shape[2])
-        u, dt = stream[:, head, inner], steps[:, head]
+        head = _channel(given, stream.shape[1], "heads")
+        channel = head * stream.shape[2]
+        u, dt = stream[:, head, 0], steps[:, head]
         group = head * write.shape[1] // stream.shape[1]
         write, read = write[:, group], read[:, group]
         rate = -np.exp(_numbers(module.log_decay)[head]) * np.ones(write.shape[1])
@@ -64,8 +64,8 @@ def selective(given: Calculation) -> list[Panel]:
     for t in range(len(u)):
         states[t] = decay[t] * (states[t - 1] if t else 0.0) + written[t]
     y = (states * read).sum(1)
-    last = np.arange(max(0, given.place + 1 - MOST_ROWS), given.place + 1)
-    labels = [given.site.rows.labels[t] for t in last]
+    last = np.arange(max(0, given.place + 1 - READABLE), given.place + 1)
+    labels = [given.labels[t] for t in last]
     columns = ["u", "dt", "keep exp(dt A)", "write dt B u", "h", "C"]
     values = np.stack([u, dt, decay[:, 0], written[:, 0], states[:, 0], read[:, 0]], 1)[last]
     result = np.array([[y[given.place], skip * u[given.place], y[given.place] + skip * u[given.place]]])
@@ -83,10 +83,10 @@ def selective(given: Calculation) -> list[Panel]:
     ]
 
 
-def _channel(given: Calculation, count: int) -> int:
-    channel = given.options.head or 1
+def _channel(given: Calculation, count: int, what: str = "channels") -> int:
+    channel = 1 if given.options.head is None else given.options.head
     if not 1 <= channel <= count:
-        raise UsageError(f"head {channel}: channels of this layer are 1 to {count}")
+        raise UsageError(f"head {channel}: {what} of this layer are 1 to {count}")
     return channel - 1
 
 
