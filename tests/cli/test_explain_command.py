@@ -34,6 +34,11 @@ def test_examples_are_listed_and_a_wrong_name_gets_the_nearest() -> None:
     assert "three-inputs" in outcome.err
 
 
+def test_options_of_views_are_not_for_examples() -> None:
+    outcome = call_here("explain", "steps", "ab", "--layer", "3")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (UsageError.exit_code, "", 1)
+
+
 def test_a_run_shows_what_tells_most_of_it_and_lists_the_rest(trained: Path) -> None:
     shown = call_here("explain", str(trained), TEXT)
     assert shown.code == 0, shown.err
@@ -41,7 +46,7 @@ def test_a_run_shows_what_tells_most_of_it_and_lists_the_rest(trained: Path) -> 
     listed = json.loads(call_here("explain", str(trained), "--list", "--json").out)["views"]
     assert {"attention", "heads", "rollout", "steps"} <= listed.keys()
     for view in listed:
-        outcome = call_here("explain", str(trained), TEXT, "--view", view, "--json", *_wanted(view))
+        outcome = call_here("explain", str(trained), *_wanted(view), "--view", view, "--json")
         assert outcome.code == 0, (view, outcome.err)
         told = json.loads(outcome.out)
         assert told["panels"], view
@@ -49,8 +54,8 @@ def test_a_run_shows_what_tells_most_of_it_and_lists_the_rest(trained: Path) -> 
 
 
 def _wanted(view: str) -> list[str]:
-    """What a view cannot do without."""
-    return ["--compare", "the cat sat", "a cat ran", "--word", "cat"] if view == "meaning" else []
+    """What a view is asked of."""
+    return ["--compare", "the cat sat", "a cat ran", "--word", "cat"] if view == "meaning" else [TEXT]
 
 
 def test_one_head_one_position_in_numbers(trained: Path) -> None:
@@ -85,6 +90,10 @@ def test_a_view_is_saved_as_a_file_instead_of_shown(kind: str, trained: Path, he
         ([TEXT, "--steps", "--view", "heads"], "--steps is a view of its own"),
         ([TEXT, "--target", "x"], "leave the target out"),
         ([TEXT, "--view", "meaning"], "--compare"),
+        ([TEXT, "--view", "heads", "--layer", "2"], "the view heads makes no use of layer: leave it out"),
+        ([TEXT, "--words", "--position", "2"], "makes no use of position"),
+        ([TEXT, "--set-sense", "cat:1=0"], "has no senses to show"),
+        ([TEXT, "--compare", "the cat", "a cat", "--word", "cat"], "leave the other one out"),
         (["--compare", "the cat", "a cat"], "--word"),
         (["--compare", "the cat", "a dog", "--word", "cat"], "'cat' is not in the second text"),
         ([], "nothing to explain"),

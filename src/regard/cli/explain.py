@@ -84,6 +84,8 @@ def explain(
     """
     screen = common.screen
     if run == STEPS:
+        if (asked, what_if) != (Asked(), WhatIf()):
+            raise UsageError("an example is shown as it is: options of views are for runs")
         _example(screen, text, listed, files)
         return
     from regard.run import load
@@ -112,6 +114,8 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
     if asked.steps and asked.view not in (None, STEPS):
         raise UsageError(f"--steps is a view of its own: leave out --view {asked.view}")
     if what_if.compare is not None:
+        if text is not None:
+            raise UsageError("--compare has both texts: leave the other one out")
         first, second = (checked(one, "the text") for one in what_if.compare)
         if not what_if.word:
             raise UsageError("--compare: name the word of both texts with --word")

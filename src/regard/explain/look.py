@@ -14,6 +14,9 @@ from regard.errors import UsageError, nearest
 from regard.explain.reading import START, Reading, Side
 from regard.explain.view import View
 
+# What options are called on the command line, where it is not their own name.
+FLAGS = {"merge": "words", "scale": "set-sense", "other": "compare"}
+
 
 @dataclass(frozen=True)
 class Options:
@@ -49,6 +52,33 @@ class Options:
     other: str = ""
     word: str = ""
     scale: str = ""
+
+    def changed(self, **values: Any) -> Options:
+        """The same with some values changed."""
+        return dataclasses.replace(self, **values)
+
+
+class Noted:
+    """Options that note which of them were looked at, so that one that a view makes no use of can be refused."""
+
+    def __init__(self, options: Options, used: set[str] | None = None) -> None:
+        self.options, self.used = options, set() if used is None else used
+
+    def __getattr__(self, name: str) -> Any:
+        self.used.add(name)
+        return getattr(self.options, name)
+
+    def changed(self, **values: Any) -> Noted:
+        return Noted(self.options.changed(**values), self.used)
+
+    def refuse_unused(self, view: str) -> None:
+        """One line where something was asked for that does not concern the view."""
+        plain = Options()
+        asked = [part.name for part in dataclasses.fields(Options) if part.name != "target"]
+        unused = [name for name in asked if getattr(self.options, name) != getattr(plain, name)]
+        unused = [FLAGS.get(name, name.replace("_", "-")) for name in unused if name not in self.used]
+        if unused:
+            raise UsageError(f"the view {view} makes no use of {', '.join(unused)}: leave it out")
 
 
 @dataclass(frozen=True)

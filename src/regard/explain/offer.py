@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import UsageError, nearest
-from regard.explain.look import Look, Options, options_from
+from regard.explain.look import Look, Noted, Options, options_from
 from regard.explain.reader import read
 from regard.explain.site import KINDS
 from regard.explain.view import View
@@ -49,15 +49,21 @@ def views(run: Any) -> dict[str, str]:
 
 
 def view(run: Any, name: str | None, given: str, **options: Any) -> View:
-    """The view of one input that `name` asks for, or that tells most of such a run."""
-    return shown(run, name, given, options_from(options))
+    """The view of one input that `name` asks for, or that tells most of such a run.
+
+    An option that does not concern the view is refused.
+    """
+    return shown(run, name, given, options_from(options), strict=True)
 
 
-def shown(run: Any, name: str | None, given: str, options: Options) -> View:
-    """The same with options that were checked."""
+def shown(run: Any, name: str | None, given: str, options: Options, strict: bool = False) -> View:
+    """The same with options that were checked; unless it is strict, those that do not concern the view are ignored."""
     look = _chosen(run, name)
     reading = read(run, given, options.target)
-    made = look.make(reading, options)
+    noted = Noted(options)
+    made = look.make(reading, noted)  # pyright: ignore[reportArgumentType]  # it answers like options
+    if strict:
+        noted.refuse_unused(look.name)
     about = {"run": str(run.path), "model": run.config["model"].get("name"), "text": given} | made.about
 
     def remake(changed: dict[str, Any]) -> View:

@@ -58,11 +58,13 @@ class RunProvider:
             return {"views": offer.views(self._load(run)), "example": example_input(path)}
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
-        from regard.explain import offer
+        from regard.explain.look import options_from
+        from regard.explain.offer import shown
 
         self._path(run)
+        # A knob of one view may still stand when another is chosen: what does not concern it is ignored.
         with self.lock:
-            return offer.view(self._load(run), name, text, **options)
+            return shown(self._load(run), name, text, options_from(dict(options)))
 
     def examples(self) -> dict[str, str]:
         from regard.explain import steps

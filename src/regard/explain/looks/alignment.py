@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from regard.errors import UsageError
@@ -24,7 +22,7 @@ def alignment(reading: Reading, options: Options) -> View:
     source = reading.sides[0]
     if reading.picture is not None and options.hide_sink:
         raise UsageError("the places of a picture have no first one to hide: leave out --hide-sink")
-    words = dataclasses.replace(options, merge=options.merge or bool(source.words))
+    words = options.changed(merge=options.merge or bool(source.words))
     found = weights_of(reading, "cross", words)
     of_all = "mean of heads" if options.head is None else f"head {options.head}"
     about = {"layer": found.site.layer, "head": options.head, "written": " ".join(reading.main.groups.labels[1:])}
@@ -32,7 +30,7 @@ def alignment(reading: Reading, options: Options) -> View:
     if reading.picture is not None:
         panels: list[Panel] = [*_grids(found), *made]
     elif source.words:
-        pairs = aligned(weights_of(reading, "cross", dataclasses.replace(words, hide_sink=False)).matrix)
+        pairs = aligned(weights_of(reading, "cross", words.changed(hide_sink=False)).matrix)
         about["pharaoh"] = " ".join(f"{j}-{i}" for i, j in sorted(pairs, key=lambda pair: (pair[1], pair[0])))
         # Without its first column the map has the others one place earlier.
         pairs = [(i, j - 1) for i, j in pairs if j] if options.hide_sink else pairs

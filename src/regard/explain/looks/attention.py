@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.errors import UsageError
 from regard.explain.look import Look, Options, place_of
 from regard.explain.reading import Reading
 from regard.explain.view import Bars, Heat, View
@@ -31,8 +30,6 @@ def attention(reading: Reading, options: Options) -> View:
         note=found.told,
     )
     about = {"layer": found.site.layer, "head": options.head, "heads": found.heads, "side": found.site.rows.name}
-    if options.merge and options.position is not None:
-        raise UsageError("a position is one of tokens: leave out --words or --position")
     bars = None if options.merge else row(found, place_of(found.site.rows, options.position), what)
     panels = [heat] if bars is None or not bars.names else [heat, bars]
     title = f"Attention over the {found.site.rows.name}"
