@@ -16,7 +16,7 @@ from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX
 from regard.errors import UsageError
 from regard.explain.reading import END, START, Reading, Side
-from regard.explain.word import word_numbers
+from regard.explain.word import word_numbers, word_texts
 from regard.layers.picture import as_input
 from regard.tasks import TEXT
 from regard.tasks.filling import MASK, gapped
@@ -42,8 +42,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
 def _text(run: Any, given: str, _target: str | None) -> Reading:
     tokens = run.writer.prompt_ids(given).to(run.device)
     ids = tokens.tolist()
-    labels = (START, *labels_of(run.tokenizer, ids[1:], given))
-    side = Side("text", labels, (None, *word_numbers(run.tokenizer, ids[1:])))
+    side = _side("text", run.tokenizer, ids, (START, *labels_of(run.tokenizer, ids[1:], given)))
     model = run.model
     return Reading(model, (tokens[None],), (side,), lambda x: model(x), run.tokenizer.token_text, _next(ids), given)
 
@@ -53,7 +52,7 @@ def _masked(run: Any, given: str, _target: str | None) -> Reading:
     ids = gapped(given, masking, "the text").ids if MASK in given else run.codec.framed(given)
     labels = tuple(MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token) for token in ids)
     tokens = torch.from_numpy(ids)[None].to(run.device)
-    words = tuple(word_numbers(run.codec.tokenizer, ids.tolist()))
+    side = _side("text", run.codec.tokenizer, ids.tolist(), labels)
     model = run.model
 
     def forward(x: Tensor) -> Tensor:
@@ -62,15 +61,14 @@ def _masked(run: Any, given: str, _target: str | None) -> Reading:
     def named(token: int) -> str:
         return MASK if token == masking.mask_id else run.codec.tokenizer.token_text(token)
 
-    return Reading(model, (tokens,), (Side("text", labels, words),), forward, named, (), given)
+    return Reading(model, (tokens,), (side,), forward, named, (), given)
 
 
 def _labelled(run: Any, given: str, _target: str | None) -> Reading:
     ids = run.codec.read(given)
     plain = ids[:, 0] if ids.ndim == 2 else ids
     labels = tuple(labels_of(run.codec.tokenizer, plain.tolist(), given))
-    words = tuple(word_numbers(run.codec.tokenizer, plain.tolist()))
-    return _classes(run, ids, Side("text", labels, words), given)
+    return _classes(run, ids, _side("text", run.codec.tokenizer, plain.tolist(), labels), given)
 
 
 def _tagged(run: Any, given: str, _target: str | None) -> Reading:
@@ -81,7 +79,7 @@ def _tagged(run: Any, given: str, _target: str | None) -> Reading:
     if ids.ndim == 2:
         return _classes(run, ids, Side("text", words, tuple(range(len(words)))), given)
     labels = tuple(token_label(run.codec.tokenizer, token) for token in ids.tolist())
-    return _classes(run, ids, Side("text", labels, tuple(word_numbers(run.codec.tokenizer, ids.tolist()))), given)
+    return _classes(run, ids, _side("text", run.codec.tokenizer, ids.tolist(), labels), given)
 
 
 def _classes(run: Any, ids: np.ndarray, side: Side, given: str) -> Reading:
@@ -95,7 +93,7 @@ def _pairs(run: Any, given: str, target: str | None) -> Reading:
     codec = run.codec
     ids = codec.read(given)
     labels = tuple(labels_of(codec.source, ids.tolist(), given))
-    source = Side("source", labels, tuple(word_numbers(codec.source, ids.tolist())))
+    source = _side("source", codec.source, ids.tolist(), labels)
     if target is None:
         written = run.task.written(run.model, codec, [given], GREEDY)[0].tokens
     else:
@@ -121,9 +119,9 @@ def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written
     """A source and a text that is written from it, token by token."""
     ids = [tokenizer.eos_id, *written]
     labels = (START, *map(tokenizer.token_text, written))
-    target = Side("target", labels, (None, *word_numbers(tokenizer, written)))
+    target = _side("target", tokenizer, ids, labels)
     if getattr(run.model.encoder.config, "reverse", False):
-        side = Side(side.name, side.labels[::-1], side.words[::-1])
+        side = replace(side, labels=side.labels[::-1], words=side.words[::-1])
     tokens = torch.tensor([ids], device=run.device)
     targets = (*_next(ids)[:-1], tokenizer.eos_id)
     model = run.model
@@ -169,6 +167,12 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
         given or str(moment.time),
         about,
     )
+
+
+def _side(name: str, tokenizer: Tokenizer, ids: Sequence[int], labels: tuple[str, ...]) -> Side:
+    """A side of text."""
+    words = word_numbers(tokenizer, ids)
+    return Side(name, labels, tuple(words), word_texts(tokenizer, ids, words))
 
 
 def token_label(tokenizer: Tokenizer, token: int) -> str:

@@ -144,7 +144,7 @@ def test_tokens_belong_to_the_word_that_they_spell(kind: str) -> None:
 
 def test_merged_weights_sum_what_words_get_and_average_what_they_give() -> None:
     weights = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]])
-    parts = groups(["un", "happy", "dog"], [0, 0, 1])
+    parts = groups(["un", "happy", "dog"], [0, 0, 1], ["unhappy", "dog"])
     np.testing.assert_allclose(merged(weights, parts, parts), [[1.0, 0.0], [0.5, 0.5]])
 
 
