@@ -44,7 +44,7 @@ def _text(run: Any, given: str, _target: str | None) -> Reading:
     ids = tokens.tolist()
     side = _side("text", run.tokenizer, ids, (START, *labels_of(run.tokenizer, ids[1:], given)))
     model = run.model
-    return Reading(model, (tokens[None],), (side,), lambda x: model(x), run.tokenizer.token_text, _next(ids), given)
+    return Reading(model, (tokens[None],), (side,), lambda x: model(x), _named(run.tokenizer), _next(ids), given)
 
 
 def _masked(run: Any, given: str, _target: str | None) -> Reading:
@@ -59,7 +59,7 @@ def _masked(run: Any, given: str, _target: str | None) -> Reading:
         return model.to_logits(model.transform(model.encode(x, Context())))
 
     def named(token: int) -> str:
-        return MASK if token == masking.mask_id else run.codec.tokenizer.token_text(token)
+        return MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token)
 
     return Reading(model, (tokens,), (side,), forward, named, (), given)
 
@@ -130,7 +130,7 @@ def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written
         return model.given(source)(tokens)
 
     inputs = (source.to(run.device), tokens)
-    return Reading(model, inputs, (side, target), forward, tokenizer.token_text, targets, given)
+    return Reading(model, inputs, (side, target), forward, _named(tokenizer), targets, given)
 
 
 def _series(run: Any, given: str, _target: str | None) -> Reading:
@@ -178,6 +178,11 @@ def _side(name: str, tokenizer: Tokenizer, ids: Sequence[int], labels: tuple[str
 def token_label(tokenizer: Tokenizer, token: int) -> str:
     """A token as people see it; the end of a text is no word."""
     return END if token == tokenizer.eos_id else tokenizer.token_text(token)
+
+
+def _named(tokenizer: Tokenizer) -> Callable[[int], str]:
+    """The name of each token."""
+    return lambda token: token_label(tokenizer, token)
 
 
 def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:

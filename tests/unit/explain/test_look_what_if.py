@@ -123,6 +123,13 @@ def test_a_word_of_a_source_that_is_read_backwards_is_left_out_rightly():
     assert view["changes"].values[1] == pytest.approx(float(without - with_all), abs=1e-12)
 
 
+def test_the_end_of_a_written_text_has_one_name():
+    run = pair_run("seq2seq")
+    view = seen(run, drop, "the dog sees", "a cat")
+    assert view["changes"].title.startswith("Change of log p of '</s>', which came")
+    assert read(run, "the dog sees", "a cat").sides[0].labels[-1] == "</s>"
+
+
 def test_a_tagged_word_itself_is_never_left_out():
     names = seen(tag_run(), drop, position=2)["changes"].names
     assert list(names) == [word for word in TEXT.split() if word != "small"]
