@@ -50,7 +50,11 @@ def _text(run: Any, given: str, _target: str | None) -> Reading:
 def _masked(run: Any, given: str, _target: str | None) -> Reading:
     masking = run.codec.masking
     ids = gapped(given, masking, "the text").ids if MASK in given else run.codec.framed(given)
-    labels = tuple(MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token) for token in ids)
+    # A mask is no token of the tokenizer; as the end of a text it is no word that was typed either.
+    is_mask = ids == masking.mask_id
+    plain = np.where(is_mask, run.codec.tokenizer.eos_id, ids).tolist()
+    told = labels_of(run.codec.tokenizer, plain, given.replace(MASK, " "))
+    labels = tuple(MASK if hidden else label for hidden, label in zip(is_mask, told, strict=True))
     tokens = torch.from_numpy(ids)[None].to(run.device)
     side = _side("text", run.codec.tokenizer, ids.tolist(), labels)
     model = run.model
@@ -78,7 +82,7 @@ def _tagged(run: Any, given: str, _target: str | None) -> Reading:
     ids = run.codec.read(words)
     if ids.ndim == 2:
         return _classes(run, ids, Side("text", words, tuple(range(len(words)))), given)
-    labels = tuple(token_label(run.codec.tokenizer, token) for token in ids.tolist())
+    labels = tuple(labels_of(run.codec.tokenizer, ids.tolist(), " ".join(words)))
     return _classes(run, ids, _side("text", run.codec.tokenizer, ids.tolist(), labels), given)
 
 
@@ -98,7 +102,7 @@ def _pairs(run: Any, given: str, target: str | None) -> Reading:
         written = run.task.written(run.model, codec, [given], GREEDY)[0].tokens
     else:
         written = codec.target.encode(target).tolist()
-    return _written(run, torch.from_numpy(ids)[None], source, codec.target, written, given)
+    return _written(run, torch.from_numpy(ids)[None], source, codec.target, written, given, target or "")
 
 
 def _captions(run: Any, given: str, target: str | None) -> Reading:
@@ -111,14 +115,16 @@ def _captions(run: Any, given: str, target: str | None) -> Reading:
         written = run.task.written(run.model, run.codec, [one], GREEDY)[0].tokens
     else:
         written = run.codec.tokenizer.encode(target).tolist()
-    reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given)
+    reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given, target or "")
     return replace(reading, picture=run.codec.see(one))
 
 
-def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str) -> Reading:
-    """A source and a text that is written from it, token by token."""
+def _written(
+    run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str, typed: str
+) -> Reading:
+    """A source and a text that is written from it, token by token; as it was typed, where it was."""
     ids = [tokenizer.eos_id, *written]
-    labels = (START, *map(tokenizer.token_text, written))
+    labels = (START, *labels_of(tokenizer, written, typed))
     target = _side("target", tokenizer, ids, labels)
     if getattr(run.model.encoder.config, "reverse", False):
         side = replace(side, labels=side.labels[::-1], words=side.words[::-1])
@@ -186,8 +192,13 @@ def _named(tokenizer: Tokenizer) -> Callable[[int], str]:
 
 
 def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
-    """A label for each token; a word that has no token of its own as it was typed, with a question mark."""
+    """A label for each token; a word that has no token of its own as it was typed, with a question mark.
+
+    An end before anything else is the start of a text that stands in a frame.
+    """
     labels = [token_label(tokenizer, token) for token in ids]
+    if len(ids) > 1 and ids[0] == tokenizer.eos_id:
+        labels[0] = START
     inner = [place for place, token in enumerate(ids) if token != tokenizer.eos_id]
     typed = split(text) if tokenizer.kind == "words" else []
     if len(typed) == len(inner):
