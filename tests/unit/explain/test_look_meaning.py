@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,11 @@ def test_models_without_attention_and_with_a_source_have_meanings_too():
     assert source["cosines"].lines["dog in both texts"][0][1] < 1  # positions are added before the first layer
 
 
+def test_the_places_that_are_compared_are_told():
+    note = seen(text_run("gpt"), meaning, "the dog sees a dog", other=SECOND, word="dog")["cosines"].note
+    assert "position 5 of the first text and position 3 of the second" in note
+
+
 def test_words_are_found_by_their_offsets_and_the_last_of_several_is_taken():
     labels, words = ("<s>", "The", " ba", "nk", ", the", " bank."), (None, 0, 1, 1, 1, 2)
     side = Side("text", labels, words, ("The", "bank, the", "bank."))
@@ -94,6 +100,7 @@ def test_words_are_whole_where_a_token_is_half_a_character(kind: str):
     side = read(run, "the café añ😀 é").main
     assert [label for label in side.groups.labels if label.strip()] == ["<s>", "the", "café", "añ😀", "é"]
     view = seen(run, meaning, "the café was red", other="the café was shut", word="café")
+    assert re.search(r"positions \d+ to \d+ of the first text", view["cosines"].note)
     assert view["cosines"].lines["café in both texts"][0][1] == pytest.approx(1)
 
 
@@ -102,7 +109,9 @@ def test_a_word_of_a_source_that_is_read_backwards_is_spelt_forwards():
     codec = PairCodec(tokenizer, tokenizer)
     torch.manual_seed(1)
     model: Any = registry.entry("seq2seq").config(Facts(257), size="tiny", reverse=True).build().eval()
-    run = TaskRun(Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_of("pairs"), model, codec)
+    run = TaskRun(
+        Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_of("pairs"), model, codec
+    )
     labels = read(run, "the café", "a").sides[0].groups.labels
     assert [label for label in labels if label.strip()] == ["</s>", "café", "the"]
 
