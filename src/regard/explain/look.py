@@ -10,12 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from regard.decoding.warp import Sampling
 from regard.errors import UsageError, nearest
 from regard.explain.reading import START, Reading, Side
 from regard.explain.view import View
 
 # What options are called on the command line, where it is not their own name.
 FLAGS = {"merge": "words", "scale": "set-sense", "other": "compare"}
+LEAST = {"layer": 1, "head": 1, "position": 0, "reduce": 0, "seed": 0}
+# What a generator takes for a seed, and a tensor for an index.
+MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Look:
 
 
 def options_from(values: dict[str, Any]) -> Options:
-    """Options from keywords; an unknown one names the nearest, and one of another type is refused."""
+    """Options from keywords; an unknown one names the nearest, and one of another type or out of range is refused."""
     known = {part.name: part for part in dataclasses.fields(Options)}
     for name, value in values.items():
         if name not in known:
@@ -107,7 +111,13 @@ def options_from(values: dict[str, Any]) -> Options:
         fits = value is None if "None" in wanted and value is None else _fits(value, wanted)
         if not fits:
             raise UsageError(f"{name}: expected {wanted.replace(' | None', '')}, found {value!r}")
-    return Options(**values)
+        if isinstance(value, int) and value > MOST:
+            raise UsageError(f"{name}: expected 2^63 - 1 at most")
+        if value is not None and name in LEAST and value < LEAST[name]:
+            raise UsageError(f"{name}: expected {LEAST[name]} or more, found {value}")
+    made = Options(**values)
+    Sampling(made.temperature, made.top_k, made.top_p)  # refuses what no token can be drawn with
+    return made
 
 
 def numbers(side: Side) -> list[int]:

@@ -16,7 +16,7 @@ from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX
 from regard.errors import UsageError
 from regard.explain.reading import END, START, Reading, Side
-from regard.explain.word import word_numbers
+from regard.explain.word import word_numbers, word_texts
 from regard.layers.picture import as_input
 from regard.tasks import TEXT
 from regard.tasks.filling import MASK, gapped
@@ -42,35 +42,37 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
 def _text(run: Any, given: str, _target: str | None) -> Reading:
     tokens = run.writer.prompt_ids(given).to(run.device)
     ids = tokens.tolist()
-    labels = (START, *labels_of(run.tokenizer, ids[1:], given))
-    side = Side("text", labels, (None, *word_numbers(run.tokenizer, ids[1:])))
+    side = _side("text", run.tokenizer, ids, (START, *labels_of(run.tokenizer, ids[1:], given)))
     model = run.model
-    return Reading(model, (tokens[None],), (side,), lambda x: model(x), run.tokenizer.token_text, _next(ids), given)
+    return Reading(model, (tokens[None],), (side,), lambda x: model(x), _named(run.tokenizer), _next(ids), given)
 
 
 def _masked(run: Any, given: str, _target: str | None) -> Reading:
     masking = run.codec.masking
     ids = gapped(given, masking, "the text").ids if MASK in given else run.codec.framed(given)
-    labels = tuple(MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token) for token in ids)
+    # A mask is no token of the tokenizer; as the end of a text it is no word that was typed either.
+    is_mask = ids == masking.mask_id
+    plain = np.where(is_mask, run.codec.tokenizer.eos_id, ids).tolist()
+    told = labels_of(run.codec.tokenizer, plain, given.replace(MASK, " "))
+    labels = tuple(MASK if hidden else label for hidden, label in zip(is_mask, told, strict=True))
     tokens = torch.from_numpy(ids)[None].to(run.device)
-    words = tuple(word_numbers(run.codec.tokenizer, ids.tolist()))
+    side = _side("text", run.codec.tokenizer, ids.tolist(), labels)
     model = run.model
 
     def forward(x: Tensor) -> Tensor:
         return model.to_logits(model.transform(model.encode(x, Context())))
 
     def named(token: int) -> str:
-        return MASK if token == masking.mask_id else run.codec.tokenizer.token_text(token)
+        return MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token)
 
-    return Reading(model, (tokens,), (Side("text", labels, words),), forward, named, (), given)
+    return Reading(model, (tokens,), (side,), forward, named, (), given)
 
 
 def _labelled(run: Any, given: str, _target: str | None) -> Reading:
     ids = run.codec.read(given)
     plain = ids[:, 0] if ids.ndim == 2 else ids
     labels = tuple(labels_of(run.codec.tokenizer, plain.tolist(), given))
-    words = tuple(word_numbers(run.codec.tokenizer, plain.tolist()))
-    return _classes(run, ids, Side("text", labels, words), given)
+    return _classes(run, ids, _side("text", run.codec.tokenizer, plain.tolist(), labels), given)
 
 
 def _tagged(run: Any, given: str, _target: str | None) -> Reading:
@@ -80,8 +82,8 @@ def _tagged(run: Any, given: str, _target: str | None) -> Reading:
     ids = run.codec.read(words)
     if ids.ndim == 2:
         return _classes(run, ids, Side("text", words, tuple(range(len(words)))), given)
-    labels = tuple(token_label(run.codec.tokenizer, token) for token in ids.tolist())
-    return _classes(run, ids, Side("text", labels, tuple(word_numbers(run.codec.tokenizer, ids.tolist()))), given)
+    labels = tuple(labels_of(run.codec.tokenizer, ids.tolist(), " ".join(words)))
+    return _classes(run, ids, _side("text", run.codec.tokenizer, ids.tolist(), labels), given)
 
 
 def _classes(run: Any, ids: np.ndarray, side: Side, given: str) -> Reading:
@@ -95,12 +97,12 @@ def _pairs(run: Any, given: str, target: str | None) -> Reading:
     codec = run.codec
     ids = codec.read(given)
     labels = tuple(labels_of(codec.source, ids.tolist(), given))
-    source = Side("source", labels, tuple(word_numbers(codec.source, ids.tolist())))
+    source = _side("source", codec.source, ids.tolist(), labels)
     if target is None:
         written = run.task.written(run.model, codec, [given], GREEDY)[0].tokens
     else:
         written = codec.target.encode(target).tolist()
-    return _written(run, torch.from_numpy(ids)[None], source, codec.target, written, given)
+    return _written(run, torch.from_numpy(ids)[None], source, codec.target, written, given, target or "")
 
 
 def _captions(run: Any, given: str, target: str | None) -> Reading:
@@ -113,17 +115,19 @@ def _captions(run: Any, given: str, target: str | None) -> Reading:
         written = run.task.written(run.model, run.codec, [one], GREEDY)[0].tokens
     else:
         written = run.codec.tokenizer.encode(target).tolist()
-    reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given)
+    reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given, target or "")
     return replace(reading, picture=run.codec.see(one))
 
 
-def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str) -> Reading:
-    """A source and a text that is written from it, token by token."""
+def _written(
+    run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str, typed: str
+) -> Reading:
+    """A source and a text that is written from it, token by token; as it was typed, where it was."""
     ids = [tokenizer.eos_id, *written]
-    labels = (START, *map(tokenizer.token_text, written))
-    target = Side("target", labels, (None, *word_numbers(tokenizer, written)))
+    labels = (START, *labels_of(tokenizer, written, typed))
+    target = _side("target", tokenizer, ids, labels)
     if getattr(run.model.encoder.config, "reverse", False):
-        side = Side(side.name, side.labels[::-1], side.words[::-1])
+        side = replace(side, labels=side.labels[::-1], words=side.words[::-1])
     tokens = torch.tensor([ids], device=run.device)
     targets = (*_next(ids)[:-1], tokenizer.eos_id)
     model = run.model
@@ -132,7 +136,7 @@ def _written(run: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written
         return model.given(source)(tokens)
 
     inputs = (source.to(run.device), tokens)
-    return Reading(model, inputs, (side, target), forward, tokenizer.token_text, targets, given)
+    return Reading(model, inputs, (side, target), forward, _named(tokenizer), targets, given)
 
 
 def _series(run: Any, given: str, _target: str | None) -> Reading:
@@ -171,14 +175,30 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
     )
 
 
+def _side(name: str, tokenizer: Tokenizer, ids: Sequence[int], labels: tuple[str, ...]) -> Side:
+    """A side of text."""
+    words = word_numbers(tokenizer, ids)
+    return Side(name, labels, tuple(words), word_texts(tokenizer, ids, words))
+
+
 def token_label(tokenizer: Tokenizer, token: int) -> str:
     """A token as people see it; the end of a text is no word."""
     return END if token == tokenizer.eos_id else tokenizer.token_text(token)
 
 
+def _named(tokenizer: Tokenizer) -> Callable[[int], str]:
+    """The name of each token."""
+    return lambda token: token_label(tokenizer, token)
+
+
 def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
-    """A label for each token; a word that has no token of its own as it was typed, with a question mark."""
+    """A label for each token; a word that has no token of its own as it was typed, with a question mark.
+
+    An end before anything else is the start of a text that stands in a frame.
+    """
     labels = [token_label(tokenizer, token) for token in ids]
+    if len(ids) > 1 and ids[0] == tokenizer.eos_id:
+        labels[0] = START
     inner = [place for place, token in enumerate(ids) if token != tokenizer.eos_id]
     typed = split(text) if tokenizer.kind == "words" else []
     if len(typed) == len(inner):

@@ -24,11 +24,13 @@ class Side:
     name    text, source, target, picture, past or horizon.
     labels  what stands at each position.
     words   the number of the word that each belongs to, None for none; empty where positions are no text.
+    texts   of the words, by their numbers; empty where each is one position.
     """
 
     name: str
     labels: tuple[str, ...]
     words: tuple[int | None, ...] = ()
+    texts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -37,7 +39,7 @@ class Side:
     def groups(self) -> Groups:
         """Positions of one word together."""
         words = self.words or tuple(range(len(self.labels)))
-        return groups(self.labels, words)
+        return groups(self.labels, words, self.texts)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,15 @@ def word_numbers(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int | None]:
     return numbers
 
 
+def word_texts(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[int | None]) -> tuple[str, ...]:
+    """The text of each word by its number, from all its tokens together: one alone may be half a character."""
+    parts: list[list[int]] = [[] for _ in range(1 + max((word for word in words if word is not None), default=-1))]
+    for token, word in zip(ids, words, strict=True):
+        if word is not None:
+            parts[word].append(token)
+    return tuple(tokenizer.decode(part).strip() for part in parts)
+
+
 @dataclass(frozen=True)
 class Groups:
     """Positions that belong together: a label for each group, and the positions in it."""
@@ -45,10 +54,10 @@ class Groups:
     members: tuple[tuple[int, ...], ...]
 
 
-def groups(labels: Sequence[str], words: Sequence[int | None]) -> Groups:
-    """Tokens of one word together, any other token by itself.
+def groups(labels: Sequence[str], words: Sequence[int | None], texts: Sequence[str]) -> Groups:
+    """Tokens of one word together, with its text; any other token by itself, with its label.
 
-    >>> groups(["<s>", "un", "happy", " dog"], [None, 0, 0, 1])
+    >>> groups(["<s>", "un", "happy", " dog"], [None, 0, 0, 1], ["unhappy", "dog"])
     Groups(labels=('<s>', 'unhappy', 'dog'), members=((0,), (1, 2), (3,)))
     """
     found: list[list[int]] = []
@@ -57,8 +66,11 @@ def groups(labels: Sequence[str], words: Sequence[int | None]) -> Groups:
             found[-1].append(place)
         else:
             found.append([place])
-    told = ("".join(labels[place] for place in members) for members in found)
-    return Groups(tuple(text.strip() or text for text in told), tuple(map(tuple, found)))
+    told = []
+    for first, *others in found:
+        word = words[first]
+        told.append(texts[word] if others and word is not None else labels[first].strip() or labels[first])
+    return Groups(tuple(told), tuple(map(tuple, found)))
 
 
 def merged(weights: np.ndarray, rows: Groups, columns: Groups) -> np.ndarray:

@@ -5,9 +5,12 @@ convention = "torch", as most libraries compute it (the reset gate after the mat
     r = sigmoid(W_r x + U_r h')      z = sigmoid(W_z x + U_z h')
     n = tanh(W_n x + r * (U_n h'))   h = (1 - z) * n + z * h'
 
-convention = "cho", as Cho 2014 and Bahdanau 2014 print it (the reset gate before the product, z takes the new):
+convention = "cho" (the reset gate before the product, z takes the new), as Bahdanau et al. 2014 (A.1.1) and Chung et
+al. 2014 print it:
 
     n = tanh(W_n x + U_n (r * h'))   h = (1 - z) * h' + z * n
+
+Cho et al. 2014 themselves reset before the product too, but let z keep the past (equation 7), as torch does.
 
 Glossary
 h'  previous hidden state    r  reset gate    z  update gate    n  candidate, also written h~

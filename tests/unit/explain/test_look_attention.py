@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from look_run import TEXT, masked_run, pair_run, seen, text_run
+from look_run import TEXT, TOKENIZER, masked_run, pair_run, seen, text_run
 from regard.errors import UsageError
+from regard.explain.look import numbers
 from regard.explain.looks.alignment import aligned, alignment
 from regard.explain.looks.attention import attention
 from regard.explain.looks.heads import heads, measures
 from regard.explain.looks.rollout import rolled, rollout
-from regard.explain.reader import read
+from regard.explain.reader import labels_of, read
 from regard.explain.weights import without_sink
 from regard.explain.word import groups, merged, word_numbers
 
@@ -124,7 +125,8 @@ def test_pairs_leave_out_the_ends() -> None:
 
 def test_a_masked_model_has_a_map_over_its_frame() -> None:
     view = seen(masked_run(), attention, text="the [MASK] dog")
-    assert list(view["weights"].rows) == ["</s>", "the", "[MASK]", "dog", "</s>"]
+    assert list(view["weights"].rows) == ["<s>", "the", "[MASK]", "dog", "</s>"]
+    assert numbers(read(masked_run(), "the [MASK] dog").main) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("kind", ["bytes", "chars", "bpe"])
@@ -144,7 +146,7 @@ def test_tokens_belong_to_the_word_that_they_spell(kind: str) -> None:
 
 def test_merged_weights_sum_what_words_get_and_average_what_they_give() -> None:
     weights = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]])
-    parts = groups(["un", "happy", "dog"], [0, 0, 1])
+    parts = groups(["un", "happy", "dog"], [0, 0, 1], ["unhappy", "dog"])
     np.testing.assert_allclose(merged(weights, parts, parts), [[1.0, 0.0], [0.5, 0.5]])
 
 
@@ -155,6 +157,19 @@ def test_a_word_without_a_token_is_shown_as_it_was_typed() -> None:
         "zebra?",
         "runs",
     ]
+
+
+def test_a_word_without_a_token_is_shown_so_beside_a_mask_and_in_a_target() -> None:
+    beside = read(masked_run(), "the zebra[MASK] runs")
+    assert beside.main.labels == ("<s>", "the", "zebra?", "[MASK]", "runs", "</s>")
+    assert read(masked_run(), "a zebra").main.labels == ("<s>", "a", "zebra?", "</s>")
+    assert read(pair_run("transformer"), "the dog", "a zebra").main.labels == ("<s>", "a", "zebra?")
+
+
+def test_a_text_in_a_frame_begins_with_the_start() -> None:
+    labels = labels_of(TOKENIZER, [TOKENIZER.eos_id, *TOKENIZER.encode("the dog"), TOKENIZER.eos_id], "the dog")
+    assert labels == ["<s>", "the", "dog", "</s>"]
+    assert labels_of(TOKENIZER, [TOKENIZER.eos_id], "") == ["</s>"]
 
 
 def test_controls_tell_what_there_is() -> None:

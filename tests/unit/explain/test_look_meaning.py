@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from look_run import masked_run, pair_run, seen, tag_run, text_run
+from regard.core import registry
+from regard.core.facts import Facts
+from regard.data.tokenizer import train_tokenizer
 from regard.errors import UsageError
 from regard.explain.layers import vectors_by_layer
 from regard.explain.looks.meaning import find, meaning
 from regard.explain.reader import read
 from regard.explain.reading import Side
+from regard.run import Run
+from regard.task_run import TaskRun
+from regard.tasks import task as task_of
+from regard.tasks.pairs import PairCodec
 
 FIRST, SECOND = "the dog sees a cat", "a small dog runs"
 
@@ -68,12 +77,43 @@ def test_models_without_attention_and_with_a_source_have_meanings_too():
     assert source["cosines"].lines["dog in both texts"][0][1] < 1  # positions are added before the first layer
 
 
+def test_the_places_that_are_compared_are_told():
+    note = seen(text_run("gpt"), meaning, "the dog sees a dog", other=SECOND, word="dog")["cosines"].note
+    assert "position 5 of the first text and position 3 of the second" in note
+
+
 def test_words_are_found_by_their_offsets_and_the_last_of_several_is_taken():
-    side = Side("text", ("<s>", "The", " ba", "nk", ", the", " bank."), (None, 0, 1, 1, 1, 2))
+    labels, words = ("<s>", "The", " ba", "nk", ", the", " bank."), (None, 0, 1, 1, 1, 2)
+    side = Side("text", labels, words, ("The", "bank, the", "bank."))
     assert side.groups.labels == ("<s>", "The", "bank, the", "bank.")
     assert find(side, "bank") == 3
     assert find(side, "the") == 1
     assert find(side, "river") is None
+
+
+@pytest.mark.parametrize("kind", ["bytes", "chars", "bpe"])
+def test_words_are_whole_where_a_token_is_half_a_character(kind: str):
+    tokenizer = train_tokenizer(kind, ["the cat was red"], vocab_size=262 if kind == "bpe" else None)
+    torch.manual_seed(1)
+    model: Any = registry.build("lstm", vocab_size=tokenizer.vocab_size, size="tiny")
+    run = Run(Path("run"), {"model": {"name": "lstm"}, "data": {"task": "text"}}, model.eval(), tokenizer)
+    side = read(run, "the café añ😀 é").main
+    assert [label for label in side.groups.labels if label.strip()] == ["<s>", "the", "café", "añ😀", "é"]
+    view = seen(run, meaning, "the café was red", other="the café was shut", word="café")
+    assert re.search(r"positions \d+ to \d+ of the first text", view["cosines"].note)
+    assert view["cosines"].lines["café in both texts"][0][1] == pytest.approx(1)
+
+
+def test_a_word_of_a_source_that_is_read_backwards_is_spelt_forwards():
+    tokenizer = train_tokenizer("bytes", [], vocab_size=None)
+    codec = PairCodec(tokenizer, tokenizer)
+    torch.manual_seed(1)
+    model: Any = registry.entry("seq2seq").config(Facts(257), size="tiny", reverse=True).build().eval()
+    run = TaskRun(
+        Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_of("pairs"), model, codec
+    )
+    labels = read(run, "the café", "a").sides[0].groups.labels
+    assert [label for label in labels if label.strip()] == ["</s>", "café", "the"]
 
 
 def test_a_word_that_is_not_in_both_texts_is_refused():

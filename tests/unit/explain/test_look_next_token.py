@@ -17,7 +17,7 @@ def test_raw_bars_are_the_softmax_of_the_last_position():
     with torch.no_grad():
         expected = run.model(run.writer.prompt_ids(TEXT)[None])[0, -1].softmax(-1)
     for name, value in zip(raw.names, raw.values, strict=True):
-        token = TOKENIZER.eos_id if name == "<eos>" else int(TOKENIZER.encode(name)[0])
+        token = TOKENIZER.eos_id if name == "</s>" else int(TOKENIZER.encode(name)[0])
         assert value == pytest.approx(float(expected[token]), abs=1e-12)
     assert list(raw.values) == sorted(raw.values, reverse=True)
 
@@ -53,8 +53,8 @@ def test_positions_are_chosen_and_unknown_ones_refused():
 
 def test_the_first_mask_is_filled_in_unless_another_place_is_asked_for():
     view = seen(masked_run(), masked_token, "the [MASK] sees a cat")
-    assert view.about["position"] == 3
-    assert seen(masked_run(), masked_token, "the dog").about["position"] == 3
+    assert view.about["position"] == 2
+    assert seen(masked_run(), masked_token, "the dog").about["position"] == 2
 
 
 def test_classes_and_tags_are_probabilities():

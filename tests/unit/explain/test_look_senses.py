@@ -77,6 +77,11 @@ def test_a_scale_that_means_nothing_is_refused(scale: str, message: str):
     assert parsed("dog:2=-0.5", reading, 4) == ([3], 1, -0.5)
 
 
+def test_a_factor_that_leaves_no_numbers_is_refused():
+    with pytest.raises(UsageError, match="the factor is too large"):
+        seen(text_run("backpack"), senses, scale="dog:1=1e999")
+
+
 def test_a_word_that_is_no_token_is_refused():
     with pytest.raises(UsageError, match="no token 'wolf'"):
         seen(text_run("backpack"), senses, word="wolf")

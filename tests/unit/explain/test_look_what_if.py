@@ -37,6 +37,17 @@ def test_without_positions_and_mask_outputs_are_shuffled_alike():
     assert view["shuffled"].text != f"<s> {TEXT}"
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_shuffle_moves_a_token_to_where_another_stood(seed: int):
+    text = "the the the the dog"
+    assert seen(text_run("gpt"), shuffle, text, seed=seed)["shuffled"].text != f"<s> {text}"
+
+
+def test_a_text_of_equal_tokens_cannot_be_shuffled():
+    with pytest.raises(UsageError, match="every token is the same"):
+        seen(text_run("gpt"), shuffle, "dog dog dog")
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
@@ -93,6 +104,12 @@ def test_a_dropped_token_is_missed_by_as_much_as_the_answer_falls():
     assert view["changes"].values[1] == pytest.approx(without - with_all, abs=1e-12)
 
 
+def test_what_is_not_shown_of_many_tokens_is_counted():
+    run = text_run("lstm")
+    assert "Shown are 64 of 65 tokens" in seen(run, drop, "the dog sees a cat " * 13)["changes"].note
+    assert "Shown are" not in seen(run, drop)["changes"].note
+
+
 @torch.no_grad()
 def test_a_word_of_a_source_that_is_read_backwards_is_left_out_rightly():
     run: Any = pair_run("seq2seq", reverse=True)
@@ -104,6 +121,13 @@ def test_a_word_of_a_source_that_is_read_backwards_is_left_out_rightly():
     with_all = reading.run()[0, 1].log_softmax(-1)[answer]
     assert list(view["changes"].names) == ["sees", "dog", "the"]
     assert view["changes"].values[1] == pytest.approx(float(without - with_all), abs=1e-12)
+
+
+def test_the_end_of_a_written_text_has_one_name():
+    run = pair_run("seq2seq")
+    view = seen(run, drop, "the dog sees", "a cat")
+    assert view["changes"].title.startswith("Change of log p of '</s>', which came")
+    assert read(run, "the dog sees", "a cat").sides[0].labels[-1] == "</s>"
 
 
 def test_a_tagged_word_itself_is_never_left_out():

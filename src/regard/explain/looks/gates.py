@@ -1,7 +1,7 @@
 """Gates: what a recurrence writes, keeps and shows at each token, and how large its memory is.
 
 LSTM   c = f * c' + i * g          f keeps, i writes, o shows
-GRU    h = z * h' + (1 - z) * n    z keeps and r resets; in the convention of Cho et al. z takes the new instead
+GRU    h = z * h' + (1 - z) * n    z keeps and r resets; in Bahdanau et al. 2014 z takes the new instead
 RNN    h = tanh(W h' + U x)        no gate: every token rewrites all of h
 """
 

@@ -19,7 +19,7 @@ from regard.errors import UsageError
 from regard.explain.asked import points
 from regard.explain.change import NO_WORDS
 from regard.explain.layers import AFTER, vectors_by_layer
-from regard.explain.look import Look, Options
+from regard.explain.look import Look, Options, numbers
 from regard.explain.reader import read
 from regard.explain.reading import Reading, Side
 from regard.explain.site import directions, sites
@@ -47,6 +47,12 @@ class Placed:
     def others(self) -> list[int]:
         """The groups of the other words."""
         return [one for one, label in enumerate(self.groups.labels) if one != self.group and label not in NO_WORDS]
+
+    @property
+    def told(self) -> str:
+        """Its position, or its positions where it has several tokens."""
+        places = [numbers(self.side)[place] for place in self.groups.members[self.group]]
+        return f"position {places[0]}" if len(places) == 1 else f"positions {min(places)} to {max(places)}"
 
 
 def meaning(reading: Reading, options: Options) -> View:
@@ -104,12 +110,17 @@ def _cosines(pair: list[Placed], word: str) -> Curves:
     lines = {f"{word} in both texts": points(range(len(both)), both)}
     if apart:
         lines[f"{word} and other words"] = points(range(len(apart)), apart)
+    note = (
+        f"0 is before the first layer and {len(both) - 1} what leaves the model: {', '.join(first.vectors)}. "
+        f"Compared are {first.told} of the first text and {second.told} of the second; of several places "
+        "the last is taken."
+    )
     return Curves(
         title="How alike the vectors are, before the first layer and after each",
         lines=lines,
         x="layer",
         y="cosine",
-        note=f"0 is before the first layer and {len(both) - 1} what leaves the model: {', '.join(first.vectors)}.",
+        note=note,
         key="cosines",
     )
 
@@ -131,7 +142,7 @@ def _neighbours(pair: list[Placed]) -> Listing:
         title="What lies near it in the end",
         columns=["near it in the first text", "cosine#", "near it in the second", "cosine#"],
         rows=rows,
-        note="Words of both texts, with the number of their text.",
+        note="Words of both texts, with the number of their text. A word that stands there again may be near itself.",
         key="neighbours",
     )
 

@@ -169,6 +169,8 @@ def _contributions(reading: Reading, site: Site, seen: Trace, found: Outcome) ->
 def _scaled(reading: Reading, site: Site, seen: Trace, place: int, asked: str) -> list[Panel]:
     places, sense, factor = parsed(asked, reading, _alpha(site, seen).shape[0])
     found = scaled(reading, site, place, places, sense, factor)
+    if not found.after.isfinite().all():
+        raise UsageError(f"scale {asked!r}: the factor is too large, and the logits are no numbers any more")
     before, after = found.before.double().softmax(-1), found.after.double().softmax(-1)
     moved = (found.after - found.before).abs()
     shown = dict.fromkeys([*largest(before, CHANGED).tolist(), *largest(moved, CHANGED).tolist()])

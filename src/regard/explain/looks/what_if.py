@@ -47,9 +47,11 @@ def shuffle(reading: Reading, options: Options) -> View:
     side, words = reading.sides[number], words_of(reading.sides[number])
     if len(words) < 2:
         raise UsageError(f"the {side.name} has fewer than two tokens to shuffle: give a longer one")
-    order = _order(len(side), words, options.seed)
+    columns = columns_of(reading, number, range(len(side)))
+    tokens = reading.inputs[number][0, columns]
+    order = _order(tokens, words, options.seed)
     moved = reading.inputs[number].clone()
-    moved[:, columns_of(reading, number, range(len(side)))] = moved[:, columns_of(reading, number, order)]
+    moved[0, columns] = tokens[order]
     shuffled = reading.with_input(number, moved, tuple(side.labels[place] for place in order))
     before, after = _log_probs(reading.run()), _log_probs(shuffled.run())
     alike = number == len(reading.sides) - 1 and before.dim() == 3
@@ -129,12 +131,15 @@ def drop(reading: Reading, options: Options) -> View:
     change = (answers(reading, number, rows, log_p) - found.log_prob).double().cpu()
     shown = sorted(change.abs().argsort(descending=True, stable=True)[:MOST].tolist())
     position = number_of(reading, found.place)
+    told = f"Log p of it is {found.log_prob:.4g} with all tokens. To the left: the token is missed."
+    if len(shown) < len(places):
+        told += f" Shown are {len(shown)} of {len(places)} tokens, those that change it most."
     bars = Bars(
         title=f"Change of log p of {found.told}, without each token",
         names=[side.labels[places[row]] for row in shown],
         values=change[shown].tolist(),
         unit="nats",
-        note=f"Log p of it is {found.log_prob:.4g} with all tokens. To the left: the token is missed.",
+        note=told,
         key="changes",
     )
     at = "" if position is None else f" at position {position}"
@@ -156,15 +161,16 @@ def _droppable(reading: Reading, number: int, place: int | None) -> list[int]:
     return [word for word in words if word != place]
 
 
-def _order(count: int, words: list[int], seed: int) -> list[int]:
-    """A shuffle that moves something; what is no word stays where it is."""
+def _order(tokens: Tensor, words: list[int], seed: int) -> list[int]:
+    """A shuffle of tokens (T, ...) that changes something; what is no word stays where it is."""
+    if (tokens[words] == tokens[words[0]]).all():
+        raise UsageError("every token is the same, and no shuffle changes anything: give a text with different ones")
     generator = torch.Generator().manual_seed(seed)
-    drawn = list(range(len(words)))
-    while drawn == sorted(drawn):
+    order = list(range(len(tokens)))
+    while torch.equal(tokens[order], tokens):
         drawn = torch.randperm(len(words), generator=generator).tolist()
-    order = list(range(count))
-    for place, other in zip(words, drawn, strict=True):
-        order[place] = words[other]
+        for place, other in zip(words, drawn, strict=True):
+            order[place] = words[other]
     return order
 
 

@@ -18,6 +18,8 @@ def four(value: float) -> str:
     ('0.3333', '12', '0.5', '.', '0', '1.5e-07', '65536')
     >>> four(2.00004), four(0.50001)
     ('2.000', '0.5000')
+    >>> four(1345.2), four(-1345.2)
+    ('1345', '-1345')
     """
     if math.isnan(value):
         return MISSING
@@ -27,7 +29,7 @@ def four(value: float) -> str:
         return str(int(value))
     short = f"{value:.4g}"
     # float32 holds no more than seven digits: what differs after them is no difference.
-    return short if abs(float(short) - value) <= 1e-6 * abs(value) else f"{value:#.4g}"
+    return short if abs(float(short) - value) <= 1e-6 * abs(value) else f"{value:#.4g}".rstrip(".")
 
 
 def before_point(text: str) -> int:

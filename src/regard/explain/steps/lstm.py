@@ -196,6 +196,7 @@ def _gru() -> Sequence[Panel]:
         numbers("gru_h", h, "h_t = (1 - z) * h_(t-1) + z * h~", title="The state", rows=TIMES, columns=BOTH),
         answer(
             "Is z the share of the new or of the old?",
-            "Of the new here, as in Cho et al. 2014. Many libraries turn it round, and reset after the product with U.",
+            "Of the new here, as in Bahdanau et al. 2014 (A.1.1) and Chung et al. 2014. In Cho et al. 2014 (equation "
+            "7) and in many libraries it is the share of the old; libraries also reset after the product with U.",
         ),
     ]
