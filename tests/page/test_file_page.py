@@ -11,7 +11,7 @@ import pytest
 from picture_book import HOSTILE, WORDS, attention, large, steps, weights_of
 
 from regard.explain.render.html import several
-from regard.explain.view import Heat, View
+from regard.explain.view import Bars, Curves, Heat, Links, Listing, Numbers, View
 
 Saved = Callable[[str], str]
 
@@ -149,6 +149,21 @@ def test_bars_curves_and_tables_show_their_numbers(open_page: Any, saved: Saved)
     page.get_by_role("button", name="entropy").click()
     assert page.locator(".listing td.number").all_inner_texts() == ["0.1", "0.7"]
     assert page.locator(".listing th").nth(1).get_attribute("aria-sort") == "ascending"
+
+
+def test_panels_without_anything_in_them_are_drawn_beside_the_others(open_page: Any, saved: Saved) -> None:
+    nothing = np.zeros((0, 0))
+    panels = [
+        Bars(title="Bars", names=[], values=[]),
+        Curves(title="Curves", lines={}),
+        Listing(title="Listing", columns=[], rows=[]),
+        Numbers(title="Numbers", values=nothing),
+        Heat(title="Heat", weights=nothing),
+        Links(title="Links", weights=nothing, upper=[], lower=[]),
+    ]
+    page = open_page(saved(View("view", "Nothing", panels).to_html()))
+    assert page.locator(".panel h3").all_inner_texts() == [panel.title for panel in panels]
+    assert page.get_by_role("region", name="Bars").inner_text().split("\n")[-1] == "no values"
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -7,7 +7,8 @@ import { four } from "./number.js";
 export function drawBars(panel) {
   const unit = panel.unit ? make("p", { class: "unit" }, panel.unit) : null;
   const entries = panel.names.map((name, place) => ({ name, value: panel.values[place] }));
-  return make("div", { class: "bars" }, barList(entries), unit);
+  const list = entries.length ? barList(entries) : make("p", { class: "unit" }, "no values");
+  return make("div", { class: "bars" }, list, unit);
 }
 
 /**
