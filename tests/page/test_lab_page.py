@@ -59,6 +59,36 @@ def test_a_text_is_asked_for_by_enter_and_back_leads_to_the_one_before(open_page
     page.locator(".about", has_text="the small dog").wait_for()
 
 
+def test_a_new_text_keeps_what_was_chosen_but_not_a_position_in_the_text_before(
+    open_page: Any, lab: Lab, book: Book
+) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    position = page.get_by_label("position", exact=True)
+    assert position.input_value() == "5"  # the last of six words
+
+    def ask(text: str) -> None:
+        page.get_by_label("Text").fill(text)
+        page.get_by_label("Text").press("Enter")
+        page.locator(".about", has_text=text).wait_for()
+
+    page.get_by_label("head", exact=True).select_option(label="3")
+    page.get_by_role("heading", name="Attention of head 3").wait_for()
+    ask("one two three")
+    assert book.asked[-1] == ("one two three", {"head": 3})
+    assert position.input_value() == "2"
+    position.select_option(label="2")
+    page.wait_for_url("**position**")
+    page.get_by_label("head", exact=True).select_option(label="2")
+    page.get_by_role("heading", name="Attention of head 2").wait_for()
+    assert book.asked[-1] == ("one two three", {"head": 2, "position": 2})
+    page.get_by_role("button", name="Look inside").click()
+    page.wait_for_function("document.querySelector('main').getAttribute('aria-busy') === 'false'")
+    assert "position" in page.url  # the same text
+    ask("one")
+    assert book.asked[-1] == ("one", {"head": 2})
+
+
 def test_views_and_worked_examples_are_chosen(open_page: Any, lab: Lab) -> None:
     page = open_page(lab.url)
     page.get_by_role("heading", name="Attention").wait_for()

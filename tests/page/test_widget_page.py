@@ -54,6 +54,9 @@ def test_the_widget_asks_the_kernel_and_shows_its_answer_in_place(open_page: Any
     page.keyboard.press("End")
     shown = [float(text) for text in page.locator(".row .barlist .number").all_inner_texts()]
     np.testing.assert_allclose(shown, weights_of(2)[-1], rtol=5e-4, atol=1e-9)
+    page.get_by_label("position", exact=True).select_option(label="4")
+    page.wait_for_function("saved.length === 2")
+    assert page.evaluate("saved[1].values") == {"head": 2, "position": 4}
 
 
 def test_the_widget_tells_a_failure_and_lets_go_when_it_is_closed(open_page: Any, saved: Saved) -> None:

@@ -41,7 +41,7 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
         title=f"Held-out {y} while training",
         panels=_panels(shown, [name for name in lines if name not in shown], x, y, log),
         controls=controls,
-        remake=lambda asked: learning_curves(paths, **asked),
+        remake=lambda asked: learning_curves(paths, **{"x": x, "y": y, "log": log} | asked),
     )
 
 

@@ -99,7 +99,9 @@ def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
     assert other["curves"].x_log
     assert [control.value for control in other.controls] == ["step", "bleu", True]
     assert other.remake is not None
-    assert other.remake({"x": "seconds", "y": "loss", "log": False})["curves"].lines == {"a": [(2.0, 4.0), (4.0, 2.0)]}
+    by_time = other.remake({"x": "seconds"})
+    assert by_time["curves"].lines == {"a": [(2.0, 2.5), (4.0, 5.0)]}  # what was not asked for stays
+    assert [control.value for control in by_time.controls] == ["seconds", "bleu", True]
 
 
 def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
