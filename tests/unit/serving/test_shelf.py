@@ -11,6 +11,7 @@ from regard.errors import CheckpointError, UsageError
 from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
 from regard.serving.shelf import MOST, example_input, facts, found_runs
+from regard.studies.measure import CURVE, curve
 
 
 def made(folder: Path, **config: object) -> Path:
@@ -102,6 +103,17 @@ def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
     by_time = other.remake({"x": "seconds"})
     assert by_time["curves"].lines == {"a": [(2.0, 2.5), (4.0, 5.0)]}  # what was not asked for stays
     assert [control.value for control in by_time.controls] == ["seconds", "bleu", True]
+
+
+def test_the_table_of_a_long_training_is_of_every_evaluation(tmp_path: Path) -> None:
+    losses = [5.0] * 403
+    losses[100], losses[101], losses[-1] = 9.0, 0.5, 1.0
+    view = learning_curves({"a": trained(tmp_path / "a", *losses)}, x="step")
+    assert view["ends"].rows == [["a", 403, 1.0, 0.5, 9.0]]
+    line = view["curves"].lines["a"]
+    assert len(line) <= CURVE
+    assert (line[0], line[-1]) == ((10, 5.0), (4030, 1.0))
+    assert curve(tmp_path / "a")[-1]["step"] == 4030  # and in the reports of studies
 
 
 def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
