@@ -118,4 +118,5 @@ class Book:
 
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         lines = {run: [(1, 3.0 + place), (100, 2.0 + place)] for place, run in enumerate(runs)}
-        return View("curves", "Held-out loss", [Curves(key="curves", lines=lines, x="steps", y="loss")])
+        chart = Curves(key="curves", lines=lines, x="steps", y="loss")
+        return View("curves", "Held-out loss", [chart if runs else Note(text="No run is chosen.")])

@@ -145,6 +145,15 @@ def test_the_learning_curves_of_chosen_runs_are_on_the_same_axes(open_page: Any,
     page.locator(".chart polyline").nth(2).wait_for(state="detached")
     assert page.locator(".chart polyline").count() == 2
     assert page.url.count("curves=") == 2
+    for left in (1, 0):
+        page.locator(".boxes input:checked").last.uncheck()
+        page.locator(".chart polyline").nth(left).wait_for(state="detached")
+    page.get_by_text("No run is chosen.").wait_for()
+    assert page.locator(".boxes input:checked").count() == 0
+    page.locator(".boxes input").first.check()
+    page.locator(".chart polyline").wait_for()
+    page.get_by_role("link", name="Learning curves").click()
+    page.locator(".chart polyline").nth(2).wait_for()
     page.get_by_role("link", name="Look inside").click()
     page.get_by_role("heading", name="Attention").wait_for()
 

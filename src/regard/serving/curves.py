@@ -27,6 +27,8 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
     points = {name: evaluations(path) for name, path in paths.items()}
     measured = sorted({key for told in points.values() for one in told for key in one if key.startswith("valid_")})
     scores = [LOSS, *(key.removeprefix("valid_") for key in measured if key != f"valid_{LOSS}")]
+    if not paths:
+        scores = [y]  # the reader may choose a run again, and finds what was shown of it before
     if y not in scores:
         raise UsageError(f"y: nothing of the name {y!r} was measured{nearest(y, scores)}")
     lines = {name: _line(told, x, f"valid_{y}") for name, told in points.items()}

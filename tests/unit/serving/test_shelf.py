@@ -122,6 +122,7 @@ def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
         learning_curves(paths, y="bler")
     with pytest.raises(UsageError, match="x: unknown axis"):
         learning_curves(paths, x="watts")
-    assert learning_curves({}).panels[0].text == "No run is chosen."  # pyright: ignore[reportAttributeAccessIssue]
+    for score in ("loss", "bleu"):
+        assert learning_curves({}, y=score).panels[0].text == "No run is chosen."  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(UsageError, match="no run 'b' here"):
         RunProvider(paths).curves(["b"], {})

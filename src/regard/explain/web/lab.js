@@ -8,8 +8,6 @@ import { Question } from "./question.js";
 import { Side } from "./side.js";
 import { drawView } from "./view.js";
 
-const MOST_CURVES = 8;
-
 class Lab {
   constructor(root) {
     this.memory = {};
@@ -84,9 +82,6 @@ class Lab {
 
   /** A place for an address that names none. */
   settled(place) {
-    if (place.curves && !place.curves.length) {
-      return { ...place, curves: this.runs.filter((run) => !run.error).slice(0, MOST_CURVES).map(({ name }) => name) };
-    }
     if (place.run || place.example || place.curves) return place;
     const run = this.runs.find(({ error }) => !error);
     return run ? { ...place, run: run.name } : { ...place, example: Object.keys(this.examples)[0] };
