@@ -48,6 +48,26 @@ def test_another_head_shows_its_own_weights_and_goes_into_the_address(open_page:
     assert again.get_by_label("head", exact=True).input_value() == "2"  # the third choice
 
 
+def test_a_map_that_was_drawn_again_is_let_go(open_page: Any, lab: Lab) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    page.evaluate("window.first = new WeakRef(document.querySelector('.heat'))")
+    for head in ("2", "3"):
+        page.get_by_label("head", exact=True).select_option(label=head)
+        page.get_by_role("heading", name=f"Attention of head {head}").wait_for()
+    page.context.new_cdp_session(page).send("HeapProfiler.collectGarbage")
+    assert page.evaluate("window.first.deref() === undefined")
+
+
+def test_a_map_turns_dark_with_the_system(open_page: Any, lab: Lab) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    weightless = "document.querySelector('.strip').getContext('2d').getImageData(0, 0, 1, 1).data[0]"
+    assert page.evaluate(weightless) > 200
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{weightless} < 70")
+
+
 def test_a_text_is_asked_for_by_enter_and_back_leads_to_the_one_before(open_page: Any, lab: Lab, book: Book) -> None:
     page = open_page(lab.url)
     page.get_by_role("heading", name="Attention").wait_for()

@@ -31,7 +31,7 @@ class HeatMap {
     this.build();
     this.reshade();
     whenSized(this.element, (width) => this.resize(width));
-    whenTurned(() => this.reshade());
+    whenTurned(this.element, () => this.reshade());
   }
 
   build() {
