@@ -11,13 +11,10 @@ export function drawBars(panel) {
   return make("div", { class: "bars" }, list, unit);
 }
 
-/**
- * A list of bars.
- * entries: name and value, and isMarked for one to look at. largest: the value of a full bar, of them all without it.
- */
-export function barList(entries, largest = null) {
+/** A list of bars. entries: name and value, and isMarked for one to look at. */
+export function barList(entries) {
   const values = entries.map(({ value }) => value ?? NaN).filter(Number.isFinite);
-  const most = Math.max(largest ?? 0, ...values, 0);
+  const most = Math.max(...values, 0);
   const least = Math.min(...values, 0);
   const span = most - least || 1;
   const rows = entries.map(({ name, value, isMarked }) => {
