@@ -10,7 +10,7 @@ import pytest
 from regard.errors import CheckpointError, UsageError
 from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
-from regard.serving.shelf import MOST, example_input, facts, found_runs
+from regard.serving.shelf import MOST, facts, found_runs
 from regard.studies.measure import CURVE, curve
 
 
@@ -70,24 +70,6 @@ def test_a_damaged_run_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
     assert told["label"] == "x"
     assert "error" in told  # it has no manifest
     assert "model" not in told
-
-
-@pytest.mark.parametrize(
-    ("samples", "example"),
-    [
-        ("--- step 1\nold\n--- step 2\nthe cat sat\nthe dog\n", "the cat sat"),
-        ("--- step 9\na letter draws -> una brifa desu =\n", "a letter draws"),
-        ("--- step 9\n" + "word " * 40, "word word word word word word word word word word word word"),
-        ("", ""),
-    ],
-)
-def test_a_text_to_begin_with_comes_from_the_last_sample(tmp_path: Path, samples: str, example: str) -> None:
-    (tmp_path / "samples.txt").write_text(samples)
-    assert example_input(tmp_path) == example
-
-
-def test_a_run_without_samples_begins_with_nothing(tmp_path: Path) -> None:
-    assert example_input(tmp_path) == ""
 
 
 def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
