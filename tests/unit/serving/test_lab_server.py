@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from open_lab import answering
 from regard.errors import ResourceError, UsageError
 from regard.explain.view import Bars, Heat, View
 from regard.serving.guard import HEADERS, LARGEST
@@ -59,12 +59,8 @@ def few() -> Few:
 
 @pytest.fixture
 def server(few: Few) -> Iterator[Lab]:
-    with Lab(few) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with answering(few) as made:
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def ask(
