@@ -107,7 +107,7 @@ class Run:
 
     def evaluate(self, data: str | None = None, *, limit: int | None = None, part: str = "valid") -> LanguageReport:
         """Loss, perplexity and bits on `data`, or on what the run's own data held out: "valid", or "test" set apart."""
-        shard, world = self._held_out(part) if data is None else self._other(data)
+        shard, world = self.held_out(part) if data is None else self._other(data)
         return self.evaluate_shard(shard, world, limit)
 
     def evaluate_shard(self, shard: TokenShard, world: World | None = None, limit: int | None = None) -> LanguageReport:
@@ -147,7 +147,7 @@ class Run:
     def device(self) -> torch.device:
         return device_of_model(self.model)
 
-    def _held_out(self, part: str) -> tuple[TokenShard, World | None]:
+    def held_out(self, part: str) -> tuple[TokenShard, World | None]:
         """A held-out part of the run's own data, made again and checked to be what it was."""
         about = self.config["data"]
         if self.corpus is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from picture_book import Book
 
+from open_lab import answering
 from regard.serving.lab import Lab
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -86,12 +86,8 @@ def book() -> Book:
 @pytest.fixture
 def lab(book: Book) -> Iterator[Lab]:
     """The server with views of known numbers."""
-    with Lab(book) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with answering(book) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

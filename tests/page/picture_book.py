@@ -28,9 +28,12 @@ def weights_of(head: int, size: int = len(WORDS)) -> np.ndarray:
     return power / power.sum(1, keepdims=True)
 
 
-def attention(text: str = " ".join(WORDS), head: int = 1) -> View:
-    """A map, ribbons, bars, curves and a table of the words of a text."""
+def attention(text: str = " ".join(WORDS), head: int = 1, position: int | None = None) -> View:
+    """A map, ribbons, bars, curves and a table of the words of a text; a position is a word, without one the last."""
     words = text.split(" ")
+    places = list(range(1, len(words) + 1))
+    if position is not None and position not in places:
+        raise UsageError(f"position {position}: the text has positions 1 to {len(words)}")
     weights = weights_of(head, len(words))
     sides = {"rows": words, "columns": words, "row_name": "from", "column_name": "to"}
     return View(
@@ -45,8 +48,11 @@ def attention(text: str = " ".join(WORDS), head: int = 1) -> View:
         ],
         about={"text": text, "head": head},
         caveat="What it does not prove.",
-        controls=[Control(name="head", label="head", kind="choice", value=head, values=list(HEADS))],
-        remake=lambda asked: attention(text, **asked),
+        controls=[
+            Control(name="head", label="head", kind="choice", value=head, values=list(HEADS)),
+            Control(name="position", label="position", kind="choice", value=position or places[-1], values=places),
+        ],
+        remake=lambda asked: attention(text, **{"head": head, "position": position} | asked),
     )
 
 
@@ -112,4 +118,5 @@ class Book:
 
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         lines = {run: [(1, 3.0 + place), (100, 2.0 + place)] for place, run in enumerate(runs)}
-        return View("curves", "Held-out loss", [Curves(key="curves", lines=lines, x="steps", y="loss")])
+        chart = Curves(key="curves", lines=lines, x="steps", y="loss")
+        return View("curves", "Held-out loss", [chart if runs else Note(text="No run is chosen.")])

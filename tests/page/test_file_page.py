@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from picture_book import HOSTILE, WORDS, attention, large, steps, weights_of
 
-from regard.explain.render.html import several
-from regard.explain.view import Heat, View
+from regard.explain.view import Bars, Curves, Heat, Links, Listing, Numbers, View
 
 Saved = Callable[[str], str]
 
@@ -151,13 +150,28 @@ def test_bars_curves_and_tables_show_their_numbers(open_page: Any, saved: Saved)
     assert page.locator(".listing th").nth(1).get_attribute("aria-sort") == "ascending"
 
 
+def test_panels_without_anything_in_them_are_drawn_beside_the_others(open_page: Any, saved: Saved) -> None:
+    nothing = np.zeros((0, 0))
+    panels = [
+        Bars(title="Bars", names=[], values=[]),
+        Curves(title="Curves", lines={}),
+        Listing(title="Listing", columns=[], rows=[]),
+        Numbers(title="Numbers", values=nothing),
+        Heat(title="Heat", weights=nothing),
+        Links(title="Links", weights=nothing, upper=[], lower=[]),
+    ]
+    page = open_page(saved(View("view", "Nothing", panels).to_html()))
+    assert page.locator(".panel h3").all_inner_texts() == [panel.title for panel in panels]
+    assert page.get_by_role("region", name="Bars").inner_text().split("\n")[-1] == "no values"
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_hostile_sentence_is_shown_as_text_everywhere(open_page: Any, saved: Saved, dark: bool) -> None:
     word = HOSTILE.replace(" ", "_")
     hostile = attention(f"{word} two three")
-    panels = [replace(panel, title=HOSTILE, note=HOSTILE) for panel in hostile.panels]
-    view = replace(hostile, title=HOSTILE, caveat=HOSTILE, panels=panels)
-    page = open_page(saved(several([view, steps(HOSTILE)], HOSTILE)), dark=dark)
+    panels = [replace(panel, title=HOSTILE, note=HOSTILE) for panel in (*hostile.panels, *steps(HOSTILE).panels)]
+    view = replace(hostile, name="steps", title=HOSTILE, caveat=HOSTILE, panels=panels)
+    page = open_page(saved(view.to_html()), dark=dark)
     page.locator(".plane").first.focus()
     page.keyboard.press("ArrowDown")
     page.locator("details summary").first.click()
@@ -192,6 +206,7 @@ def test_without_scripts_the_file_still_says_what_it_is(browser: Any, saved: Sav
 
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_sticks_out_of_a_narrow_page(open_page: Any, saved: Saved, width: int) -> None:
-    page = open_page(saved(several([attention(), steps(), large(60)], "Three")), width=width)
+    panels = [panel for view in (attention(), steps(), large(60)) for panel in view.panels]
+    page = open_page(saved(View("view", "Three", panels).to_html()), width=width)
     page.wait_for_function("document.querySelectorAll('.plane canvas')[0].width > 50")
     assert page.evaluate("document.documentElement.scrollWidth") <= width

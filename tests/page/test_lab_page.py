@@ -48,6 +48,27 @@ def test_another_head_shows_its_own_weights_and_goes_into_the_address(open_page:
     assert again.get_by_label("head", exact=True).input_value() == "2"  # the third choice
 
 
+def test_a_map_that_was_drawn_again_is_let_go(open_page: Any, lab: Lab) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    page.evaluate("window.first = new WeakRef(document.querySelector('.heat'))")
+    for head in ("2", "3"):
+        page.get_by_label("head", exact=True).select_option(label=head)
+        page.get_by_role("heading", name=f"Attention of head {head}").wait_for()
+    page.context.new_cdp_session(page).send("HeapProfiler.collectGarbage")
+    assert page.evaluate("window.first.deref() === undefined")
+
+
+def test_a_map_turns_dark_with_the_system(open_page: Any, lab: Lab) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    weightless = "document.querySelector('.strip').getContext('2d').getImageData(0, 0, 1, 1).data[0]"
+    assert page.evaluate(weightless) > 200
+    page.emulate_media(color_scheme="dark")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.evaluate(weightless) < 70
+
+
 def test_a_text_is_asked_for_by_enter_and_back_leads_to_the_one_before(open_page: Any, lab: Lab, book: Book) -> None:
     page = open_page(lab.url)
     page.get_by_role("heading", name="Attention").wait_for()
@@ -57,6 +78,36 @@ def test_a_text_is_asked_for_by_enter_and_back_leads_to_the_one_before(open_page
     assert book.asked[-1][0] == "one two three"
     page.go_back()
     page.locator(".about", has_text="the small dog").wait_for()
+
+
+def test_a_new_text_keeps_what_was_chosen_but_not_a_position_in_the_text_before(
+    open_page: Any, lab: Lab, book: Book
+) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    position = page.get_by_label("position", exact=True)
+    assert position.input_value() == "5"  # the last of six words
+
+    def ask(text: str) -> None:
+        page.get_by_label("Text").fill(text)
+        page.get_by_label("Text").press("Enter")
+        page.locator(".about", has_text=text).wait_for()
+
+    page.get_by_label("head", exact=True).select_option(label="3")
+    page.get_by_role("heading", name="Attention of head 3").wait_for()
+    ask("one two three")
+    assert book.asked[-1] == ("one two three", {"head": 3})
+    assert position.input_value() == "2"
+    position.select_option(label="2")
+    page.wait_for_url("**position**")
+    page.get_by_label("head", exact=True).select_option(label="2")
+    page.get_by_role("heading", name="Attention of head 2").wait_for()
+    assert book.asked[-1] == ("one two three", {"head": 2, "position": 2})
+    page.get_by_role("button", name="Look inside").click()
+    page.locator("main[aria-busy=false]").wait_for()
+    assert "position" in page.url  # the same text
+    ask("one")
+    assert book.asked[-1] == ("one", {"head": 2})
 
 
 def test_views_and_worked_examples_are_chosen(open_page: Any, lab: Lab) -> None:
@@ -115,6 +166,15 @@ def test_the_learning_curves_of_chosen_runs_are_on_the_same_axes(open_page: Any,
     page.locator(".chart polyline").nth(2).wait_for(state="detached")
     assert page.locator(".chart polyline").count() == 2
     assert page.url.count("curves=") == 2
+    for left in (1, 0):
+        page.locator(".boxes input:checked").last.uncheck()
+        page.locator(".chart polyline").nth(left).wait_for(state="detached")
+    page.get_by_text("No run is chosen.").wait_for()
+    assert page.locator(".boxes input:checked").count() == 0
+    page.locator(".boxes input").first.check()
+    page.locator(".chart polyline").wait_for()
+    page.get_by_role("link", name="Learning curves").click()
+    page.locator(".chart polyline").nth(2).wait_for()
     page.get_by_role("link", name="Look inside").click()
     page.get_by_role("heading", name="Attention").wait_for()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from calling import TEXT, TINY, call_here
 
+from open_lab import answering
 from regard.explain.view import Heat, Numbers, View
 from regard.run import load
 from regard.serving.lab import Lab
@@ -38,12 +38,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def real_lab(run_folder: Path) -> Iterator[Lab]:
-    with Lab(RunProvider({"gpt": run_folder}, "cpu")) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with answering(RunProvider({"gpt": run_folder}, "cpu")) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def asked_for(run: Any, name: str) -> tuple[View, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from picture_book import HOSTILE, attention, weights_of
 from regard.explain.render.html import as_data
 from regard.explain.render.notebook import frame
 from regard.explain.render.script import style, widget_module
+from regard.explain.view import Control
 
 BARE = """<!doctype html><meta charset="utf-8"><style>%s</style><div id="cell"></div>
 <script type="application/json" id="state">%s</script>
@@ -54,6 +56,22 @@ def test_the_widget_asks_the_kernel_and_shows_its_answer_in_place(open_page: Any
     page.keyboard.press("End")
     shown = [float(text) for text in page.locator(".row .barlist .number").all_inner_texts()]
     np.testing.assert_allclose(shown, weights_of(2)[-1], rtol=5e-4, atol=1e-9)
+    page.get_by_label("position", exact=True).select_option(label="4")
+    page.wait_for_function("saved.length === 2")
+    assert page.evaluate("saved[1].values") == {"head": 2, "position": 4}
+
+
+def test_a_map_offers_to_hide_the_sink_where_no_control_of_the_view_does(open_page: Any, saved: Saved) -> None:
+    page = open_page(saved(bare("a b c")))
+    page.get_by_label("hide sink").wait_for()
+    sink = Control(name="hide_sink", label="Without the first", kind="toggle", value=False)
+    view = replace(attention(head=2), controls=[sink])
+    page.evaluate(f"model.set('view', {json.dumps(view.to_page())})")
+    page.get_by_role("heading", name="Attention of head 2").wait_for()
+    assert page.get_by_label("Without the first").is_visible()
+    assert page.get_by_label("hide sink").count() == 0
+    alone = open_page(saved(view.to_html()))  # a file, which has nobody to answer a control
+    assert alone.get_by_label("hide sink").is_visible()
 
 
 def test_the_widget_tells_a_failure_and_lets_go_when_it_is_closed(open_page: Any, saved: Saved) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,9 +42,13 @@ class Panel:
     key: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, every number in full."""
-        told = {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
-        return {"kind": self.kind} | {name: value for name, value in told.items() if value not in ("", [], {}, None)}
+        """Plain values for JSON, every number in full; what may be left out is, where it is empty."""
+        told: dict[str, Any] = {"kind": self.kind}
+        for part in fields(self):
+            value = _plain(getattr(self, part.name))
+            if part.default is MISSING or value not in ("", [], {}, None):
+                told[part.name] = value
+        return told
 
     def to_page(self) -> dict[str, Any]:
         """The same for a page, where large matrices are packed."""

@@ -14,7 +14,8 @@ from regard.table import finite
 
 KEPT = 6  # views whose rows may be asked for
 LONGEST = 200_000  # characters of a text
-KINDS = {str: "a text", dict: "an object", list: "a list", int: "a whole number"}
+KINDS = {str: "a text", dict: "an object", list: "a list", int: "a whole number", bool: "true or false"}
+CURVE_OPTIONS = {"x": str, "y": str, "log": bool}
 
 
 class Api:
@@ -61,9 +62,11 @@ class Api:
         if not all(isinstance(run, str) for run in runs):
             raise Refused(400, "runs: expected names")
         options = _field(asked, "options", dict) if "options" in asked else {}
-        unknown = set(options) - {"x", "y", "log"}
+        unknown = set(options) - set(CURVE_OPTIONS)
         if unknown:
             raise Refused(400, f"options: curves have no {', '.join(sorted(unknown))}")
+        for name in options:
+            _field(options, name, CURVE_OPTIONS[name])
         return self.provider.curves(runs, options).to_page()
 
     def _row(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -80,6 +83,6 @@ class Api:
 
 def _field(asked: dict[str, Any], name: str, kind: type) -> Any:
     value = asked.get(name)
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise Refused(400, f"{name}: expected {KINDS[kind]}")
     return value

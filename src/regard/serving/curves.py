@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,15 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
     y    what was measured on held-out data while training: the loss, or a score of the task.
     log  whether x goes by powers of ten.
     """
-    from regard.studies.measure import curve
+    from regard.studies.measure import evaluations
 
     if x not in AXES:
         raise UsageError(f"x: unknown axis {x!r}{nearest(x, AXES)}")
-    points = {name: curve(path) for name, path in paths.items()}
+    points = {name: evaluations(path) for name, path in paths.items()}
     measured = sorted({key for told in points.values() for one in told for key in one if key.startswith("valid_")})
     scores = [LOSS, *(key.removeprefix("valid_") for key in measured if key != f"valid_{LOSS}")]
+    if not paths:
+        scores = [y]  # the reader may choose a run again, and finds what was shown of it before
     if y not in scores:
         raise UsageError(f"y: nothing of the name {y!r} was measured{nearest(y, scores)}")
     lines = {name: _line(told, x, f"valid_{y}") for name, told in points.items()}
@@ -41,7 +43,7 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
         title=f"Held-out {y} while training",
         panels=_panels(shown, [name for name in lines if name not in shown], x, y, log),
         controls=controls,
-        remake=lambda asked: learning_curves(paths, **asked),
+        remake=lambda asked: learning_curves(paths, **{"x": x, "y": y, "log": log} | asked),
     )
 
 
@@ -50,9 +52,12 @@ def _line(points: list[dict[str, float]], x: str, y: str) -> list[tuple[float, f
 
 
 def _panels(lines: dict[str, list[tuple[float, float]]], empty: list[str], x: str, y: str, log: bool) -> list[Panel]:
+    from regard.studies.measure import thinned
+
     panels: list[Panel] = []
     if lines:
-        panels.append(Curves(key="curves", lines=dict(lines), x=AXES[x], y=f"held-out {y}", x_log=log))
+        drawn: dict[str, Sequence[tuple[float, float]]] = {name: thinned(line) for name, line in lines.items()}
+        panels.append(Curves(key="curves", lines=drawn, x=AXES[x], y=f"held-out {y}", x_log=log))
         columns = ["run", "evaluations#", f"last {y}#", f"lowest {y}#", f"highest {y}#"]
         panels.append(Listing(key="ends", columns=columns, rows=[_row(name, line) for name, line in lines.items()]))
     if empty:

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from regard.errors import UsageError, nearest
 from regard.explain.view import View
+from regard.serving.beginning import example_input
 from regard.serving.curves import learning_curves
-from regard.serving.shelf import example_input, facts
+from regard.serving.shelf import facts
 
 IN_MEMORY = 4  # runs
 
@@ -53,9 +54,10 @@ class RunProvider:
     def offer(self, run: str) -> dict[str, Any]:
         from regard.explain import offer
 
-        path = self._path(run)
+        self._path(run)
         with self.lock:
-            return {"views": offer.views(self._load(run)), "example": example_input(path)}
+            loaded = self._load(run)
+            return {"views": offer.views(loaded), "example": example_input(loaded)}
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
         from regard.explain.look import options_from

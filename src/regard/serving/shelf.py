@@ -9,12 +9,11 @@ from typing import Any
 
 from regard.errors import CheckpointError, RegardError
 from regard.tasks import TEXT
-from regard.training.folder import CONFIG, SAMPLES, read_config
+from regard.training.folder import CONFIG, read_config
 
 HOME = "runs"
 MOST = 200
 DEPTH = 3  # a comparison holds a folder for each model, and that one for each rate
-EXAMPLE = 60  # characters
 
 
 def found_runs(named: Sequence[str]) -> dict[str, Path]:
@@ -41,19 +40,6 @@ def facts(name: str, path: Path) -> dict[str, Any]:
     except RegardError as error:
         return told | {"error": str(error)}
     return told | {"model": config.get("model", {}).get("name"), "task": config.get("data", {}).get("task", TEXT)}
-
-
-def example_input(path: Path) -> str:
-    """A text to begin with: the start of the last sample that the run wrote, or the input that it answered there."""
-    try:
-        lines = (path / SAMPLES).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    start = max((place for place, line in enumerate(lines) if line.startswith("--- ")), default=-1)
-    line = next((line for line in lines[start + 1 :] if line.strip()), "").partition(" -> ")[0]
-    if len(line) <= EXAMPLE:
-        return line
-    return line[:EXAMPLE].rpartition(" ")[0] or line[:EXAMPLE]
 
 
 def _is_run(path: Path) -> bool:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ CURVE = 200
 SCORED, SCORED_TOKENS, CONTEXT = 6, 100, 12
 SURE = 0.5
 LOOKED_AT = 16  # tokens of the test that a look inside is made of
+
+P = TypeVar("P")
 
 
 def measured(run: Run | TaskRun, *, intervals: bool) -> dict[str, Any]:
@@ -141,6 +143,11 @@ def parts_of(shard: TokenShard, *, may_cut: bool = True) -> list[TokenShard]:
 
 def curve(path: Path) -> list[dict[str, float]]:
     """Held-out loss and score by time, step and tokens, thinned where there are very many."""
+    return thinned(evaluations(path))
+
+
+def evaluations(path: Path) -> list[dict[str, float]]:
+    """Every evaluation of a training: held-out loss and score by time, step and tokens."""
     records = metrics.read(path / METRICS)
     tokens, points = 0.0, []
     for record in records:
@@ -148,7 +155,17 @@ def curve(path: Path) -> list[dict[str, float]]:
         if "valid_loss" in record:
             kept = {name: value for name, value in record.items() if name.startswith("valid_")}
             points.append({"step": record["step"], "seconds": record.get("seconds", 0.0), "tokens": tokens} | kept)
-    return points[:: math.ceil(len(points) / CURVE) or 1] if points else []
+    return points
+
+
+def thinned(points: Sequence[P], most: int = CURVE) -> list[P]:
+    """At most so many points, evenly apart, the first and the last among them.
+
+    >>> thinned(range(9), 4)
+    [0, 3, 6, 8]
+    """
+    every = max(1, math.ceil((len(points) - 1) / (most - 1)))
+    return [*points[:-1:every], *points[-1:]]
 
 
 def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> list[dict[str, str]]:

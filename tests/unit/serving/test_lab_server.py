@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from open_lab import answering
 from regard.errors import ResourceError, UsageError
 from regard.explain.view import Bars, Heat, View
 from regard.serving.guard import HEADERS, LARGEST
@@ -59,12 +59,8 @@ def few() -> Few:
 
 @pytest.fixture
 def server(few: Few) -> Iterator[Lab]:
-    with Lab(few) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with answering(few) as made:
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def ask(
@@ -181,8 +177,23 @@ def test_the_questions_of_the_page_are_answered(server: Lab, few: Few) -> None:
     assert ask(server, "/api/view", of)[2] == json.loads(json.dumps(made.to_page()))
     assert ask(server, "/api/example", {"name": "ab"})[2]["title"] == "ab"
     assert ask(server, "/api/curves", {"runs": ["x", "y"], "options": {"x": "step"}})[2]["about"] == {"x": "step"}
-    assert ask(server, "/api/curves", {"runs": ["x"], "options": {"z": 1}})[0] == 400
-    assert ask(server, "/api/curves", {"runs": [1]})[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ({"runs": [1]}, "runs: expected names"),
+        ({"runs": [], "options": {"z": 1}}, "options: curves have no z"),
+        ({"runs": [], "options": {"x": ["a"]}}, "x: expected a text"),
+        ({"runs": [], "options": {"y": 5}}, "y: expected a text"),
+        ({"runs": [], "options": {"log": "yes"}}, "log: expected true or false"),
+        ({"runs": [], "options": {"log": 1}}, "log: expected true or false"),
+    ],
+)
+def test_curves_asked_for_badly_get_one_clear_line(server: Lab, question: Any, told: str) -> None:
+    assert ask(server, "/api/curves", question)[::2] == (400, {"error": told})
+    good = {"runs": ["a"], "options": {"x": "step", "y": "loss", "log": True}}
+    assert ask(server, "/api/curves", good)[2]["about"] == good["options"]
 
 
 def test_a_row_is_given_in_full_without_making_the_view_again(server: Lab, few: Few) -> None:

@@ -10,7 +10,8 @@ import pytest
 from regard.errors import CheckpointError, UsageError
 from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
-from regard.serving.shelf import MOST, example_input, facts, found_runs
+from regard.serving.shelf import MOST, facts, found_runs
+from regard.studies.measure import CURVE, curve
 
 
 def made(folder: Path, **config: object) -> Path:
@@ -71,24 +72,6 @@ def test_a_damaged_run_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
     assert "model" not in told
 
 
-@pytest.mark.parametrize(
-    ("samples", "example"),
-    [
-        ("--- step 1\nold\n--- step 2\nthe cat sat\nthe dog\n", "the cat sat"),
-        ("--- step 9\na letter draws -> una brifa desu =\n", "a letter draws"),
-        ("--- step 9\n" + "word " * 40, "word word word word word word word word word word word word"),
-        ("", ""),
-    ],
-)
-def test_a_text_to_begin_with_comes_from_the_last_sample(tmp_path: Path, samples: str, example: str) -> None:
-    (tmp_path / "samples.txt").write_text(samples)
-    assert example_input(tmp_path) == example
-
-
-def test_a_run_without_samples_begins_with_nothing(tmp_path: Path) -> None:
-    assert example_input(tmp_path) == ""
-
-
 def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
     paths = {"a": trained(tmp_path / "a", 4.0, 2.0), "b": trained(tmp_path / "b", 5.0), "c": made(tmp_path / "c")}
     view = RunProvider(paths).curves(["a", "b", "c"], {})
@@ -99,7 +82,20 @@ def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
     assert other["curves"].x_log
     assert [control.value for control in other.controls] == ["step", "bleu", True]
     assert other.remake is not None
-    assert other.remake({"x": "seconds", "y": "loss", "log": False})["curves"].lines == {"a": [(2.0, 4.0), (4.0, 2.0)]}
+    by_time = other.remake({"x": "seconds"})
+    assert by_time["curves"].lines == {"a": [(2.0, 2.5), (4.0, 5.0)]}  # what was not asked for stays
+    assert [control.value for control in by_time.controls] == ["seconds", "bleu", True]
+
+
+def test_the_table_of_a_long_training_is_of_every_evaluation(tmp_path: Path) -> None:
+    losses = [5.0] * 403
+    losses[100], losses[101], losses[-1] = 9.0, 0.5, 1.0
+    view = learning_curves({"a": trained(tmp_path / "a", *losses)}, x="step")
+    assert view["ends"].rows == [["a", 403, 1.0, 0.5, 9.0]]
+    line = view["curves"].lines["a"]
+    assert len(line) <= CURVE
+    assert (line[0], line[-1]) == ((10, 5.0), (4030, 1.0))
+    assert curve(tmp_path / "a")[-1]["step"] == 4030  # and in the reports of studies
 
 
 def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
@@ -108,6 +104,7 @@ def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
         learning_curves(paths, y="bler")
     with pytest.raises(UsageError, match="x: unknown axis"):
         learning_curves(paths, x="watts")
-    assert learning_curves({}).panels[0].text == "No run is chosen."  # pyright: ignore[reportAttributeAccessIssue]
+    for score in ("loss", "bleu"):
+        assert learning_curves({}, y=score).panels[0].text == "No run is chosen."  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(UsageError, match="no run 'b' here"):
         RunProvider(paths).curves(["b"], {})

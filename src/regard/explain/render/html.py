@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +21,20 @@ WIDTH = 100  # columns of what is shown where scripts are turned off
 
 
 def to_html(view: View) -> str:
-    """The file of one view."""
-    return _file([view], view.title, heading="")
-
-
-def several(views: Sequence[View], title: str) -> str:
-    """The file of several views under a title."""
-    return _file(views, title, heading=title)
+    """The file of a view."""
+    policy = (
+        f"default-src 'none'; script-src {_hash(file_script())}; style-src {_hash(style())}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_text(view.title)}</title>\n<style>{style()}</style></head>\n"
+        f'<body class="regard"><main id="regard"><noscript><pre class="wide">{_text(plain(view))}</pre></noscript>'
+        f'</main>\n<script type="application/json" id="regard-view">{as_data(view.to_page())}</script>\n'
+        f"<script>{file_script()}</script></body></html>\n"
+    )
 
 
 def as_data(value: Any) -> str:
@@ -41,24 +47,6 @@ def plain(view: View) -> str:
     from regard.explain.render.terminal import lines
 
     return "\n".join(lines(view, width=WIDTH, colour=False, unicode=True))
-
-
-def _file(views: Sequence[View], title: str, heading: str) -> str:
-    data = as_data({"title": heading, "views": [view.to_page() for view in views]})
-    policy = (
-        f"default-src 'none'; script-src {_hash(file_script())}; style-src {_hash(style())}; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    text = "\n\n".join(plain(view) for view in views)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{style()}</style></head>\n"
-        f'<body class="regard"><main id="regard"><noscript><pre class="wide">{_text(text)}</pre></noscript></main>\n'
-        f'<script type="application/json" id="regard-views">{data}</script>\n'
-        f"<script>{file_script()}</script></body></html>\n"
-    )
 
 
 def _text(text: str) -> str:

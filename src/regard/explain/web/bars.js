@@ -7,16 +7,14 @@ import { four } from "./number.js";
 export function drawBars(panel) {
   const unit = panel.unit ? make("p", { class: "unit" }, panel.unit) : null;
   const entries = panel.names.map((name, place) => ({ name, value: panel.values[place] }));
-  return make("div", { class: "bars" }, barList(entries), unit);
+  const list = entries.length ? barList(entries) : make("p", { class: "unit" }, "no values");
+  return make("div", { class: "bars" }, list, unit);
 }
 
-/**
- * A list of bars.
- * entries: name and value, and isMarked for one to look at. largest: the value of a full bar, of them all without it.
- */
-export function barList(entries, largest = null) {
+/** A list of bars. entries: name and value, and isMarked for one to look at. */
+export function barList(entries) {
   const values = entries.map(({ value }) => value ?? NaN).filter(Number.isFinite);
-  const most = Math.max(largest ?? 0, ...values, 0);
+  const most = Math.max(...values, 0);
   const least = Math.min(...values, 0);
   const span = most - least || 1;
   const rows = entries.map(({ name, value, isMarked }) => {

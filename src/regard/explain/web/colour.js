@@ -42,9 +42,17 @@ export function isDark(element) {
   return 0.3 * red + 0.59 * green + 0.11 * blue > 140;
 }
 
-/** Calls `act` when the reader's system turns dark or light. */
-export function whenTurned(act) {
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", act);
+// Held weakly, so that an element that was drawn again is let go.
+const acts = new WeakMap();
+let watched = [];
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const one of watched) acts.get(one.deref())?.();
+});
+
+/** Calls `act` when the reader's system turns dark or light, for as long as there is the element. */
+export function whenTurned(element, act) {
+  acts.set(element, act);
+  watched = [...watched.filter((one) => one.deref()), new WeakRef(element)];
 }
 
 function asLab([lightness, chroma, hue]) {

@@ -5,20 +5,21 @@ import { four } from "./number.js";
 
 const PAUSE = 150; // milliseconds after a slider moved
 
-/** The controls of a view. onchange(values) gets the values of all of them. */
+/** The controls of a view. onchange(values) gets the values of those that the reader changed. */
 export class Controls {
   constructor(onchange) {
     this.onchange = onchange;
     const stay = (event) => event.preventDefault();
     this.element = make("form", { class: "controls", "aria-label": "Controls", onsubmit: stay });
     this.fields = new Map();
+    this.changed = {};
   }
 
   /** Shows controls; those that are there already keep their place and focus. */
   show(controls) {
     const told = JSON.stringify(controls.map((control) => ({ ...control, value: null })));
     if (told !== this.told) {
-      const field = (control) => fieldOf(control, () => this.change(control.kind));
+      const field = (control) => fieldOf(control, () => this.change(control));
       this.fields = new Map(controls.map((control) => [control.name, field(control)]));
       this.element.replaceChildren(...[...this.fields.values()].map(({ element }) => element));
       this.element.hidden = controls.length === 0;
@@ -27,13 +28,17 @@ export class Controls {
     for (const { name, value } of controls) this.fields.get(name).set(value);
   }
 
-  get values() {
-    return Object.fromEntries([...this.fields].map(([name, field]) => [name, field.get()]));
+  /** What was left alone is not asked for, so that it goes on following the text. */
+  change({ name, kind }) {
+    this.changed[name] = this.fields.get(name).get();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.tell(), kind === "range" ? PAUSE : 0);
   }
 
-  change(kind) {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.onchange(this.values), kind === "range" ? PAUSE : 0);
+  tell() {
+    const values = this.changed;
+    this.changed = {};
+    this.onchange(values);
   }
 }
 

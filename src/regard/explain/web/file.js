@@ -1,12 +1,9 @@
-// A file that opens from disk: its views are in it.
+// A file that opens from disk: its view is in it.
 
-import { make } from "./element.js";
 import { drawView } from "./view.js";
 
-/** Draws the views that the file holds. */
+/** Draws the view that the file holds, without its controls: nobody is there to answer them. */
 export function start() {
-  const { title, views } = JSON.parse(document.getElementById("regard-views").textContent);
-  const root = document.getElementById("regard");
-  if (title) root.append(make("h1", { dir: "auto" }, title));
-  root.append(...views.map((view) => drawView(view)));
+  const view = JSON.parse(document.getElementById("regard-view").textContent);
+  document.getElementById("regard").append(drawView({ ...view, controls: [] }));
 }

@@ -14,24 +14,27 @@ const MOST_IN_TABLE = 1024;
 const MOST_NAMED = 20;
 const REST = 150; // milliseconds on a row before its exact weights are asked for
 
-/** The body of a panel of shades. memory: what the reader chose before. exactRow(row): its weights in full. */
-export function drawHeat(panel, { memory = {}, exactRow = null } = {}) {
-  return new HeatMap(panel, memory, exactRow).element;
+/**
+ * The body of a panel of shades.
+ * memory: what the reader chose before. exactRow(row): its weights in full. hidesSink: whether it offers to do so.
+ */
+export function drawHeat(panel, given) {
+  return new HeatMap(panel, given).element;
 }
 
 class HeatMap {
-  constructor(panel, memory, exactRow) {
+  constructor(panel, { memory = {}, exactRow = null, hidesSink = true } = {}) {
     this.panel = { low: 0, high: 1, scale: "weight", rows: [], columns: [], ...panel };
     this.memory = memory;
     this.exactRow = exactRow;
     this.given = unpacked(panel.weights);
     this.exact = new Set();
-    this.mayHide = this.given.columns > 1 && this.panel.low >= 0 && this.given.sumsToOne;
+    this.mayHide = hidesSink && this.given.columns > 1 && this.panel.low >= 0 && this.given.sumsToOne;
     memory.range ??= this.given.columns > WIDE ? "row" : "given";
     this.build();
     this.reshade();
     whenSized(this.element, (width) => this.resize(width));
-    whenTurned(() => this.reshade());
+    whenTurned(this.element, () => this.reshade());
   }
 
   build() {

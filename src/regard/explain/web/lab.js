@@ -8,15 +8,13 @@ import { Question } from "./question.js";
 import { Side } from "./side.js";
 import { drawView } from "./view.js";
 
-const MOST_CURVES = 8;
-
 class Lab {
   constructor(root) {
     this.memory = {};
     this.offers = new Map();
     this.side = new Side((curves) => this.go({ curves, options: this.place.options }));
-    this.question = new Question((change) => this.go({ ...this.place, ...change }));
-    this.controls = new Controls((options) => this.go({ ...this.place, options }, true));
+    this.question = new Question((change) => this.go(this.asked(change)));
+    this.controls = new Controls((values) => this.go(this.turned(values), true));
     this.message = make("div", { class: "message", role: "alert", hidden: true });
     this.view = make("div", { class: "shown", "aria-live": "off" });
     const parts = [this.question.element, this.controls.element, this.message, this.view];
@@ -36,6 +34,18 @@ class Lab {
       return;
     }
     await this.show();
+  }
+
+  /** The place of another question. A position belongs to the text that it was chosen in. */
+  asked(change) {
+    const { position, ...rest } = this.place.options;
+    const options = change.text === this.place.text ? this.place.options : rest;
+    return { ...this.place, options, ...change };
+  }
+
+  /** The place with other values of some controls. */
+  turned(values) {
+    return { ...this.place, options: { ...this.place.options, ...values } };
   }
 
   /** Goes to a place; quietly where the reader only turned a knob, so that Back leads to the place before. */
@@ -72,9 +82,6 @@ class Lab {
 
   /** A place for an address that names none. */
   settled(place) {
-    if (place.curves && !place.curves.length) {
-      return { ...place, curves: this.runs.filter((run) => !run.error).slice(0, MOST_CURVES).map(({ name }) => name) };
-    }
     if (place.run || place.example || place.curves) return place;
     const run = this.runs.find(({ error }) => !error);
     return run ? { ...place, run: run.name } : { ...place, example: Object.keys(this.examples)[0] };

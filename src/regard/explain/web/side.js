@@ -3,13 +3,15 @@
 import { addressOf } from "./address.js";
 import { make, visible } from "./element.js";
 
+const MOST_CURVES = 8; // that are shown before the reader chooses
+
 /** Both lists. oncurves(names) is called when other runs are to be shown beside each other. */
 export class Side {
   constructor(oncurves) {
     this.oncurves = oncurves;
     this.tabs = {
       inside: make("a", { href: "#", class: "tab" }, "Look inside"),
-      curves: make("a", { href: addressOf({ curves: [] }), class: "tab" }, "Learning curves"),
+      curves: make("a", { class: "tab" }, "Learning curves"),
     };
     const tabs = make("nav", { "aria-label": "Pages", class: "tabs" }, ...Object.values(this.tabs));
     this.links = make("div", { class: "links-of-side" });
@@ -22,7 +24,8 @@ export class Side {
   }
 
   list(runs, examples) {
-    this.runs = runs;
+    const first = runs.filter(({ error }) => !error).slice(0, MOST_CURVES);
+    this.tabs.curves.href = addressOf({ curves: first.map(({ name }) => name) });
     this.marks = [];
     const run = (one) => this.entry({ run: one.name }, one.label, one.error ?? `${one.model}, ${one.task}`, one.error);
     const example = ([name, about]) => this.entry({ example: name }, name, about);

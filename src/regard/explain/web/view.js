@@ -28,10 +28,12 @@ const KINDS = {
  * exactRow  asks for a row (panel, row) of a map that came in eight bits, where somebody can answer.
  */
 export function drawView(view, { memory = {}, exactRow = null } = {}) {
+  // Where the view itself can be had without the sink, a map does not offer the same once more.
+  const hidesSink = !(view.controls ?? []).some(({ name }) => name === "hide_sink");
   const panels = view.panels.map((panel, place) => {
     const name = panel.key || `${panel.kind} ${place}`;
-    const given = { memory: (memory[name] ??= {}), exactRow: exactRow && ((row) => exactRow(place, row)) };
-    return drawPanel(panel, given);
+    const exact = exactRow && ((row) => exactRow(place, row));
+    return drawPanel(panel, { memory: (memory[name] ??= {}), exactRow: exact, hidesSink });
   });
   memory.player ??= {};
   return make(

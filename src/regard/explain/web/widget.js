@@ -10,10 +10,12 @@ export function render({ model, el }) {
   const memory = {};
   const failure = make("p", { class: "failure", role: "alert" });
   const place = make("div");
+  // What was chosen before goes along: the kernel may have refused it for want of what is chosen now.
+  const chosen = {};
   let asked = 0;
   const controls = new Controls((values) => {
     asked += 1;
-    model.set("asked", { number: asked, values });
+    model.set("asked", { number: asked, values: { ...Object.assign(chosen, values) } });
     model.save_changes();
   });
   // A notebook has a theme of its own, whatever the reader's system prefers. The cell may not be on the page yet.
