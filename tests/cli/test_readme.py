@@ -51,6 +51,15 @@ def test_every_command_of_the_readme_works_in_its_order(here: Path):
         assert outcome.out or "saved" in outcome.err
 
 
+def test_the_python_of_the_readme_runs_from_top_to_bottom(here: Path):
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    short = block.replace('budget="20s"', 'budget="2steps", size="tiny"').replace('"30s"', '"12steps", size="tiny"')
+    assert short.count('steps", size') == 2
+    done = subprocess.run([sys.executable, "-c", short], cwd=here, env=environment(), capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 def test_the_page_of_the_readme_is_there_until_ctrl_c(here: Path):
     process = subprocess.Popen(
         [sys.executable, "-m", "regard", "lab", "--port", "0", "--json"],

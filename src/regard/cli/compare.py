@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -78,7 +79,8 @@ def compare(
         force=flags.force,
         parameters=flags.parameters,
         scaling=flags.scaling,
-        board=board_for(common.screen.people, quiet=common.quiet),
+        # A table for a README is for a file: what people see meanwhile goes beside it.
+        board=board_for(sys.stderr if flags.markdown else common.screen.people, quiet=common.quiet),
         layer=layer,
     )
     common.screen.object(as_dict(found))

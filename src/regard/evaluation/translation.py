@@ -109,10 +109,15 @@ def _require_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None
         raise DataError("there is no translation to score: the list of hypotheses is empty")
 
 
-def _metric(name: str) -> Any:
+def require_metrics() -> Any:
+    """The module that computes the scores; told in one line, and before anything else is done, where it is missing."""
     try:
-        metrics = importlib.import_module("sacrebleu.metrics")
+        return importlib.import_module("sacrebleu.metrics")
     except ImportError:
         raise UsageError("BLEU and chrF need sacrebleu, which is not installed; pip install 'regard[tasks]'") from None
+
+
+def _metric(name: str) -> Any:
+    metrics = require_metrics()
     # force: without it BLEU warns in several lines about worlds whose sentences end in a lone full stop.
     return metrics.BLEU(force=True) if name == "BLEU" else metrics.CHRF()

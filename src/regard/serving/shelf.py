@@ -13,7 +13,8 @@ from regard.training.folder import CONFIG, read_config
 
 HOME = "runs"
 MOST = 200
-DEPTH = 3  # a comparison holds a folder for each model, and that one for each rate
+DEPTH = 3
+RATES = "rates"  # trials of a comparison: nobody looks into those
 
 
 def found_runs(named: Sequence[str]) -> dict[str, Path]:
@@ -51,7 +52,7 @@ def _below(folder: Path, depth: int = DEPTH) -> Iterable[Path]:
     if depth == 0 or not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or not path.is_dir():
+        if path.name.startswith(".") or path.name == RATES or not path.is_dir():
             continue
         if _is_run(path):
             yield path

@@ -237,7 +237,10 @@ def _band(frame: _Frame, one: Series, colour: str) -> str:
 
 def _look(name: str, number: int, order: Sequence[str]) -> tuple[str, str]:
     """Colour and dashes of a series: by its place in `order`, or by its number."""
-    place = order.index(name) if name in order else number + len(order)
+    if order and name not in order:
+        # What is no model, such as the best possible, is drawn as none.
+        return "currentColor", ' stroke-dasharray="2 3"'
+    place = order.index(name) if name in order else number
     return COLOURS[place % len(COLOURS)], ' stroke-dasharray="5 3"' if place >= len(COLOURS) else ""
 
 

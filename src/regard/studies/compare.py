@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import sys
@@ -34,8 +35,12 @@ from regard.studies.standing import Standing, ranked, standing
 from regard.table import visible
 from regard.tasks import TASKS
 from regard.tasks.choice import with_task
+from regard.training import disk
+from regard.training.loop import device_of
+from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
+KEPT = "comparison.json"
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 
@@ -110,11 +115,12 @@ def compare(
 
 @dataclass(frozen=True)
 class _Planned:
-    """scales: of each label, its part of the common size."""
+    """scales: of each label, its part of the common size. shared: settings of every model."""
 
     protocol: Protocol
     layers: dict[str, Layer]
     scales: dict[str, float]
+    shared: dict[str, Any]
 
     @property
     def settings(self) -> list[Settings]:
@@ -150,7 +156,7 @@ def _plan(
         for scale in scales if not _counts(layer) else (1.0,):
             label = one.label if len(scales) == 1 or _counts(layer) else f"{one.label}{AT}{scale:g}"
             layers[label], scales_of[label] = layer, scale
-    return _Planned(protocol, layers, scales_of)
+    return _Planned(protocol, layers, scales_of, {key: origin.value for key, origin in shared.items()})
 
 
 def _counts(layer: Layer) -> bool:
@@ -166,10 +172,13 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
     if path.is_file():
         raise UsageError(f"{path}: is a file; a comparison is a folder")
     settings = planned.settings
+    device_of(TrainSettings(device=str(settings[0]["train.device"])))
     data = prepared(settings[0])
     facts = data.facts if hasattr(data, "facts") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
     suitable = suitable_size(protocol.main_budget, str(settings[0]["train.device"]))
     common = protocol.parameters or common_size(settings, facts, suitable)
+    if not force:
+        common = _agreed(path, planned, common)
     found = {
         label: sized(one, facts, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
@@ -179,6 +188,8 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
     if force:
         _clear(path)
     path.mkdir(parents=True, exist_ok=True)
+    told = {"protocol": protocol.to_dict(), "settings": planned.shared, "parameters": common}
+    disk.publish(path / KEPT, [json.dumps(told, default=str).encode()])
     about = _facts(data)
     race = Race(protocol, planned.layers, found, data, path, board, str(settings[0]["train.device"]))
     board.begin(list(planned.layers))
@@ -191,6 +202,23 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
 
     write_reports(comparison)
     return comparison
+
+
+def _agreed(path: Path, planned: _Planned, common: int) -> int:
+    """The common size, which a comparison that goes on keeps; one with other settings is refused untouched."""
+    try:
+        told = json.loads((path / KEPT).read_text())
+    except (OSError, ValueError):
+        return common
+    here = json.loads(json.dumps({**planned.protocol.to_dict(), **planned.shared}, default=str))
+    there = {**told["protocol"], **told["settings"]}
+    apart = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
+    if apart:
+        shown = "; ".join(f"{key} {there.get(key)} there and {here.get(key)} here" for key in apart[:3])
+        raise UsageError(
+            f"{path} holds a comparison with other settings ({shown}): name another --out, or begin anew with --force"
+        )
+    return int(told["parameters"])
 
 
 def _fixed(path: str) -> str:

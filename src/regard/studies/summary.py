@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.studies.compare import Comparison
     from regard.studies.race import Row
 
+FEW_STEPS, FEW_TOKENS = 30, 2000
 COLUMNS = ("rank#", "model", "score#", "+-#", "parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")
 
 
@@ -101,6 +102,11 @@ def notes(comparison: Comparison) -> list[str]:
         told.append(
             f"* the best rate of {', '.join(edges)} is the lowest or highest tried: one further out may be better."
         )
+    few = [row.label for row in rows if row.parameters and row.runs and row.runs[0]["step"] < FEW_STEPS]
+    if few:
+        told.append(f"Fewer than {FEW_STEPS} steps, too few to mean much: {', '.join(few)}. A larger budget says more.")
+    if 0 < int(comparison.facts.get("test", FEW_TOKENS)) < FEW_TOKENS and "vocabulary" in comparison.facts:
+        told.append(f"The test part has {comparison.facts['test']} tokens: with so few, chance decides much.")
     if protocol.seeds == 1:
         told.append("+- is of the test text alone: with one seed nothing is known of the chance of training.")
     if comparison.stopped:

@@ -23,7 +23,7 @@ from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import UsageError
-from regard.evaluation.translation import translation_scores
+from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
 from regard.tasks.contract import SHOWN, Answer, Codec, Material, Report, TaskKind, files_of, read_files
 from regard.tasks.vocabulary import hidden_word
@@ -72,6 +72,7 @@ class Captions(TaskKind[CaptionCodec]):
 
     def prepare(self, settings: DataSettings, seed: int, codec: CaptionCodec | None = None) -> Material[CaptionCodec]:
         self.refuse_unused(settings)
+        require_metrics()
         world, train, valid = self._parts(settings, seed)
         codec = codec or self._codec(train, settings, world)
         facts = Facts(vocab_size=codec.tokenizer.vocab_size, picture=(3, codec.size, codec.size))

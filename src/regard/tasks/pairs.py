@@ -22,7 +22,7 @@ from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
-from regard.evaluation.translation import translation_scores
+from regard.evaluation.translation import require_metrics, translation_scores
 from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind, files_of, read_files
 from regard.tasks.length import cut, fitted
 from regard.tasks.vocabulary import hidden_word
@@ -75,6 +75,7 @@ class Pairs(TaskKind[PairCodec]):
 
     def prepare(self, settings: DataSettings, seed: int, codec: PairCodec | None = None) -> Material[PairCodec]:
         self.refuse_unused(settings)
+        require_metrics()
         world, train, valid, notes = self._parts(settings, seed)
         codec = codec or replace(self._codec(train, settings, world), truncate=settings.truncate)
         facts = Facts(

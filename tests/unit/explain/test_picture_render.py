@@ -206,5 +206,5 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path):
-    with pytest.raises(ResourceError, match="nowhere"):
+    with pytest.raises(UsageError, match="there is no folder"):
         save(every_panel(), tmp_path / "nowhere" / "a.svg")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import regard
 from regard.core import registry
@@ -19,6 +20,7 @@ from regard.studies.board import LineBoard
 from regard.studies.compare import Comparison, compare
 from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.protocol import Protocol, seeds_for, share
+from regard.studies.summary import notes
 
 STORIES = "world:stories?train=60&valid=24"
 QUIET = LineBoard(None)
@@ -267,3 +269,32 @@ def test_shares_of_a_budget_and_seeds_that_fit_it() -> None:
     protocol = Protocol("x", "text", "100s", 3)
     assert protocol.main_budget == "25s"
     assert protocol.trial_budget == "8.33333s"
+
+
+def test_a_folder_with_other_settings_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    given = {"data": STORIES, "seeds": 1, "out": tmp_path / "c", "board": LineBoard(None), "size": "tiny"}
+    first = compare(["ngram", "rnn"], budget="12steps", **given)
+    report = (tmp_path / "c" / "report.html").read_bytes()
+    with pytest.raises(UsageError, match="budget 12steps there and 24steps here"):
+        compare(["ngram", "rnn"], budget="24steps", **given)
+    assert (tmp_path / "c" / "report.html").read_bytes() == report
+    # One more model joins at the size that the others had.
+    again = compare(["ngram", "rnn", "fnn"], budget="12steps", **given)
+    assert [row.failed for row in again.rows] == ["", "", ""]
+    assert again.row("rnn").parameters == first.row("rnn").parameters
+    assert again.row("rnn").runs[0]["seconds"] == first.row("rnn").runs[0]["seconds"]
+    assert compare(["rnn"], budget="24steps", force=True, **given).row("rnn").runs[0]["step"] == 18
+
+
+def test_what_says_little_is_said(done: Comparison) -> None:
+    told = " ".join(notes(done))
+    assert "Fewer than 30 steps" in told
+    assert "tokens: with so few, chance decides much" in told
+
+
+def test_a_device_that_is_not_there_is_told_before_anything(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(UsageError, match="0 CUDA devices"):
+        compare(["rnn"], STORIES, budget="12steps", out=tmp_path / "c", device="cuda")
+    assert not (tmp_path / "c").exists()

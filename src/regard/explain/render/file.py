@@ -18,6 +18,8 @@ def save(view: View, path: str | Path) -> None:
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise UsageError(f"{path}: a view is saved as one of {', '.join(KINDS)}; give the file such a name")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent} to write into")
     data = _bytes(view, kind)
     try:
         disk.publish(path, [data])

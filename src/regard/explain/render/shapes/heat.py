@@ -121,7 +121,8 @@ def _spaced(size: float) -> tuple[int, Look]:
 
 def _values(drawing: Drawing, place: _Place, weights: np.ndarray, share: np.ndarray) -> None:
     for (row, column), weight in np.ndenumerate(weights):
-        if np.isnan(weight):
+        # A cell that is empty, as one that may not be seen, says so best by being empty.
+        if np.isnan(weight) or weight == 0:
             continue
         text = f"{weight:.2f}"
         ink = FAINT if not float(text) else INK if abs(share[row, column]) < 0.5 else "#ffffff"
