@@ -16,6 +16,8 @@ def answering(provider: Provider) -> Iterator[Lab]:
     with Lab(provider) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
