@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from regard.studies.race import Row
 
 FEW_STEPS, FEW_TOKENS = 30, 2000
+OVER = 4  # the column of the distance from the best possible score, where that is known
 COLUMNS = ("rank#", "model", "score#", "+-#", "parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")
 
 
@@ -46,7 +47,17 @@ def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
         elif row.label not in known:
             reason = row.failed or ("stopped before its first evaluation" if row.stopped else "its score is not finite")
             rows.append(["-", row.label, reason, *[""] * (len(COLUMNS) - 3)])
+    if comparison.optimum is not None:
+        columns.insert(OVER, "over best#")
+        for cells in rows:
+            cells.insert(OVER, _over(cells[1], comparison) if cells[0] != "-" else "")
     return columns, rows
+
+
+def _over(label: str, comparison: Comparison) -> str:
+    """How far a model is from the best possible score of its world."""
+    scores = [run["score"] for run in comparison.row(label).runs]
+    return f"{abs(sum(scores) / len(scores) - (comparison.optimum or 0.0)):.3g}"
 
 
 def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:

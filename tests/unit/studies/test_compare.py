@@ -20,7 +20,7 @@ from regard.studies.board import LineBoard
 from regard.studies.compare import Comparison, compare
 from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.protocol import Protocol, seeds_for, share
-from regard.studies.summary import notes
+from regard.studies.summary import notes, table
 
 STORIES = "world:stories?train=60&valid=24"
 QUIET = LineBoard(None)
@@ -298,3 +298,12 @@ def test_a_device_that_is_not_there_is_told_before_anything(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="0 CUDA devices"):
         compare(["rnn"], STORIES, budget="12steps", out=tmp_path / "c", device="cuda")
     assert not (tmp_path / "c").exists()
+
+
+def test_the_distance_from_the_best_possible_score_is_a_column(done: Comparison) -> None:
+    columns, rows = table(done)
+    place = columns.index("over best#")
+    assert done.optimum is not None
+    for one, cells in zip(done.order, rows, strict=False):
+        assert len(cells) == len(columns)
+        assert float(cells[place]) == pytest.approx(one.mean - done.optimum, rel=0.01)
