@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from picture_book import HOSTILE, WORDS, attention, large, steps, weights_of
+from playwright.sync_api import expect
 
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Numbers, View
 
@@ -71,7 +72,7 @@ def test_hiding_the_sink_drops_the_first_column_and_rows_sum_to_one_again(open_p
 def test_a_map_that_sums_to_nothing_has_no_sink_to_hide(open_page: Any, saved: Saved) -> None:
     gates = Heat(title="Gates", weights=np.tanh(np.arange(-6.0, 6.0)).reshape(3, 4), low=-1.0, high=1.0, scale="gate")
     page = open_page(saved(View("gates", "Gates", [gates]).to_html()))
-    assert page.get_by_label("hide sink").count() == 0
+    expect(page.get_by_label("hide sink")).to_have_count(0)
     assert "gate -1" in page.locator(".legend").inner_text()
 
 
@@ -117,7 +118,7 @@ def test_numbers_are_shown_in_four_digits_with_the_whole_number_beside(open_page
                 else:
                     assert float(title_of) == value
                     assert float(text) == float(f"{value:.4g}")
-    assert page.locator("td.marked").count() == 1
+    expect(page.locator("td.marked")).to_have_count(1)
 
 
 def test_a_token_shows_its_own_ribbons_and_their_weights(open_page: Any, saved: Saved) -> None:
@@ -139,7 +140,7 @@ def test_a_token_shows_its_own_ribbons_and_their_weights(open_page: Any, saved: 
 def test_bars_curves_and_tables_show_their_numbers(open_page: Any, saved: Saved) -> None:
     page = open_page(saved(attention().to_html()))
     assert page.locator(".bars .number").all_inner_texts() == ["0.5", "0.25", "-0.125"]
-    assert page.locator(".bars .negative").count() == 1
+    expect(page.locator(".bars .negative")).to_have_count(1)
     page.locator(".chart").focus()
     page.keyboard.press("End")
     assert page.locator(".series .number").all_inner_texts() == ["0.5", "0.1"]
@@ -177,7 +178,7 @@ def test_a_hostile_sentence_is_shown_as_text_everywhere(open_page: Any, saved: S
     page.locator("details summary").first.click()
     page.get_by_role("button", name="All", exact=True).click()
     assert page.title() != "owned"
-    assert page.locator("img, body script ~ script ~ script, main script").count() == 0
+    expect(page.locator("img, body script ~ script ~ script, main script")).to_have_count(0)
     text = page.locator("main").inner_text()
     assert text.count("<img src=x onerror=") > 20
     assert page.evaluate("document.querySelectorAll('[onerror]').length") == 0

@@ -8,6 +8,7 @@ from urllib.parse import quote_plus
 
 import numpy as np
 from picture_book import HOSTILE, Book, large, weights_of
+from playwright.sync_api import expect
 
 from regard.explain.view import View
 from regard.serving.lab import Lab, web_files
@@ -161,16 +162,16 @@ def test_the_learning_curves_of_chosen_runs_are_on_the_same_axes(open_page: Any,
     page = open_page(lab.url)
     page.get_by_role("link", name="Learning curves").click()
     page.get_by_role("heading", name="Held-out loss").wait_for()
-    assert page.locator(".chart polyline").count() == 3
+    expect(page.locator(".chart polyline")).to_have_count(3)
     page.locator(".boxes input:checked").last.uncheck()
     page.locator(".chart polyline").nth(2).wait_for(state="detached")
-    assert page.locator(".chart polyline").count() == 2
+    expect(page.locator(".chart polyline")).to_have_count(2)
     assert page.url.count("curves=") == 2
     for left in (1, 0):
         page.locator(".boxes input:checked").last.uncheck()
         page.locator(".chart polyline").nth(left).wait_for(state="detached")
     page.get_by_text("No run is chosen.").wait_for()
-    assert page.locator(".boxes input:checked").count() == 0
+    expect(page.locator(".boxes input:checked")).to_have_count(0)
     page.locator(".boxes input").first.check()
     page.locator(".chart polyline").wait_for()
     page.get_by_role("link", name="Learning curves").click()
@@ -206,7 +207,7 @@ def test_a_hostile_sentence_is_text_on_the_page_and_in_its_address(open_page: An
     page.get_by_text("step 1 of 5").wait_for()
     page.get_by_role("button", name="All", exact=True).click()
     assert "<img src=x onerror=" in page.locator("#main").inner_text()
-    assert page.locator("img").count() == 0
+    expect(page.locator("img")).to_have_count(0)
     assert "owned" not in page.title().split("<")[0]
     assert page.evaluate("document.scripts.length") == 1
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from picture_book import HOSTILE, attention, weights_of
+from playwright.sync_api import expect
 
 from regard.explain.render.html import as_data
 from regard.explain.render.notebook import frame
@@ -69,7 +70,7 @@ def test_a_map_offers_to_hide_the_sink_where_no_control_of_the_view_does(open_pa
     page.evaluate(f"model.set('view', {json.dumps(view.to_page())})")
     page.get_by_role("heading", name="Attention of head 2").wait_for()
     assert page.get_by_label("Without the first").is_visible()
-    assert page.get_by_label("hide sink").count() == 0
+    expect(page.get_by_label("hide sink")).to_have_count(0)
     alone = open_page(saved(view.to_html()))  # a file, which has nobody to answer a control
     assert alone.get_by_label("hide sink").is_visible()
 
@@ -87,7 +88,7 @@ def test_the_widget_tells_a_failure_and_lets_go_when_it_is_closed(open_page: Any
 def test_a_hostile_sentence_is_text_in_the_widget(open_page: Any, saved: Saved) -> None:
     page = open_page(saved(bare(HOSTILE)))
     page.get_by_role("heading", name="Attention of head 1").wait_for()
-    assert page.locator("img").count() == 0
+    expect(page.locator("img")).to_have_count(0)
     assert "onerror=" in page.locator(".about").inner_text()
 
 
