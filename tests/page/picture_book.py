@@ -81,7 +81,9 @@ def large(size: int = 2000) -> View:
     """A map of so many words that it goes to the page in eight bits a weight."""
     names = [f"w{place}" for place in range(size)]
     return View(
-        "attention", "Large", [Heat(key="map", title="Weights", weights=weights_of(5, size), rows=names, columns=names)]
+        "Large",
+        [Heat(key="map", title="Weights", weights=weights_of(5, size), rows=names, columns=names)],
+        name="attention",
     )
 
 
@@ -119,4 +121,4 @@ class Book:
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         lines = {run: [(1, 3.0 + place), (100, 2.0 + place)] for place, run in enumerate(runs)}
         chart = Curves(key="curves", lines=lines, x="steps", y="loss")
-        return View("curves", "Held-out loss", [chart if runs else Note(text="No run is chosen.")])
+        return View("Held-out loss", [chart if runs else Note(text="No run is chosen.")], name="curves")

@@ -71,7 +71,7 @@ def test_hiding_the_sink_drops_the_first_column_and_rows_sum_to_one_again(open_p
 
 def test_a_map_that_sums_to_nothing_has_no_sink_to_hide(open_page: Any, saved: Saved) -> None:
     gates = Heat(title="Gates", weights=np.tanh(np.arange(-6.0, 6.0)).reshape(3, 4), low=-1.0, high=1.0, scale="gate")
-    page = open_page(saved(View("gates", "Gates", [gates]).to_html()))
+    page = open_page(saved(View("Gates", [gates], name="gates").to_html()))
     expect(page.get_by_label("hide sink")).to_have_count(0)
     assert "gate -1" in page.locator(".legend").inner_text()
 
@@ -161,7 +161,7 @@ def test_panels_without_anything_in_them_are_drawn_beside_the_others(open_page: 
         Heat(title="Heat", weights=nothing),
         Links(title="Links", weights=nothing, upper=[], lower=[]),
     ]
-    page = open_page(saved(View("view", "Nothing", panels).to_html()))
+    page = open_page(saved(View("Nothing", panels, name="view").to_html()))
     assert page.locator(".panel h3").all_inner_texts() == [panel.title for panel in panels]
     assert page.get_by_role("region", name="Bars").inner_text().split("\n")[-1] == "no values"
 
@@ -208,6 +208,6 @@ def test_without_scripts_the_file_still_says_what_it_is(browser: Any, saved: Sav
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_sticks_out_of_a_narrow_page(open_page: Any, saved: Saved, width: int) -> None:
     panels = [panel for view in (attention(), steps(), large(60)) for panel in view.panels]
-    page = open_page(saved(View("view", "Three", panels).to_html()), width=width)
+    page = open_page(saved(View("Three", panels, name="view").to_html()), width=width)
     page.wait_for_function("document.querySelectorAll('.plane canvas')[0].width > 50")
     assert page.evaluate("document.documentElement.scrollWidth") <= width

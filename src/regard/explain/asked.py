@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from regard.errors import UsageError
 from regard.explain.look import numbers
 from regard.explain.reading import Reading, Side
 from regard.explain.site import Site
@@ -36,12 +35,7 @@ def seed_control(seed: int) -> Control:
 
 def side_number(reading: Reading, name: str | None, default: int = -1) -> int:
     """The number of a side of tokens among the inputs, from 0 on."""
-    names = [side.name for side in reading.sides]
-    if name is None:
-        return default % len(names)
-    if name not in names:
-        raise UsageError(f"there is no side {name!r}; there is {' and '.join(names)}")
-    return names.index(name)
+    return default % len(reading.sides) if name is None else reading.sides.index(reading.side(name))
 
 
 def by_token(

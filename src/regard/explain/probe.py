@@ -182,4 +182,4 @@ def _view(run: Any, data: str, told: Told, held: np.ndarray, found: dict[str, fl
     listing = Listing(title="The same in numbers", columns=["told from", "share right#"], rows=rows, key="numbers")
     about = {"run": str(run.path), "model": run.config["model"].get("name"), "data": data}
     title = f"What the vectors of {Path(run.path).name} tell of the tags of {data}"
-    return View("probe", title, [curves, listing], about, CAVEAT)
+    return View(title, [curves, listing], about, CAVEAT, name="probe")

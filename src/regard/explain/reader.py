@@ -115,8 +115,7 @@ def _captions(run: Any, given: str, target: str | None) -> Reading:
         written = run.task.written(run.model, run.codec, [one], GREEDY)[0].tokens
     else:
         written = run.codec.tokenizer.encode(target).tolist()
-    reading = _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given, target or "")
-    return replace(reading, picture=run.codec.see(one))
+    return _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given, target or "")
 
 
 def _written(

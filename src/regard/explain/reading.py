@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -54,7 +53,6 @@ class Reading:
     given    the input as it was typed.
     about    more that a look may want to know of it.
     owner    the run whose reading it is.
-    picture  what was seen, (height, width, 3), where it is a picture.
     """
 
     model: nn.Module
@@ -66,7 +64,6 @@ class Reading:
     given: str = ""
     about: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
-    picture: np.ndarray | None = None
 
     @property
     def main(self) -> Side:

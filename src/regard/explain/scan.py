@@ -25,16 +25,17 @@ from regard.mixers.ssd import Ssd, decay_matrix
 AT_ONCE = 2**24
 
 
+@torch.no_grad()
 def states(site: Site, seen: Trace) -> Tensor:
     """The state after each token, (T, ...), in the order in which the site reads."""
     if site.kind in ("rnn", "gru", "lstm"):
         return seen[f"{site.name}.{'memory' if site.kind == 'lstm' else 'hidden'}"][0]
     if isinstance(site.module, S4d):
-        log_decay, drive, _ = discrete(site.module)
+        log_decay, drive, _ = site.module.discrete()
         decays = log_decay.exp().expand(len(seen[f"{site.name}.received"][0]), -1, -1)  # (T, D, N)
         return torch.view_as_real(_scanned(decays, seen[f"{site.name}.received"][0][..., None] * drive))
     step, write, stream = (seen[f"{site.name}.{tap}"][0] for tap in ("steps", "inputs", "stream"))
-    rate = _rate(site)
+    rate = rate_of(site)
     if isinstance(site.module, Mamba):
         return _scanned((step[..., None] * rate).exp(), (step * stream)[..., None] * write[:, None])
     write = _by_head(site, write)  # (T, H, N)
@@ -63,7 +64,7 @@ def turned(site: Site, values: Tensor) -> np.ndarray:
 def scan_matrix(site: Site, seen: Trace, channels: list[int]) -> Tensor:
     """M (len(channels), T, T) of a selective scan, a channel of Mamba or a head of Mamba-2 each."""
     step, write, read = (seen[f"{site.name}.{tap}"][0].double() for tap in ("steps", "inputs", "readers"))
-    step, rate = step[:, channels], _rate(site).double()[channels]
+    step, rate = step[:, channels], rate_of(site).double()[channels]
     if isinstance(site.module, Mamba):
         return torch.stack([_channel(step[:, i], rate[i], write, read) for i in range(len(channels))])
     write, read = _by_head(site, write)[:, channels], _by_head(site, read)[:, channels]
@@ -73,18 +74,10 @@ def scan_matrix(site: Site, seen: Trace, channels: list[int]) -> Tensor:
 
 def kept(site: Site, seen: Trace) -> Tensor:
     """exp(dt A): the share of the state that each token leaves, (T, channels or heads), a mean over their states."""
-    step, rate = seen[f"{site.name}.steps"][0], _rate(site)
+    step, rate = seen[f"{site.name}.steps"][0], rate_of(site)
     if isinstance(site.module, Mamba):
         return (step[..., None] * rate).exp().mean(-1)
     return (step * rate).exp()
-
-
-@torch.no_grad()
-def kernel(module: S4d, length: int) -> Tensor:
-    """K_0 .. K_(length - 1) of every channel, (D, length)."""
-    log_decay, drive, read = discrete(module)
-    powers = torch.exp(log_decay[..., None] * torch.arange(length, device=log_decay.device))
-    return module.conjugate_factor * torch.einsum("DN,DNT->DT", read * drive, powers).real
 
 
 @torch.no_grad()
@@ -93,20 +86,12 @@ def half_lives(module: S4d) -> Tensor:
     return math.log(2) / (module.log_decay.exp() * module.log_step.exp()[:, None]).amin(-1)
 
 
-@torch.no_grad()
-def discrete(module: S4d) -> tuple[Tensor, Tensor, Tensor]:
-    """dt A, B~ and C, complex (D, N), by the zero-order hold."""
-    rate = torch.complex(-module.log_decay.exp(), module.frequency)
-    log_decay = rate * module.log_step.exp()[:, None]
-    return log_decay, torch.expm1(log_decay) / rate, torch.view_as_complex(module.state_to_channel)
-
-
 def channels_of(site: Site) -> int:
     """How many channels of Mamba, or heads of Mamba-2, a site has."""
-    return len(_rate(site))
+    return len(rate_of(site))
 
 
-def _rate(site: Site) -> Tensor:
+def rate_of(site: Site) -> Tensor:
     """A, negative: (E, N) of Mamba, (H,) of Mamba-2."""
     assert isinstance(site.module, (Mamba, Ssd))
     return -site.module.log_decay.detach().exp()

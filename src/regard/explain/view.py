@@ -176,19 +176,19 @@ class Control:
 class View:
     """Panels under a title.
 
-    name      of the kind of view, such as "attention"; panels of "steps" are looked at one after the other.
     about     what it is of, in plain keys: run, text, layer, head.
     caveat    what the picture does not prove.
     controls  what can be asked for otherwise where somebody can answer: on the page of `regard lab` and in a notebook.
+    name      of the look that it is, such as "attention"; panels of "steps" are looked at one after the other.
     remake    the same view with other values of its controls.
     """
 
-    name: str
     title: str
     panels: Sequence[Panel]
     about: dict[str, Any] = field(default_factory=dict)
     caveat: str = ""
     controls: Sequence[Control] = ()
+    name: str = ""
     remake: Callable[[dict[str, Any]], View] | None = None
 
     def __getitem__(self, key: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from regard.errors import UsageError
+from regard.explain.asked import layer_control, side_control
 from regard.explain.look import Options, numbers
 from regard.explain.reading import END, START, Reading
 from regard.explain.site import Site, site_at, sites
@@ -107,18 +108,17 @@ def written(groups: Groups) -> Groups:
 
 def controls(reading: Reading, kind: str, found: Weights, options: Options) -> list[Control]:
     """What can be asked for otherwise."""
-    there = sites(reading, kind)
-    sides = list(dict.fromkeys(site.rows.name for site in there))
-    layers = [site.layer for site in there if site.rows.name == found.site.rows.name]
+    there, side = sites(reading, kind), found.site.rows.name
+    heads = [None, *range(1, found.heads + 1)] if found.heads > 1 else []
     chosen = [
-        _choice("layer", "Layer", found.site.layer, layers),
-        _choice("head", "Head (none: mean)", options.head, [None, *range(1, found.heads + 1)]),
-        _choice("side", "Side", found.site.rows.name, sides),
+        layer_control(there, side, found.site.layer),
+        Control(name="head", label="head (none: mean)", kind="choice", value=options.head, values=heads),
+        side_control([site.rows.name for site in there], side),
     ]
     toggles = [
-        ("merge", "Words", options.merge),
-        ("hide_sink", "Without the first", options.hide_sink),
-        ("by_values", "Times size of values", options.by_values),
+        ("merge", "words", options.merge),
+        ("hide_sink", "without the first", options.hide_sink),
+        ("by_values", "times size of values", options.by_values),
     ]
     shown = [control for control in chosen if len(control.values) > 1]
     return shown + [Control(name=name, label=label, kind="toggle", value=value) for name, label, value in toggles]
@@ -127,7 +127,3 @@ def controls(reading: Reading, kind: str, found: Weights, options: Options) -> l
 def as_array(tensor: Any) -> np.ndarray:
     """The first of a batch, in float64."""
     return tensor[0].double().cpu().numpy()
-
-
-def _choice(name: str, label: str, value: Any, values: list[Any]) -> Control:
-    return Control(name=name, label=label, kind="choice", value=value, values=values)

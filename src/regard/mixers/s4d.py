@@ -92,7 +92,7 @@ class S4d(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, DiagonalState)
-        log_decay, drive, read = self._discrete()
+        log_decay, drive, read = self.discrete()
         powers = self._powers(log_decay, x.shape[1])  # A~^0 .. A~^(T-1), (D, N', T)
         before = torch.view_as_complex(state.modes.contiguous())  # (B, D, N')
         y = self._convolve(x, powers, drive, read)
@@ -103,18 +103,18 @@ class S4d(Mixer):
         return self._output(y), DiagonalState(after, advance(state.count, x.shape[1], context.lengths))
 
     def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        log_decay, drive, read = self._discrete()
+        log_decay, drive, read = self.discrete()
         return self._output(self._convolve(x, self._powers(log_decay, x.shape[1]), drive, read))
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, DiagonalState)
-        log_decay, drive, read = self._discrete()
+        log_decay, drive, read = self.discrete()
         modes = torch.view_as_complex(state.modes.contiguous())
         modes = log_decay.exp() * modes + drive * x[..., None]
         y = self.conjugate_factor * (read * modes).sum(-1).real + self.skip * x
         return self._output(y.to(x.dtype)), DiagonalState(torch.view_as_real(modes), state.count + 1)
 
-    def _discrete(self) -> tuple[Tensor, Tensor, Tensor]:
+    def discrete(self) -> tuple[Tensor, Tensor, Tensor]:
         """dt A, B~ and C, complex (D, N'). Float32 at least: a rounded decay is another memory."""
         rate = torch.complex(-self.log_decay.exp(), self.frequency)
         log_decay = rate * self.log_step.exp()[:, None]
@@ -127,12 +127,19 @@ class S4d(Mixer):
     def _convolve(self, x: Tensor, powers: Tensor, drive: Tensor, read: Tensor) -> Tensor:
         """K * u + D u by FFT, zero-padded to twice the length so that nothing wraps around."""
         length, x = x.shape[1], self.received(x)
-        kernel = self.conjugate_factor * ((read * drive)[:, None] @ powers).real[:, 0]  # (D, T)
-        kernel = self.kernel(kernel[None])[0]
+        kernel = self.kernel(self._weights(powers, drive, read)[None])[0]
         u = x.transpose(1, 2).to(kernel.dtype)  # (B, D, T)
         spectrum = torch.fft.rfft(u, 2 * length) * torch.fft.rfft(kernel, 2 * length)
         y = torch.fft.irfft(spectrum, 2 * length)[..., :length].transpose(1, 2)
         return y.to(x.dtype) + self.skip * x
+
+    def weights(self, length: int) -> Tensor:
+        """K_0 .. K_(length - 1) of every channel, (D, length)."""
+        log_decay, drive, read = self.discrete()
+        return self._weights(self._powers(log_decay, length), drive, read)
+
+    def _weights(self, powers: Tensor, drive: Tensor, read: Tensor) -> Tensor:
+        return self.conjugate_factor * ((read * drive)[:, None] @ powers).real[:, 0]
 
     def _final_state(
         self, x: Tensor, before: Tensor, powers: Tensor, log_decay: Tensor, drive: Tensor, lengths: Tensor | None

@@ -8,6 +8,7 @@ from typing import Any
 
 from regard.errors import UsageError, nearest
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
+from regard.training.curve import evaluations, thinned
 
 AXES = {"tokens": "tokens seen", "step": "steps", "seconds": "seconds of training"}
 LOSS = "loss"
@@ -20,8 +21,6 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
     y    what was measured on held-out data while training: the loss, or a score of the task.
     log  whether x goes by powers of ten.
     """
-    from regard.studies.measure import evaluations
-
     if x not in AXES:
         raise UsageError(f"x: unknown axis {x!r}{nearest(x, AXES)}")
     points = {name: evaluations(path) for name, path in paths.items()}
@@ -52,8 +51,6 @@ def _line(points: list[dict[str, float]], x: str, y: str) -> list[tuple[float, f
 
 
 def _panels(lines: dict[str, list[tuple[float, float]]], empty: list[str], x: str, y: str, log: bool) -> list[Panel]:
-    from regard.studies.measure import thinned
-
     panels: list[Panel] = []
     if lines:
         drawn: dict[str, Sequence[tuple[float, float]]] = {name: thinned(line) for name, line in lines.items()}

@@ -1,7 +1,6 @@
 """Charts as SVG: lines, bars and points, written out by hand so that a report is one file and needs no network.
 
-Colours are those of Okabe and Ito, which people who see colours differently can tell apart; from the ninth series on
-lines are dashed. Text takes the colour of the page, so that a chart reads on light and on dark.
+From the ninth series on lines are dashed. Text takes the colour of the page, and a chart reads on light and on dark.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from regard.axis import COLOURS, Axis, share_of, short, ticks, value_range
+
 WIDTH, HEIGHT = 640, 340
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 34, 48
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8a8a", "#b8a800")
 BAR, GAP = 20, 8
 LETTER = 6.6
-MOST_NAMES = 8
 MARGIN = 0.06
 
 
@@ -28,23 +27,6 @@ class Series:
     points: Sequence[tuple[float, float]]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What is shown along one side. names: of the values 0, 1, 2 and so on, where they are no numbers."""
-
-    label: str
-    log: bool = False
-    low: float | None = None
-    high: float | None = None
-    names: tuple[str, ...] = ()
-
-    @property
-    def ticks(self) -> dict[float, str]:
-        """Where the names stand; every so many of them where they are many."""
-        every = math.ceil(len(self.names) / MOST_NAMES)
-        return {float(place): name for place, name in enumerate(self.names) if place % every == 0}
 
 
 def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = ()) -> str:
@@ -118,20 +100,6 @@ def bar_chart(
     return _svg(title, "".join(parts), height)
 
 
-def short(value: float) -> str:
-    """A number in few letters.
-
-    >>> short(1234567.0), short(0.0712), short(1000), short(0.5)
-    ('1.23M', '0.0712', '1k', '0.5')
-    """
-    if not math.isfinite(value):
-        return str(value)
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{value / size:.3g}{letter}"
-    return f"{value:.3g}"
-
-
 @dataclass(frozen=True)
 class _Frame:
     """The box of a chart, its ticks, and where a value lies in it."""
@@ -183,49 +151,12 @@ class _Frame:
         return "".join(parts)
 
 
-def value_range(values: Sequence[float], axis: Axis) -> tuple[float, float]:
-    """Lowest and highest value shown, never the same."""
-    fit = [value for value in values if math.isfinite(value) and (value > 0 or not axis.log)]
-    low = axis.low if axis.low is not None else min(fit, default=1.0 if axis.log else 0.0)
-    high = axis.high if axis.high is not None else max(fit, default=low + 1.0)
-    if high > low:
-        return low, high
-    return (low / 2, low * 2) if axis.log else (low - 0.5, low + 0.5)
-
-
 def _wider(ends: tuple[float, float], log: bool) -> tuple[float, float]:
     low, high = ends
     if log:
         room = (high / low) ** MARGIN
         return low / room, high * room
     return low - MARGIN * (high - low), high + MARGIN * (high - low)
-
-
-def share_of(value: float, ends: tuple[float, float], log: bool) -> float:
-    low, high = (math.log(end) for end in ends) if log else ends
-    value = math.log(value) if log else value
-    return min(1.0, max(0.0, (value - low) / (high - low)))
-
-
-def ticks(ends: tuple[float, float], log: bool) -> list[float]:
-    """Round values within the range, about five.
-
-    >>> ticks((0.0, 10.0), False)
-    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
-    >>> ticks((1.0, 1000.0), True)
-    [1.0, 10.0, 100.0, 1000.0]
-    """
-    low, high = ends
-    if log and high / low >= 10:
-        powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
-        every = max(1, math.ceil(len(powers) / 6))
-        return [10.0**power for power in powers if power % every == 0]
-    rough = (high - low) / 5
-    size = 10 ** math.floor(math.log10(rough))
-    step = min((size * factor for factor in (1, 2, 5, 10)), key=lambda one: abs(one - rough))
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [float(round(number * step, 12)) for number in range(first, last + 1)]
 
 
 def _band(frame: _Frame, one: Series, colour: str) -> str:

@@ -6,8 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,20 +14,15 @@ from regard.data.shard import TokenShard
 from regard.run import Run
 from regard.summary import state_size
 from regard.task_run import TaskRun
-from regard.training import metrics
-from regard.training.folder import METRICS
 
 TOKENS = 30_000  # of the test part, at most
 EXAMPLES = 1000
 PARTS, FEWEST = 8, 2
 WRITTEN = 64
 SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
-CURVE = 200
 SCORED, SCORED_TOKENS, CONTEXT = 6, 100, 12
 SURE = 0.5
 LOOKED_AT = 16  # tokens of the test that a look inside is made of
-
-P = TypeVar("P")
 
 
 def measured(run: Run | TaskRun, *, intervals: bool) -> dict[str, Any]:
@@ -139,33 +133,6 @@ def parts_of(shard: TokenShard, *, may_cut: bool = True) -> list[TokenShard]:
             within = shard.starts[(shard.starts >= first) & (shard.starts < last)] - first
             pieces.append(TokenShard(shard.ids[first:last], within if len(within) else np.zeros(1, np.int64), 0, 0))
     return pieces
-
-
-def curve(path: Path) -> list[dict[str, float]]:
-    """Held-out loss and score by time, step and tokens, thinned where there are very many."""
-    return thinned(evaluations(path))
-
-
-def evaluations(path: Path) -> list[dict[str, float]]:
-    """Every evaluation of a training: held-out loss and score by time, step and tokens."""
-    records = metrics.read(path / METRICS)
-    tokens, points = 0.0, []
-    for record in records:
-        tokens = record.get("tokens", tokens)
-        if "valid_loss" in record:
-            kept = {name: value for name, value in record.items() if name.startswith("valid_")}
-            points.append({"step": record["step"], "seconds": record.get("seconds", 0.0), "tokens": tokens} | kept)
-    return points
-
-
-def thinned(points: Sequence[P], most: int = CURVE) -> list[P]:
-    """At most so many points, evenly apart, the first and the last among them.
-
-    >>> thinned(range(9), 4)
-    [0, 3, 6, 8]
-    """
-    every = max(1, math.ceil((len(points) - 1) / (most - 1)))
-    return [*points[:-1:every], *points[-1:]]
 
 
 def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> list[dict[str, str]]:

@@ -21,10 +21,11 @@ from regard.run import load
 from regard.studies.board import Board
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.machine import Peak
-from regard.studies.measure import curve, measured
+from regard.studies.measure import measured
 from regard.studies.protocol import Protocol, digest, share
 from regard.tasks import TASKS
 from regard.training import disk
+from regard.training.curve import curve
 from regard.training.flops import flops_per_target
 from regard.training.settings import DEFAULT_LR
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from regard.studies.chart import Axis, Series, bar_chart, line_chart, point_chart
+from regard.axis import Axis
+from regard.studies.chart import Series, bar_chart, line_chart, point_chart
 from regard.studies.inside import pictures
 from regard.studies.machine import versions
 from regard.studies.page import page, table

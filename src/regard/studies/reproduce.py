@@ -90,7 +90,7 @@ def names() -> list[str]:
 def study(name: str) -> Study:
     """The study of that name; an unknown one names the nearest."""
     if name not in STUDIES:
-        raise UsageError(f"unknown study {name!r}{nearest(name, STUDIES)}")
+        raise UsageError(f"unknown study {name!r}{nearest(name, STUDIES)}; regard reproduce --list names them all")
     return getattr(importlib.import_module(f"regard.studies.claims.{name}"), STUDIES[name])()
 
 

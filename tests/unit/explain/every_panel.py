@@ -36,7 +36,6 @@ def every_panel() -> View:
     """All seven kinds, with plain labels."""
     distances = range(1, 41)
     return View(
-        "sample",
         "Attention of layer 2, head 3",
         [
             Note(title="Question", text="How much does each word look at the words before it? " * 2),
@@ -92,6 +91,7 @@ def every_panel() -> View:
         ],
         about={"run": "runs/gpt", "layer": 2, "head": 3},
         caveat="A weight says where a head looked, not why the model answered as it did.",
+        name="sample",
     )
 
 
@@ -101,7 +101,6 @@ def with_labels(labels: tuple[str, ...]) -> View:
     weights = np.full((count, count), 1 / count)
     text = " ".join(labels)
     return View(
-        "labels",
         text,
         [
             Note(title=text, text=text, note=text),
@@ -117,4 +116,5 @@ def with_labels(labels: tuple[str, ...]) -> View:
         ],
         about={"text": text},
         caveat=text,
+        name="labels",
     )

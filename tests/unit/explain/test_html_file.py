@@ -41,7 +41,9 @@ class Tags(HTMLParser):
 
 
 def view(text: str = "plain") -> View:
-    return View("view", text, [Note(text=text), Bars(names=[text], values=[1.0], title=text)], about={"text": text})
+    return View(
+        text, [Note(text=text), Bars(names=[text], values=[1.0], title=text)], about={"text": text}, name="view"
+    )
 
 
 def test_the_policy_allows_the_one_script_and_the_one_style_sheet_and_no_network() -> None:
@@ -66,7 +68,7 @@ def test_words_of_a_view_never_become_elements() -> None:
 
 def test_the_data_of_a_file_is_the_view() -> None:
     weights = np.array([[1.0, 0.0], [0.25, 0.75]])
-    page = to_html(View("attention", HOSTILE, [Heat(weights=weights, rows=["a", HOSTILE], columns=["a", "b"])]))
+    page = to_html(View(HOSTILE, [Heat(weights=weights, rows=["a", HOSTILE], columns=["a", "b"])], name="attention"))
     data = re.search(r'id="regard-view">(.*?)</script>', page, re.DOTALL)
     assert data is not None
     told = json.loads(data[1])

@@ -16,7 +16,7 @@ from regard.errors import UsageError
 from regard.explain.looks.states import kernels, moving, selection
 from regard.explain.reader import read
 from regard.explain.reading import Side
-from regard.explain.scan import half_lives, kernel, scan_matrix, states
+from regard.explain.scan import half_lives, scan_matrix, states
 from regard.explain.site import Site, sites
 from regard.mixers.mamba import MambaConfig
 from regard.mixers.s4d import S4dConfig
@@ -79,7 +79,7 @@ def test_states_are_those_that_the_model_carries_from_token_to_token(name: str):
 def test_kernels_are_sums_of_decaying_exponentials():
     module = S4dConfig(3, 4, "real").build().double()
     c = module.state_to_channel[..., 0].detach()
-    found = kernel(module, 6)
+    found = module.weights(6).detach()
     for channel in range(3):
         dt = float(module.log_step[channel].detach().exp())
         for j in range(6):

@@ -20,7 +20,8 @@ from exact import load as golden
 import regard
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import UsageError
-from regard.explain import NgramExplanation, TokenExplanation, explain_ngram
+from regard.explain.ngram import NgramExplanation, explain_ngram
+from regard.explain.worked import TokenExplanation
 from regard.interop.arpa_read import read_arpa
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.quantise import quantise

@@ -69,14 +69,14 @@ def test_the_file_asks_for_nothing_from_elsewhere():
 
 
 def test_every_number_of_a_matrix_is_written():
-    found = words(to_svg(View("one", "Title", [Numbers(values=SCORES)])))
+    found = words(to_svg(View("Title", [Numbers(values=SCORES)], name="one")))
     for value in SCORES.ravel():
         assert four(value) in found
     assert found.count(".") == int(np.isnan(SCORES).sum())
 
 
 def test_a_wide_matrix_is_cut_and_says_so():
-    found = words(to_svg(View("one", "Title", [Numbers(values=np.arange(900.0).reshape(3, 300))])))
+    found = words(to_svg(View("Title", [Numbers(values=np.arange(900.0).reshape(3, 300))], name="one")))
     assert {"0", "299", "899"} <= set(found)
     assert "…" in found
     assert any(text.endswith("of 3 x 300 numbers") for text in found)
@@ -127,7 +127,7 @@ def test_a_share_has_the_colour_of_its_place():
 def test_a_large_map_keeps_its_peak_and_says_what_a_cell_is():
     weights = np.zeros((2000, 1700))
     weights[1234, 567] = 1.0
-    view = View("large", "Title", [Heat(weights=weights)])
+    view = View("Title", [Heat(weights=weights)], name="large")
     svg = to_svg(view)
     assert any("2000 x 1700 weights; each cell is the largest of 5 x 5" in text for text in words(svg))
     assert re.search(rf'fill="{BLUE[-1]}" d="M{567 // 5} {1234 // 5}h1v1h-1z"', svg)
@@ -140,7 +140,7 @@ def test_a_large_map_keeps_its_peak_and_says_what_a_cell_is():
 
 
 def test_a_longer_bar_is_a_larger_value_and_negative_ones_go_left():
-    root = ElementTree.fromstring(to_svg(View("one", "Title", [Bars(names="abc", values=(1.0, 0.5, -0.5))])))
+    root = ElementTree.fromstring(to_svg(View("Title", [Bars(names="abc", values=(1.0, 0.5, -0.5))], name="one")))
     _, *boxes = root.iter(f"{SVG}rect")
     (x1, w1), (x2, w2), (x3, w3) = ((float(box.attrib["x"]), float(box.attrib["width"])) for box in boxes)
     assert w1 == pytest.approx(2 * w2, abs=0.2)
@@ -150,7 +150,7 @@ def test_a_longer_bar_is_a_larger_value_and_negative_ones_go_left():
 
 def test_a_stronger_link_is_wider():
     panel = Links(weights=np.array([[0.9, 0.1]]), upper=("ja", "nein"), lower=("yes",))
-    root = ElementTree.fromstring(to_svg(View("one", "Title", [panel])))
+    root = ElementTree.fromstring(to_svg(View("Title", [panel], name="one")))
     wide = [float(line.attrib["stroke-width"]) for line in root.iter(f"{SVG}polyline")]
     assert len(wide) == 2
     assert wide[0] < wide[1]
@@ -158,14 +158,14 @@ def test_a_stronger_link_is_wider():
 
 @pytest.mark.parametrize("panel", EMPTY, ids=str)
 def test_nothing_to_draw_is_no_failure(panel):
-    view = View("empty", "Title", [panel])
+    view = View("Title", [panel], name="empty")
     ElementTree.fromstring(to_svg(view))
     assert pixels(view).shape[1] == 1280
 
 
 def test_without_a_font_of_the_system_words_are_still_drawn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(raster, "_named", lambda name, size: None)
-    assert (pixels(View("one", "Title", [])) < 128).any()
+    assert (pixels(View("Title", [], name="one")) < 128).any()
 
 
 def test_without_pillow_a_png_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch):

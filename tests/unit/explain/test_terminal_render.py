@@ -37,7 +37,7 @@ CODE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def one(panel, width: int = 80, colour: bool = False, unicode: bool = True) -> list[str]:
-    return lines(View("one", "Title", [panel]), width, colour, unicode)[2:]
+    return lines(View("Title", [panel], name="one"), width, colour, unicode)[2:]
 
 
 def snapshot(name: str) -> str:
@@ -240,7 +240,7 @@ def test_a_long_text_of_a_table_is_folded_not_cut():
 def test_nothing_to_show_is_no_failure(panel):
     for width in (20, 80):
         for colour in (False, True):
-            assert lines(View("empty", "Title", [panel]), width, colour)[0].endswith(("Title", "\x1b[0m"))
+            assert lines(View("Title", [panel], name="empty"), width, colour)[0].endswith(("Title", "\x1b[0m"))
 
 
 def test_a_pipe_gets_plain_text_of_a_hundred_columns(capsys: pytest.CaptureFixture[str]):
@@ -263,7 +263,7 @@ def test_a_terminal_gets_its_width_and_colours(no_colour: bool, monkeypatch: pyt
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "90")
     monkeypatch.setenv("NO_COLOR", "1") if no_colour else monkeypatch.delenv("NO_COLOR", raising=False)
-    view = View("small", "Title", [Heat(weights=WEIGHTS, rows=WORDS, columns=WORDS)])
+    view = View("Title", [Heat(weights=WEIGHTS, rows=WORDS, columns=WORDS)], name="small")
     reader, writer = pty.openpty()
     with os.fdopen(writer, "w", encoding="utf-8") as stream:
         show(view, stream)

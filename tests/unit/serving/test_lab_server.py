@@ -40,16 +40,16 @@ class Few:
         if text == "bug":
             raise ZeroDivisionError("of ours")
         bars = Bars(names=["a"], values=[1.0])
-        return View("attention", text, [bars, Heat(weights=WEIGHTS)], about=dict(options))
+        return View(text, [bars, Heat(weights=WEIGHTS)], about=dict(options), name="attention")
 
     def examples(self) -> dict[str, str]:
         return {"ab": "attention"}
 
     def example(self, name: str) -> View:
-        return View("steps", name, [Heat(weights=WEIGHTS)])
+        return View(name, [Heat(weights=WEIGHTS)], name="steps")
 
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
-        return View("curves", ",".join(runs), [], about=dict(options))
+        return View(",".join(runs), [], about=dict(options), name="curves")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from regard.errors import CheckpointError, UsageError
 from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
 from regard.serving.shelf import MOST, facts, found_runs
-from regard.studies.measure import CURVE, curve
+from regard.training.curve import CURVE, curve
 
 
 def made(folder: Path, **config: object) -> Path:

@@ -20,14 +20,14 @@ MOST_PICTURES = 8
 def alignment(reading: Reading, options: Options) -> View:
     """Links between words, the map behind them, and pairs as Pharaoh writes them."""
     source = reading.sides[0]
-    if reading.picture is not None and options.hide_sink:
+    if source.name == "picture" and options.hide_sink:
         raise UsageError("the places of a picture have no first one to hide: leave out --hide-sink")
     words = options.changed(merge=options.merge or bool(source.words))
     found = weights_of(reading, "cross", words)
     of_all = "mean of heads" if options.head is None else f"head {options.head}"
     about = {"layer": found.site.layer, "head": options.head, "written": " ".join(reading.main.groups.labels[1:])}
     made = [_map(found, f"Layer {found.site.layer}, {of_all}", source.name)]
-    if reading.picture is not None:
+    if source.name == "picture":
         panels: list[Panel] = [*_grids(found), *made]
     elif source.words:
         pairs = aligned(weights_of(reading, "cross", words.changed(hide_sink=False)).matrix)
@@ -38,7 +38,7 @@ def alignment(reading: Reading, options: Options) -> View:
     else:
         panels = [*made]
     title = f"Where the {reading.main.name} looks in the {source.name}"
-    return View("alignment", title, panels, about, CAVEAT, controls(reading, "cross", found, words))
+    return View(title, panels, about, CAVEAT, controls(reading, "cross", found, words))
 
 
 def aligned(matrix: np.ndarray) -> list[tuple[int, int]]:

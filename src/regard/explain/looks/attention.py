@@ -33,7 +33,7 @@ def attention(reading: Reading, options: Options) -> View:
     bars = None if options.merge else row(found, place_of(found.site.rows, options.position), what)
     panels = [heat] if bars is None or not bars.names else [heat, bars]
     title = f"Attention over the {found.site.rows.name}"
-    return View("attention", title, panels, about, CAVEAT, controls(reading, "attention", found, options))
+    return View(title, panels, about, CAVEAT, controls(reading, "attention", found, options))
 
 
 def most(matrix: np.ndarray) -> float:

@@ -13,9 +13,10 @@ COUNTS = frozenset({"counts"})
 def backoff(reading: Reading, _options: Options) -> View:
     """Token by token: the longest order that matched, the path to it, and the probability."""
     found = _explained(reading)
-    columns = ("position#", "token", "matched#", "path", "p#", "log p#")
     panels = [
-        Listing(title="Which orders matched", key="tokens", columns=columns, rows=found.rows(), note=found.totals()),
+        Listing(
+            title="Which orders matched", key="tokens", columns=found.columns, rows=found.rows(), note=found.totals()
+        ),
         Bars(
             title="The longest match at each token",
             key="matched",
@@ -24,7 +25,7 @@ def backoff(reading: Reading, _options: Options) -> View:
             unit="order",
         ),
     ]
-    return View("backoff", f"How {found.order}-grams tell the text", panels, found.to_dict())
+    return View(f"How {found.order}-grams tell the text", panels, found.to_dict())
 
 
 def steps(reading: Reading, options: Options) -> View:
@@ -37,7 +38,7 @@ def steps(reading: Reading, options: Options) -> View:
     result = Note(text=lines[-1], style="answer")
     control = Control(name="position", label="Token", kind="choice", value=position, values=list(range(1, last + 1)))
     title = f"The probability of {found.token(position).text!r}, order by order"
-    return View("steps", title, [*notes, result], found.token_dict(position), "", [control])
+    return View(title, [*notes, result], found.token_dict(position), "", [control])
 
 
 def _explained(reading: Reading) -> NgramExplanation:

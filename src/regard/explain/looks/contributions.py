@@ -46,9 +46,9 @@ def contributions(reading: Reading, options: Options) -> View:
         panels = [*_panels(reading, found, places, left), _slots(window)]
         title = f"What each of the {window.window} slots of the window adds to the answer"
     if number is None:
-        return View("view", title, panels, {}, CAVEAT)
+        return View(title, panels, {}, CAVEAT)
     controls = [position_control(reading.main, number)]
-    return View("view", f"{title} at position {number}", panels, {"position": number}, CAVEAT, controls)
+    return View(f"{title} at position {number}", panels, {"position": number}, CAVEAT, controls)
 
 
 def without_words(reading: Reading, found: Outcome) -> tuple[list[int], Tensor]:

@@ -42,7 +42,7 @@ def forecast(reading: Reading, _options: Options) -> View:
     numbers = Listing(title="Every quantile", columns=columns, rows=rows, key="quantiles")
     title = f"The {len(values)} values from {reading.side('horizon').labels[0]} on"
     caveat = "One forecast that was right or wrong does not tell whether its quantiles hold; many of them do."
-    return View("view", title, [curves, numbers], caveat=caveat)
+    return View(title, [curves, numbers], caveat=caveat)
 
 
 def _note(quantiles: dict[str, np.ndarray], came: np.ndarray, shown: list[str]) -> str:

@@ -65,7 +65,7 @@ def forgetting(reading: Reading, options: Options) -> View:
     at = "" if position is None else f" at position {position}"
     title = f"How far the answer{at} still feels each token of the {side.name}"
     about = {"position": position, "side": side.name}
-    return View("view", title, panels, about, CAVEAT, [*controls, seed_control(options.seed)])
+    return View(title, panels, about, CAVEAT, [*controls, seed_control(options.seed)])
 
 
 def feel(reading: Reading, number: int, found: Outcome, seed: int) -> Felt:

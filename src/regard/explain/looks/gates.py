@@ -81,7 +81,7 @@ def _view(title: str, found: list[Site], chosen: list[Site], panels: list[Panel]
     what = {"lstm": "an LSTM", "gru": "a GRU", "rnn": "an RNN"}[chosen[0].kind]
     both = ", both directions" if len(chosen) > 1 else ""
     title = f"{title} of layer {layer} of {what} over the {side}{both}"
-    return View("view", title, panels, {"layer": layer, "side": side}, caveat, controls)
+    return View(title, panels, {"layer": layer, "side": side}, caveat, controls)
 
 
 def _mean_gates(site: Site, seen: Trace) -> Heat:

@@ -65,7 +65,7 @@ def heads(reading: Reading, options: Options) -> View:
         for layer, head, *_ in rows[:PICTURED]
         if (layer, head) in pictures
     ]
-    return View("heads", f"All heads over the {side.name}", [listing, *shown], {"heads": len(rows)}, CAVEAT)
+    return View(f"All heads over the {side.name}", [listing, *shown], {"heads": len(rows)}, CAVEAT)
 
 
 def measures(weights: np.ndarray) -> np.ndarray:

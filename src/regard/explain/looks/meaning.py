@@ -59,7 +59,7 @@ def meaning(reading: Reading, options: Options) -> View:
     """How the vector of a word differs between two texts, what lies near it, and what it looks at."""
     if not options.other or not options.word:
         asked = Note(text="Give another text, and a word that is in both.", style="answer")
-        return View("view", "One word in two texts", [asked], {}, CAVEAT, _controls(reading, options))
+        return View("One word in two texts", [asked], {}, CAVEAT, _controls(reading, options))
     texts = [reading, read(reading.owner, options.other)]
     places = [find(one.sides[0], options.word) for one in texts]
     pair = [_placed(one, place) for one, place in zip(texts, places, strict=True) if place is not None]
@@ -70,7 +70,7 @@ def meaning(reading: Reading, options: Options) -> View:
     panels += _looks(pair, options.layer)
     title = f"{options.word!r} in two texts"
     about = {"other": options.other, "word": options.word}
-    return View("view", title, panels, about, CAVEAT, _controls(reading, options))
+    return View(title, panels, about, CAVEAT, _controls(reading, options))
 
 
 def find(side: Side, word: str) -> int | None:

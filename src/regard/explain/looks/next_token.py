@@ -54,7 +54,7 @@ def _view(title: str, panels: list[Panel], reading: Reading, found: Outcome, sli
     number = number_of(reading, found.place)
     places = [] if number is None else [position_control(reading.main, number)]
     about = {"position": number} if number is not None else {}
-    return View("view", title, panels, about, CAVEAT, [*places, *sliders])
+    return View(title, panels, about, CAVEAT, [*places, *sliders])
 
 
 def _distributions(reading: Reading, found: Outcome, sampling: Sampling) -> list[Panel]:

@@ -38,7 +38,7 @@ def pooling(reading: Reading, _options: Options) -> View:
             unit="probability",
         ),
     ]
-    return View("pooling", "From a text to one vector", panels, {"form": form}, CAVEAT)
+    return View("From a text to one vector", panels, {"form": form}, CAVEAT)
 
 
 LOOKS = [

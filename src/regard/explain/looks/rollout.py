@@ -52,7 +52,7 @@ def rollout(reading: Reading, options: Options) -> View:
         values=[float(matrix[place, number]) for number in order],
         unit="share",
     )
-    return View("rollout", "Attention rollout", [heat, bars], {"layers": len(names)}, CAVEAT)
+    return View("Attention rollout", [heat, bars], {"layers": len(names)}, CAVEAT)
 
 
 def rolled(layers: list[np.ndarray]) -> np.ndarray:

@@ -70,7 +70,7 @@ def senses(reading: Reading, options: Options) -> View:
         Control(name="scale", label="scale a sense, word:sense=factor", kind="text", value=options.scale),
     ]
     about = {"position": numbers(reading.main)[place], "word": word}
-    return View("view", title, panels, about, CAVEAT, controls)
+    return View(title, panels, about, CAVEAT, controls)
 
 
 def scaled(reading: Reading, site: Site, place: int, places: list[int], sense: int, factor: float) -> Scaled:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from regard.core.trace import Trace
 from regard.errors import UsageError
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
 from regard.explain.look import Look, Options, numbers
 from regard.explain.reading import Reading
-from regard.explain.scan import AT_ONCE, channels_of, half_lives, kept, kernel, moved, scan_matrix, turned
+from regard.explain.scan import AT_ONCE, channels_of, half_lives, kept, moved, scan_matrix, turned
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Curves, Heat, Listing, Panel, View
 from regard.mixers.mamba import Mamba
@@ -87,7 +88,7 @@ def moving(reading: Reading, options: Options) -> View:
     )
     caveat = "A state that changes much has not thereby learnt much: size and change say nothing of what is read out."
     controls = [side_control(names, chosen)] if len(set(names)) > 1 else []
-    return View("view", f"The states over the {chosen}", [heat, curves], {"side": chosen}, caveat, controls)
+    return View(f"The states over the {chosen}", [heat, curves], {"side": chosen}, caveat, controls)
 
 
 def _view(
@@ -96,14 +97,15 @@ def _view(
     side, sides = site.rows.name, [one.rows.name for one in found]
     controls = [layer_control(found, side, site.layer), *extra]
     controls += [side_control(sides, side)] if len(set(sides)) > 1 else []
-    return View("view", title, panels, {"layer": site.layer, "side": side}, caveat, controls)
+    return View(title, panels, {"layer": site.layer, "side": side}, caveat, controls)
 
 
 def _kernels(module: S4d, length: int, backward: bool) -> list[Panel]:
     lives, steps = half_lives(module), module.log_step.detach().exp().tolist()
     order = lives.argsort(descending=True, stable=True).tolist()
     length = min(MOST, max(LEAST, length, round(2 * float(lives.median()))))
-    values = kernel(module, length)
+    with torch.no_grad():
+        values = module.weights(length)
     values = values / values.abs().amax(1, keepdim=True)
     chosen = {"slowest": order[0], "middle": order[len(order) // 2], "fastest": order[-1]}
     key, where = (".backward", ", read backwards") if backward else ("", "")

@@ -61,7 +61,7 @@ def steps(reading: Reading, options: Options) -> View:
     ]
     controls = [control for control in asked if len(control.values) > 1]
     name = title[0].upper() + title[1:]
-    return View("steps", f"{name}, layer {site.layer}, in numbers", panels, about, "", controls)
+    return View(f"{name}, layer {site.layer}, in numbers", panels, about, "", controls)
 
 
 def _sites(reading: Reading, options: Options) -> list[Site]:

@@ -60,7 +60,7 @@ def shuffle(reading: Reading, options: Options) -> View:
     about = {"largest": float(distance.max()), "side": side.name, "seed": options.seed}
     controls = [*_side_controls(reading, side.name), seed_control(options.seed)]
     caveat = "One shuffle that changes nothing proves little; that no part of the model tells places apart proves it."
-    return View("view", f"The {side.name} shuffled", panels, about, caveat, controls)
+    return View(f"The {side.name} shuffled", panels, about, caveat, controls)
 
 
 def _order_panels(reading: Reading, shuffled: Reading, number: int, distance: Tensor, alike: bool) -> list[Panel]:
@@ -106,7 +106,7 @@ def future(reading: Reading, options: Options) -> View:
     title = f"Another token at position {at}: {new!r} for {side.labels[place]!r}"
     about = {"largest": largest, "position": at, "seed": options.seed}
     caveat = "A change of 0 with one other token is what causality demands, not a proof of it; `regard check` tests it."
-    return View("view", title, panels, about, caveat, [position_control(side, at), seed_control(options.seed)])
+    return View(title, panels, about, caveat, [position_control(side, at), seed_control(options.seed)])
 
 
 def drop(reading: Reading, options: Options) -> View:
@@ -147,7 +147,7 @@ def drop(reading: Reading, options: Options) -> View:
     controls = _side_controls(reading, side.name)
     controls += [] if position is None else [position_control(reading.main, position)]
     caveat = "A text without a token is another text: what follows moves nearer to what came before it."
-    return View("view", f"The answer{at} without each token of the {side.name}", [bars], about, caveat, controls)
+    return View(f"The answer{at} without each token of the {side.name}", [bars], about, caveat, controls)
 
 
 def _droppable(reading: Reading, number: int, place: int | None) -> list[int]:

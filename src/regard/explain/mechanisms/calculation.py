@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
-from regard.core.tap import record, taps
-from regard.core.trace import plain, resting
+from regard.core.trace import Trace
 from regard.explain.look import Options
 from regard.explain.reading import Reading
 from regard.explain.site import Site
 from regard.explain.view import Numbers
+from regard.explain.weights import as_array
 
 READABLE = 16
 
@@ -22,14 +22,19 @@ READABLE = 16
 @dataclass(frozen=True)
 class Calculation:
     """place   the index of the position in the order in which the site reads.
-    seen    arrays by the tap's own name, the first of the batch, in float64, in that order too.
+    trace   what the taps saw.
     options of the look.
     """
 
     site: Site
     place: int
-    seen: dict[str, np.ndarray]
+    trace: Trace
     options: Options
+
+    @cached_property
+    def seen(self) -> dict[str, np.ndarray]:
+        """Arrays by the tap's own name, the first of the batch, in float64, in the order in which the site reads."""
+        return {name.rpartition(".")[2]: as_array(self.trace[name]) for name in self.trace}
 
     @property
     def input(self) -> np.ndarray:
@@ -55,18 +60,10 @@ class Calculation:
         return f"the first {shown} of {width} numbers; what follows uses all" if shown < width else ""
 
 
-@torch.no_grad()
 def calculation(reading: Reading, site: Site, place: int, options: Options) -> Calculation:
-    """Run the model once and keep what the taps of the site saw; `place` is an index of the text."""
-    with resting(reading.model), record(plain(reading.model), f"{site.name}.*") as heard:
-        reading.run()
-    places = taps(site.module)
-    seen = {
-        name: places[name].joined(heard[f"{site.name}.{name}"])[0].double().cpu().numpy()
-        for name in places
-        if heard.get(f"{site.name}.{name}")
-    }
-    return Calculation(site, len(site.rows) - 1 - place if site.backward else place, seen, options)
+    """What the taps of a site see of a reading; `place` is an index of the text."""
+    trace = reading.trace(f"{site.name}.*")
+    return Calculation(site, len(site.rows) - 1 - place if site.backward else place, trace, options)
 
 
 def rows_of(names: Sequence[str], values: Sequence[np.ndarray], **about: Any) -> Numbers:

@@ -9,6 +9,7 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.explain.mechanisms.calculation import READABLE, Calculation
+from regard.explain.scan import rate_of, states
 from regard.explain.view import Note, Numbers, Panel
 
 
@@ -42,37 +43,31 @@ def s4d(given: Calculation) -> list[Panel]:
 
 def selective(given: Calculation) -> list[Panel]:
     """The state of one channel, token by token: how much is let in, and how much of the past stays."""
-    module = given.site.module
     stream, steps = given.seen["stream"], given.seen["steps"]
     write, read = given.seen["inputs"], given.seen["readers"]
+    every = states(given.site, given.trace).double().cpu().numpy()
+    rate, skip = _numbers(rate_of(given.site)), _numbers(given.site.module.skip)
     if stream.ndim == 3:  # Mamba-2: heads of several channels share a step and a decay
         head = _channel(given, stream.shape[1], "heads")
-        channel = head * stream.shape[2]
-        u, dt = stream[:, head, 0], steps[:, head]
-        group = head * write.shape[1] // stream.shape[1]
-        write, read = write[:, group], read[:, group]
-        rate = -np.exp(_numbers(module.log_decay)[head]) * np.ones(write.shape[1])
-        skip = float(_numbers(module.skip)[head])
+        channel, group = head * stream.shape[2], head * write.shape[1] // stream.shape[1]
+        u, dt, h = stream[:, head, 0], steps[:, head], every[:, head, 0]
+        write, read, rate, skip = write[:, group], read[:, group], rate[head], skip[head]
     else:
         channel = _channel(given, stream.shape[1])
-        u, dt = stream[:, channel], steps[:, channel]
-        rate = -np.exp(_numbers(module.log_decay)[channel])
-        skip = float(_numbers(module.skip)[channel])
-    decay = np.exp(dt[:, None] * rate)  # (T, N)
+        u, dt, h = stream[:, channel], steps[:, channel], every[:, channel]
+        rate, skip = rate[channel], skip[channel]
+    decay = np.exp(dt[:, None] * rate) * np.ones_like(write)  # (T, N)
     written = (dt * u)[:, None] * write
-    states = np.zeros_like(decay)
-    for t in range(len(u)):
-        states[t] = decay[t] * (states[t - 1] if t else 0.0) + written[t]
-    y = (states * read).sum(1)
+    y = (h * read).sum(1)
     last = np.arange(max(0, given.place + 1 - READABLE), given.place + 1)
     labels = [given.labels[t] for t in last]
     columns = ["u", "dt", "keep exp(dt A)", "write dt B u", "h", "C"]
-    values = np.stack([u, dt, decay[:, 0], written[:, 0], states[:, 0], read[:, 0]], 1)[last]
+    values = np.stack([u, dt, decay[:, 0], written[:, 0], h[:, 0], read[:, 0]], 1)[last]
     result = np.array([[y[given.place], skip * u[given.place], y[given.place] + skip * u[given.place]]])
     return [
         Note(text="h_t = exp(dt_t A) h_(t-1) + dt_t B_t u_t        y_t = C_t . h_t + D u_t", style="equation"),
         Numbers(
-            title=f"Channel {channel + 1}, the first of {states.shape[1]} states",
+            title=f"Channel {channel + 1}, the first of {h.shape[1]} states",
             key="scan",
             values=values,
             rows=labels,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from regard.axis import Axis, share_of, value_range
 from regard.explain.view import Curves
-from regard.studies.chart import Axis, share_of, value_range
 
 Points = Sequence[tuple[float, float]]
 

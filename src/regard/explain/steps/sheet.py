@@ -28,7 +28,7 @@ def array(values: Tensor) -> np.ndarray:
 
 def sheet(name: str, title: str, *parts: Sequence[Panel]) -> View:
     """The view of an example whose parts follow each other."""
-    return View("steps", title, [panel for part in parts for panel in part], about={"example": name})
+    return View(title, [panel for part in parts for panel in part], about={"example": name}, name="steps")
 
 
 def numbers(

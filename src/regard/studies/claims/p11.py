@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from regard.axis import Axis
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.data.worlds.induction import Induction
 from regard.data.worlds.selective_copy import SelectiveCopy
@@ -18,7 +19,7 @@ from regard.mixers.attention import AttentionConfig
 from regard.mixers.mamba import MambaConfig
 from regard.mixers.s4d import S4dConfig
 from regard.models.language import LanguageModelConfig
-from regard.studies.chart import Axis, Series, line_chart
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.probing import Rows, right
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean

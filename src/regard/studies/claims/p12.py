@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from regard.axis import Axis
 from regard.data.worlds.multi_recall import MultiRecall
 from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
-from regard.studies.chart import Axis, Series, line_chart
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.probing import Rows, right, trained
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import Work, seconds_of_each

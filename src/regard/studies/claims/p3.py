@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from regard.studies.chart import Axis, Series, line_chart
+from regard.axis import Axis
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import PLAIN, sentences
 from regard.texts import options_from

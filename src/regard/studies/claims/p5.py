@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from regard.axis import Axis
 from regard.data.worlds.reviews import Reviews
-from regard.studies.chart import Axis, Series, line_chart
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 # Each is tried for every start, and the best counts: what was learnt before wants smaller steps than what was not.

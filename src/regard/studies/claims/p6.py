@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from regard.axis import Axis
 from regard.estimate import count_parameters
-from regard.studies.chart import Axis, Series, line_chart
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.scaling import power_law
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from regard.axis import Axis
 from regard.data.batch import NOT_COUNTED
-from regard.studies.chart import Axis, Series, line_chart
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.probing import fitted
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from regard.axis import Axis
 from regard.core.registry import build
 from regard.core.tap import record
 from regard.data.batch import NOT_COUNTED
 from regard.data.corpus import prepare
 from regard.mixers.attention import SelfAttention
-from regard.studies.chart import Axis, Series, line_chart
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from regard.axis import Axis
 from regard.core.tap import record
 from regard.mixers.senses import Senses
 from regard.models.language import LanguageModel
-from regard.studies.chart import Axis, Series, line_chart
+from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 DATA = "world:stories?train=4000&valid=100"

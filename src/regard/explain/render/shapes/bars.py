@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from regard.axis import COLOURS
 from regard.explain.render.label import label
 from regard.explain.render.number import four
 from regard.explain.render.shapes.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Box, Drawing, Path, Words
 from regard.explain.view import Bars
-from regard.studies.chart import COLOURS
 
 MOST = 60
 TALL, GAP = 28, 10

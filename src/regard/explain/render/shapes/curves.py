@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from regard.axis import COLOURS, share_of, short, ticks
 from regard.explain.render.label import label
 from regard.explain.render.plot import Plot, axis_name, plotted
 from regard.explain.render.shapes.drawing import INK, MARGIN, RULE, SMALL, Box, Drawing, Path, Words
 from regard.explain.view import Curves
-from regard.studies.chart import COLOURS, share_of, short, ticks
 
 LEFT, WIDE, TALL = 90, 820, 380
 LEGEND_ROOM = 230

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from regard.axis import COLOURS
 from regard.explain.render.label import label
 from regard.explain.render.shapes.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Drawing, Look, Path, Words
 from regard.explain.view import Links
-from regard.studies.chart import COLOURS
 
 MOST, LEAST = 400, 0.02
 TALL = 190

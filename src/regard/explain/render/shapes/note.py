@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from regard.axis import COLOURS
 from regard.explain.render.label import prose, wrapped
 from regard.explain.render.shapes.drawing import GROUND, MARGIN, MONO, ROOM, Box, Drawing, Words
 from regard.explain.view import Note
-from regard.studies.chart import COLOURS
 
 PADDING = 14
 
