@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import install_import_hook
+
+# The same examples every time, so that what is red today is red tomorrow; how long one takes depends on the machine.
+settings.register_profile("regard", derandomize=True, deadline=None)
+settings.load_profile("regard")
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

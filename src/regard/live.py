@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from regard.core.progress import Progress
 from regard.table import human, span, visible
-from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update
+from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update, told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,8 +50,8 @@ class Patient:
     def saved(self, step: int, path: Path) -> None:
         self._try(self.inner.saved, step, path)
 
-    def progress(self, part: str, share: float) -> None:
-        self._try(self.inner.progress, part, share)
+    def progress(self, progress: Progress) -> None:
+        self._try(self.inner.progress, progress)
 
     def note(self, text: str) -> None:
         self._try(self.inner.note, text)
@@ -82,15 +83,15 @@ class Live:
         self.saved_step = 0
         self.curve: list[float] = []
         self.per_point, self.waiting = 1, list[float]()
-        self.part, self.share = "", 0.0
+        self.working: Progress | None = None
 
     def start(self, start: Start) -> None:
-        self.start_facts = start
+        self.start_facts, self.working = start, None
         self.live.start()
         self._draw()
 
     def update(self, update: Update) -> None:
-        self.last = update
+        self.last, self.working = update, None
         self._add(update.loss)
         self._draw()
 
@@ -103,8 +104,10 @@ class Live:
         self.saved_step = step
         self._draw()
 
-    def progress(self, part: str, share: float) -> None:
-        self.part, self.share = part, share
+    def progress(self, progress: Progress) -> None:
+        if not self.live.is_started:
+            self.live.start()
+        self.working = progress
         self._draw()
 
     def note(self, text: str) -> None:
@@ -147,16 +150,15 @@ class Live:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 
-        spent = self.last.progress if self.last else self.start_facts.progress if self.start_facts else 0.0
-        spent = self.share if self.part else spent
-        left = (
-            span(self.last.remaining) + " left"
-            if self.last and math.isfinite(self.last.remaining)
-            else self.part or "starting"
-        )
         row = Table.grid(expand=True, padding=(0, 1))
         row.add_column(ratio=1)
         row.add_column(justify="right")
+        if self.working is not None:
+            row.add_row(ProgressBar(total=1.0, completed=self.working.share), told(self.working))
+            return row
+        spent = self.last.progress if self.last else self.start_facts.progress if self.start_facts else 0.0
+        is_timed = self.last is not None and math.isfinite(self.last.remaining)
+        left = f"{span(self.last.remaining)} left" if self.last and is_timed else "starting"
         budget = self.start_facts.budget if self.start_facts else ""
         row.add_row(ProgressBar(total=1.0, completed=spent), f"{spent:4.0%} of {budget}, {left}")
         return row

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from regard.core.progress import Progress
 from regard.live import Patient
 from regard.table import human, span
 from regard.training.display import Display, Evaluation, Result, Start, Update
@@ -70,8 +72,9 @@ class Lane:
         self.board.draw()
 
     def saved(self, step: int, path: Path) -> None: ...
-    def progress(self, part: str, share: float) -> None:
-        self._move(share)
+    def progress(self, progress: Progress) -> None:
+        self.place.left = progress.remaining if math.isfinite(progress.remaining) else None
+        self._move(progress.share)
 
     def note(self, text: str) -> None:
         if text.startswith("WARNING"):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from regard.core.progress import Progress, watching
 from regard.data.corpus import Corpus
 from regard.data.tokenizer import as_file
 from regard.errors import UsageError
@@ -28,8 +29,6 @@ from regard.training.settings import TrainSettings
 
 # Training settings that counting has a use for.
 USED = frozenset({"memory", "spill", "seed", "device", "length"})
-# Part of a fit's time that each of its parts takes, for the bar.
-SHARES = {"counting": 0.3, "estimating": 0.6, "reading the held-out part": 0.1}
 
 
 def fit(
@@ -50,7 +49,8 @@ def fit(
         display.start(Start(path, "one pass", 0, "cpu", 0, 0.0))
         try:
             found = _fitted(model, corpus, settings, display)
-            loss = _told(_held_out(model, corpus, settings, display), display)
+            with watching(display.progress):
+                loss = _told(_held_out(model, corpus, settings, display), display)
             facts = {"tokens": corpus.train.tokens, **_facts(model, found)}
             seconds = time.monotonic() - start
             _publish(run, model, corpus, settings, {**about, "fit": facts}, loss, seconds)
@@ -68,9 +68,9 @@ def _fitted(model: NgramModel, corpus: Corpus, settings: TrainSettings, display:
         corpus.train.ids,
         memory=settings.memory_bytes,
         folder=None if settings.spill is None else Path(settings.spill).expanduser(),
-        tell=_teller(display, "counting"),
+        tell=_teller(display, "counting", corpus.train.tokens),
     )
-    tell = _teller(display, "estimating")
+    tell = _teller(display, "estimating", corpus.train.tokens)
     found = model.fit_exactly(counts, lambda part, share: tell((share + (part == "estimating")) / 2))
     for note in notes(found):
         display.note(note)
@@ -93,7 +93,6 @@ def notes(found: Estimate) -> list[str]:
 
 def _held_out(model: NgramModel, corpus: Corpus, settings: TrainSettings, display: Display) -> float:
     """The loss on the held-out part, of the quantised model where it is one, with what that costs."""
-    _teller(display, "reading the held-out part")(0.0)
 
     def loss() -> float:
         habit = Habit(by_document=corpus.samples == "documents")
@@ -164,8 +163,7 @@ def _publish(
     run.close_logs({"step": 1, "best_step": 1, "best_loss": loss, "reason": "counted"})
 
 
-def _teller(display: Display, part: str) -> Callable[[float], None]:
+def _teller(display: Display, part: str, tokens: int) -> Callable[[float], None]:
     """Tell the display how far a part of the fit is."""
-    names = list(SHARES)
-    before = sum(SHARES[name] for name in names[: names.index(part)])
-    return lambda share: display.progress(part, before + SHARES[part] * share)
+    begin = time.monotonic()
+    return lambda share: display.progress(Progress(part, share * tokens, tokens, "tokens", time.monotonic() - begin))

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO
+
+from regard.core.progress import Progress
+from regard.table import human, span
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,8 @@ class Display(Protocol):
     def update(self, update: Update) -> None: ...
     def evaluated(self, evaluation: Evaluation) -> None: ...
     def saved(self, step: int, path: Path) -> None: ...
-    def progress(self, part: str, share: float) -> None:
-        """How far a run without steps is: what it is doing, and how much of the whole is done."""
+    def progress(self, progress: Progress) -> None:
+        """How far work without steps is, such as reading or counting; it may come before the start."""
         ...
 
     def note(self, text: str) -> None: ...
@@ -103,7 +107,7 @@ class Silent:
     def update(self, update: Update) -> None: ...
     def evaluated(self, evaluation: Evaluation) -> None: ...
     def saved(self, step: int, path: Path) -> None: ...
-    def progress(self, part: str, share: float) -> None: ...
+    def progress(self, progress: Progress) -> None: ...
     def note(self, text: str) -> None: ...
     def finish(self, result: Result | None) -> None: ...
 
@@ -144,10 +148,10 @@ class Lines:
     def saved(self, step: int, path: Path) -> None:
         self._print(f"step {step}  saved {path}")
 
-    def progress(self, part: str, share: float) -> None:
-        if part != self.part or time.monotonic() >= self.next_update:
-            self.part, self.next_update = part, time.monotonic() + self.every
-            self._print(f"{share:4.0%}  {part}")
+    def progress(self, progress: Progress) -> None:
+        if progress.part != self.part or time.monotonic() >= self.next_update or progress.share == 1.0:
+            self.part, self.next_update = progress.part, time.monotonic() + self.every
+            self._print(told(progress))
 
     def note(self, text: str) -> None:
         self._print(text)
@@ -160,3 +164,10 @@ class Lines:
 
     def _print(self, text: str) -> None:
         print(text, file=self.stream, flush=True)
+
+
+def told(progress: Progress) -> str:
+    """Progress in a line, such as "reading  42%  11.3M bytes/s, 1:02 left"."""
+    left = f", {span(progress.remaining)} left" if 0 < progress.remaining < math.inf else ""
+    share = f"  {progress.share:4.0%}" if progress.total else f"  {human(progress.done)} {progress.unit}"
+    return f"{progress.part}{share}  {human(progress.rate)} {progress.unit}/s{left}"
