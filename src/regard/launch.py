@@ -148,6 +148,8 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
     if training.start is not None:
         raise UsageError("--from: a run of the task text has no encoder to load; labelled and tagged have")
     corpus = corpus or prepared(job.settings)
+    for note in corpus.notes:
+        display.note(note)
     config = _model_config(settings, corpus.tokenizer.vocab_size)
     if config.counts:
         from regard.training import counting

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from regard.data import tokenizer as tokenizers
 from regard.data.corpus import Corpus, prepare
-from regard.data.shard import TokenShard, make_shard
+from regard.data.shard import TokenShard, ends_lines, make_shard
 from regard.data.source import read_documents
 from regard.data.worlds import PREFIX, text_world
 from regard.decoding.logits import device_of as device_of_model
@@ -171,9 +171,10 @@ class Run:
         """All of another text, or the held-out part of a world, in the run's tokens."""
         if data.startswith(PREFIX):
             world = text_world(data, self.config["train"]["seed"])
-            return make_shard(world.documents("valid"), self.tokenizer), world
+            return make_shard(world.documents("valid"), self.tokenizer, lines=True), world
         documents = self.config["data"].get("documents", "auto")
-        return make_shard(read_documents(data, documents=documents), self.tokenizer), None
+        texts = read_documents(data, documents=documents)
+        return make_shard(texts, self.tokenizer, lines=ends_lines(documents)), None
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:

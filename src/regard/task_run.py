@@ -122,7 +122,7 @@ class TaskRun:
                 path = self.config["data"]["path"]
                 raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")
             self.material = material
-        if part == "test" and self.material.kept is None:
+        if part == "test" and not self.material.test:
             raise UsageError(f"{self.path} was trained without a test part; set data.test, or name data to evaluate on")
         return self.material.test if part == "test" else self.material.examples
 

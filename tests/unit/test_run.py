@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,24 @@ def test_evaluate_is_the_same_before_and_after_loading(run: regard.Run):
     report = run.evaluate()
     assert report.tokens == run.corpus.valid.tokens  # pyright: ignore[reportOptionalMemberAccess]
     assert regard.load(run.path).evaluate().loss == pytest.approx(report.loss, abs=1e-9)
+
+
+def test_where_every_token_is_a_character_bits_per_character_are_bits_per_token(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "other.txt").write_text(TEXT[::2], encoding="utf-8")
+    options = {"order": 2, "tokens": "chars", "quiet": True}
+    counted = regard.train("ngram", tmp_path / "my.txt", documents="line", test=0.5, out=tmp_path / "line", **options)
+    world = regard.train("ngram", "world:ab?train=20&valid=9", out=tmp_path / "world", **options)
+    reports = [counted.evaluate(part=part) for part in ("valid", "test")]
+    reports += [counted.evaluate(str(tmp_path / "other.txt")), counted.evaluate(limit=50), world.evaluate()]
+    for report in reports:
+        assert report.bits_per_character == pytest.approx(report.loss / math.log(2), rel=1e-12)
+        assert report.bits_per_byte == report.bits_per_character
+    whole = regard.train("ngram", tmp_path / "my.txt", out=tmp_path / "whole", **options)
+    corpus, report = whole.corpus, whole.evaluate()
+    assert corpus is not None
+    ends = corpus.valid.n_documents
+    expected = report.loss / math.log(2) * report.tokens / (report.tokens - ends)
+    assert report.bits_per_character == pytest.approx(expected, rel=1e-12)
+    scored = counted.score("the cat")
+    assert scored.bits_per_character == pytest.approx(-scored.log_prob / math.log(2) / 7, rel=1e-12)

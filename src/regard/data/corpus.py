@@ -13,7 +13,7 @@ from typing import Any
 
 from regard.data import source, store
 from regard.data.settings import BY_HASH
-from regard.data.shard import TokenShard, make_shard
+from regard.data.shard import TokenShard, ends_lines, make_shard
 from regard.data.split import overlap, rule, split
 from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
 from regard.data.worlds import PREFIX, text_world
@@ -44,6 +44,14 @@ class Corpus:
     overlap: int
     world: World | None = None
     test: TokenShard | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should be told, a line each. A world draws its parts from the same few documents by design."""
+        if self.world is not None or not self.overlap:
+            return ()
+        held_out = self.valid.n_documents + (self.test.n_documents if self.test else 0)
+        return (f"{self.overlap:,} of {held_out:,} validation documents are also in the training part",)
 
     @cached_property
     def hash(self) -> str:
@@ -108,6 +116,11 @@ class _Choices:
     def samples(self) -> str:
         return "documents" if self.world is not None or self.documents == "line" else "windows"
 
+    @property
+    def lines(self) -> bool:
+        """Whether the end of a document is the end of a line. What a world makes would be written a line each."""
+        return self.world is not None or ends_lines(self.documents)
+
 
 def _made(choices: _Choices) -> Corpus:
     if choices.world is not None:
@@ -116,7 +129,7 @@ def _made(choices: _Choices) -> Corpus:
         train, valid = _texts(choices.data, choices.valid, choices.documents)
     valid, test = split(valid, "tail", choices.test) if choices.test else (valid, [])
     tokenizer = choices.tokenizer or _trained(train, choices.world, choices.tokens, choices.vocab_size)
-    shards = [make_shard(texts, tokenizer) for texts in (train, valid, test)]
+    shards = [make_shard(texts, tokenizer, lines=choices.lines) for texts in (train, valid, test)]
     for part, shard in zip(("training", "validation"), shards, strict=False):
         if shard.tokens == shard.n_documents:
             raise DataError(f"the {part} part of {choices.data} holds no tokens; the smallest amount is one")
@@ -174,7 +187,7 @@ def _key(choices: _Choices) -> str:
         raise UsageError("standard input can be read once only: save it to a file to keep prepared shards of it")
     world, valid = choices.world, choices.valid
     inputs = {
-        "format": 1,
+        "format": 2,
         "source": world.spec if world is not None else source.fingerprint(choices.data),
         "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
         "test": choices.test,
@@ -192,7 +205,7 @@ def _stored(corpus: Corpus) -> store.Store:
     for part in PARTS if corpus.test is not None else PARTS[:2]:
         shard: TokenShard = getattr(corpus, part)
         arrays |= {f"{part}.ids": shard.ids, f"{part}.starts": shard.starts}
-        facts[part] = {"n_bytes": shard.n_bytes, "n_chars": shard.n_chars}
+        facts[part] = {name: getattr(shard, name) for name in ("n_bytes", "n_chars", "n_ends")}
     return store.Store(facts, arrays, {"tokenizer.json": json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False)})
 
 

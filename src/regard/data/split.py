@@ -5,14 +5,18 @@ hash:0.1   about a tenth, chosen by the SHA-256 of each document's text. A docum
            line ends, and the blocks are chosen.
 tail:0.1   the last tenth; of a single document the last tenth of its characters.
 PATH       another file or folder.
+
+Whatever the rule, duplicates fall on one side: `chosen` decides for all of them together, in every split of every task.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TypeVar
+
+import numpy as np
 
 from regard.errors import DataError, UsageError
 
@@ -38,48 +42,68 @@ def rule(valid: str) -> tuple[str, float] | None:
     return name, fraction
 
 
-def split(documents: list[str], name: str, fraction: float) -> tuple[list[str], list[str]]:
-    """(train, valid) documents by one of the two rules."""
-    if name == "tail":
-        return _tail(documents, fraction)
-    if len(documents) > 1:
-        chosen = _chosen(documents, fraction)
-        return (
-            [document for document, held in zip(documents, chosen, strict=True) if not held],
-            [document for document, held in zip(documents, chosen, strict=True) if held],
-        )
-    return _blocks_by_hash(documents[0], fraction)
+def places(keys: Iterable[str]) -> np.ndarray:
+    """A number for each key that depends on the key alone, (n,) uint64: duplicates are told by equal ones."""
+    # Keys that share one by chance, in a billion one pair of them, fall on one side: that does no harm.
+    return np.frombuffer(b"".join(hashlib.sha256(key.encode()).digest()[:8] for key in keys), ">u8").astype(np.uint64)
 
 
-def split_examples(examples: list[T], valid: str, key: Callable[[T], str]) -> tuple[list[T], list[T]]:
-    """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side.
+def chosen(found: np.ndarray, name: str, fraction: float, sizes: np.ndarray | None = None) -> np.ndarray:
+    """Which of those with these `places` are held out, (n,) bool. At least one is, and at least one is not.
 
-    The last tenth of tail:0.1 is counted in different keys; a key stands where it comes first.
+    hash  by the place itself.
+    tail  the last of the different ones, each standing where it comes first: so many that they make up the fraction
+          by number, or by `sizes`, where one across the border is not held out.
     """
+    if len(found) == 0 or found.min() == found.max():
+        raise DataError(
+            "the text has no two different documents or parts, so nothing can be held out: the smallest amount is two "
+            "(or give validation text of its own; of a single text, valid = tail:0.1 takes the end)"
+        )
+    if name == "hash":
+        place = found / 2.0**64
+        return ((place < fraction) | (found == found.min())) & (found != found.max())
+    group, n_groups = _grouped(found)
+    if sizes is None:
+        n_held = min(max(1, round(n_groups * fraction)), n_groups - 1)
+        return group >= n_groups - n_held
+    before = np.concatenate([[0.0], np.cumsum(np.bincount(group, sizes, n_groups))])
+    border = int(np.searchsorted(before, before[-1] * (1 - fraction)))
+    return group >= min(max(1, border), n_groups - 1)
+
+
+def here_and_there(found: np.ndarray, fraction: float) -> np.ndarray:
+    """A part in even distances, (n,) bool, of those with these `places`; of few it may be none or all."""
+    group, n_groups = _grouped(found)
+    number = np.arange(n_groups)
+    return (np.floor((number + 1) * fraction) > np.floor(number * fraction))[group]
+
+
+def split(documents: list[str], name: str, fraction: float) -> tuple[list[str], list[str]]:
+    """(train, valid) documents by one of the two rules. Of several documents none is cut."""
+    if len(documents) == 1:
+        return _cut(documents[0], fraction) if name == "tail" else _blocks_by_hash(documents[0], fraction)
+    sizes = np.array([len(document) for document in documents])
+    return _parted(documents, chosen(places(documents), name, fraction, sizes))
+
+
+def split_examples(examples: Sequence[T], valid: str, key: Callable[[T], str]) -> tuple[list[T], list[T]]:
+    """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side."""
     held_out = rule(valid)
     if held_out is None:
         raise UsageError(f"valid = {valid!r} is no rule; give hash:0.1, tail:0.1 or a file that exists")
-    name, fraction = held_out
-    keys = [key(example) for example in examples]
-    different = list(dict.fromkeys(keys))
-    if len(different) < 2:
+    found = places(map(key, examples))
+    if len(found) == 0 or found.min() == found.max():
         raise DataError(
             f"there are {len(examples)} examples, all the same, so nothing can be held out for validation: "
             f"the smallest amount is two different ones (or give a validation file of its own)"
         )
-    if name == "hash":
-        held = {text for text, is_held in zip(different, _chosen(different, fraction), strict=True) if is_held}
-    else:
-        n_held = min(max(1, round(len(different) * fraction)), len(different) - 1)
-        held = set(different[-n_held:])
-    train = [example for example, text in zip(examples, keys, strict=True) if text not in held]
-    return train, [example for example, text in zip(examples, keys, strict=True) if text in held]
+    return _parted(examples, chosen(found, *held_out))
 
 
-def overlap(train: list[str], valid: list[str]) -> int:
-    """How many validation documents are also training documents, word for word."""
-    known = set(map(_digest, train))
-    return sum(_digest(document) in known for document in valid)
+def overlap(train: Iterable[str], valid: Iterable[str]) -> int:
+    """How many validation documents, or keys of examples, also occur in the training part, word for word."""
+    return int(np.isin(places(valid), places(train)).sum())
 
 
 def blocks(text: str, size: int) -> list[str]:
@@ -103,47 +127,32 @@ def _blocks_by_hash(text: str, fraction: float) -> tuple[list[str], list[str]]:
             f"the smallest amount is {SMALLEST_TEXT} (or give validation text of its own)"
         )
     parts = blocks(text, min(BLOCK, max(SMALLEST_BLOCK, len(text) // 20)))
+    held = chosen(places(parts), "hash", fraction)
     sides: tuple[list[str], list[str]] = ([], [])
-    for held, run in groupby(zip(_chosen(parts, fraction), parts, strict=True), key=lambda pair: pair[0]):
-        sides[held].append("".join(part for _, part in run))
+    for is_held, run in groupby(zip(held.tolist(), parts, strict=True), key=lambda pair: pair[0]):
+        sides[is_held].append("".join(part for _, part in run))
     return sides
 
 
-def _chosen(parts: list[str], fraction: float) -> list[bool]:
-    """Whether each part is held out. At least one is, and at least one is not."""
-    places = [_place(part) for part in parts]
-    lowest, highest = min(places), max(places)
-    if lowest == highest:
-        raise DataError(
-            "the text has no two different documents or parts, so nothing can be held out for validation: "
-            "the smallest amount is two (or use valid = tail:0.1, or give validation text of its own)"
-        )
-    return [(place < fraction or place == lowest) and place != highest for place in places]
+def _cut(text: str, fraction: float) -> tuple[list[str], list[str]]:
+    """The first part of a text and the rest."""
+    border = int(len(text) * (1 - fraction))
+    if not 0 < border < len(text):
+        smallest = int(max(1 / fraction, 1 / (1 - fraction))) + 1
+        raise DataError(f"the text has {len(text)} characters, too few for tail:{fraction}; give at least {smallest}")
+    return [text[:border]], [text[border:]]
 
 
-def _tail(documents: list[str], fraction: float) -> tuple[list[str], list[str]]:
-    """The first part and the rest. Of several documents none is cut: one across the border is for training."""
-    if len(documents) == 1:
-        text = documents[0]
-        border = int(len(text) * (1 - fraction))
-        if not 0 < border < len(text):
-            smallest = int(max(1 / fraction, 1 / (1 - fraction))) + 1
-            raise DataError(
-                f"the text has {len(text)} characters, too few for tail:{fraction}; give at least {smallest}"
-            )
-        return [text[:border]], [text[border:]]
-    total = sum(map(len, documents))
-    n_train = n_chars = 0
-    while n_train < len(documents) - 1 and n_chars < total * (1 - fraction):
-        n_chars += len(documents[n_train])
-        n_train += 1
-    return documents[:n_train], documents[n_train:]
+def _grouped(found: np.ndarray) -> tuple[np.ndarray, int]:
+    """For each place the number of its group of duplicates, counted as they come up, and how many groups there are."""
+    _, first, group = np.unique(found, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[group], len(first)
 
 
-def _place(text: str) -> float:
-    """A number in [0, 1) that depends on the text alone."""
-    return int.from_bytes(_digest(text)[:8], "big") / 2**64
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
+def _parted(items: Sequence[T], held: np.ndarray) -> tuple[list[T], list[T]]:
+    sides: tuple[list[T], list[T]] = ([], [])
+    for item, is_held in zip(items, held.tolist(), strict=True):
+        sides[is_held].append(item)
+    return sides

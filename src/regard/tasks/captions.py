@@ -18,7 +18,6 @@ from regard.data.picture import pictures_in, read_captions, read_picture, resize
 from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
-from regard.data.split import rule, split_examples
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
@@ -73,13 +72,12 @@ class Captions(TaskKind[CaptionCodec]):
     def prepare(self, settings: DataSettings, seed: int, codec: CaptionCodec | None = None) -> Material[CaptionCodec]:
         self.refuse_unused(settings)
         require_metrics()
-        world, train, valid = self._parts(settings, seed)
+        world, train, valid, notes = self._parts(settings, seed)
         codec = codec or self._codec(train, settings, world)
         facts = Facts(vocab_size=codec.tokenizer.vocab_size, picture=(3, codec.size, codec.size))
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
-        return Material(
-            name, codec, facts, codec.rows(train), codec.rows(valid), valid, best=world.best if world else {}
-        )
+        best = world.best if world else {}
+        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
         if data.startswith(PREFIX):
@@ -128,6 +126,10 @@ class Captions(TaskKind[CaptionCodec]):
     def describe(self, example: Captioned, answer: Answer) -> str:
         return f"{answer.text} {'=' if self.is_right(example, answer) else f'(right: {example.text})'}"
 
+    def key(self, example: Captioned) -> str:
+        """The bytes of the picture, which may have several captions."""
+        return hashlib.sha256(example.picture.tobytes()).hexdigest()
+
     def typed(self, example: Captioned) -> str:
         return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file
 
@@ -147,18 +149,13 @@ class Captions(TaskKind[CaptionCodec]):
 
     def _parts(
         self, settings: DataSettings, seed: int
-    ) -> tuple[ExampleWorld[Captioned] | None, list[Captioned], list[Captioned]]:
-        """The world, if it is one, the examples to train on and those held out."""
+    ) -> tuple[ExampleWorld[Captioned] | None, Sequence[Captioned], Sequence[Captioned], tuple[str, ...]]:
+        """The world, if it is one, the examples to train on, those held out, and what is to be said of them."""
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
-            return world, world.examples("train"), world.examples("valid")
+            return world, world.examples("train"), world.examples("valid"), ()
         found = read_captions(settings.path, caption=settings.caption, size=settings.size)
-        if rule(settings.valid) is None:
-            return None, found, self.examples(settings.valid, settings, seed)
-        # A picture with several captions is either learnt from or held out.
-        return None, *split_examples(
-            found, settings.valid, lambda one: hashlib.sha256(one.picture.tobytes()).hexdigest()
-        )
+        return None, *self.held_out(found, settings.valid, lambda path: self.examples(path, settings, seed))
 
     def _codec(
         self, train: Sequence[Captioned], settings: DataSettings, world: ExampleWorld[Captioned] | None

@@ -24,6 +24,8 @@ import numpy as np
 from regard.core.facts import Facts
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
+from regard.data.source import shown
+from regard.data.split import here_and_there, overlap, places, rule, split_examples
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.word_dropout import WordDropout
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound="Codec")
+E = TypeVar("E")
 EVERYWHERE = frozenset({"path", "task", "valid", "test"})
 JUDGED = 200  # examples by which weights are compared while training
 SHOWN = 3  # examples in a sample
@@ -92,13 +95,10 @@ class Material(Generic[C]):
     kept: np.ndarray | None = None
     test: Sequence[Any] = ()
 
-    def set_apart(self, share: float, *, by_time: bool) -> Self:
-        """The same with a part of the held-out examples taken away as a test: the last ones, or here and there."""
-        number = np.arange(len(self.examples))
-        last = number >= round(len(number) * (1 - share))
-        chosen = last if by_time else np.floor((number + 1) * share) > np.floor(number * share)
+    def set_apart(self, chosen: np.ndarray) -> Self:
+        """The same with the `chosen` ones of the held-out examples taken away as a test."""
         if chosen.all() or not chosen.any():
-            raise DataError(f"{self.name}: {len(number)} held-out examples are too few to set {share:g} of them apart")
+            raise DataError(f"{self.name}: the {len(chosen)} held-out examples are too few to set a test part apart")
         kept, test = ([self.examples[i] for i in np.flatnonzero(part).tolist()] for part in (~chosen, chosen))
         return replace(self, examples=kept, kept=np.flatnonzero(~chosen), test=test)
 
@@ -165,9 +165,32 @@ class TaskKind(ABC, Generic[C]):
         """The material of a path or a world, in the terms of `codec` where one is given."""
 
     def ready(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:
-        """The material with its test set apart, where the settings ask for one."""
+        """The material with its test set apart, where the settings ask for one: the last ones, or here and there.
+
+        Examples with the same input are kept or set apart together.
+        """
         material = self.prepare(settings, seed, codec)
-        return material.set_apart(settings.test, by_time=self.by_time) if settings.test else material
+        if not settings.test:
+            return material
+        number = np.arange(len(material.examples))
+        last = number >= round(len(number) * (1 - settings.test))
+        chosen = last if self.by_time else here_and_there(places(map(self.key, material.examples)), settings.test)
+        return material.set_apart(chosen)
+
+    @abstractmethod
+    def key(self, example: Any) -> str:
+        """What an example shares with its duplicates and with nothing else: its input."""
+
+    def held_out(
+        self, found: Sequence[E], valid: str, read: Callable[[str], Sequence[E]]
+    ) -> tuple[Sequence[E], Sequence[E], tuple[str, ...]]:
+        """Examples to train on, those held out by the rule `valid` or read from that file, and what is to be said."""
+        if rule(valid) is not None:
+            return *split_examples(found, valid, self.key), ()
+        other = read(valid)
+        common = overlap(map(self.key, found), map(self.key, other))
+        note = f"{shown(valid)}: {common:,} of {len(other):,} inputs are also in the training part"
+        return found, other, (note,) if common else ()
 
     @abstractmethod
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:

@@ -17,7 +17,6 @@ from regard.data.labelled import read_labelled
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
-from regard.data.split import rule, split_examples
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
@@ -163,21 +162,23 @@ class LabelledText(TaskKind[LabelCodec]):
         mark = "=" if self.is_right(example, answer) else f"(right: {example.label})"
         return f"{example.text[:200]} -> {answer.text} {chance:.0%} {mark}"
 
+    def key(self, example: Labelled) -> str:
+        return example.text
+
     def typed(self, example: Labelled) -> str:
         return example.text
 
     def _parts(
         self, settings: DataSettings, seed: int
-    ) -> tuple[dict[str, float], list[Labelled], list[Labelled], tuple[str, ...]]:
+    ) -> tuple[dict[str, float], Sequence[Labelled], Sequence[Labelled], tuple[str, ...]]:
         """Best scores, examples to train on, those held out, and what is to be said of them."""
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
             return world.best, world.examples("train"), world.examples("valid"), ()
         found = read_labelled(settings.path, text=settings.text, label=settings.label)
         notes = (found.note,) if found.note else ()
-        if rule(settings.valid) is None:
-            return {}, found, read_labelled(settings.valid, **found.settings), notes
-        return {}, *split_examples(found, settings.valid, lambda one: one.text), notes
+        train, valid, told = self.held_out(found, settings.valid, lambda path: read_labelled(path, **found.settings))
+        return {}, train, valid, notes + told
 
     def _codec(self, train: Sequence[Labelled], settings: DataSettings) -> LabelCodec:
         texts = [one.text for one in train]

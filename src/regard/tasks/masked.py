@@ -94,8 +94,14 @@ class MaskedText(TaskKind[MaskedCodec]):
         samples = corpus.samples if self.samples == "auto" else self.samples
         train = MaskedRows(cut(corpus.train, self.length, samples, rolls=True), codec.masking, seed)
         valid = MaskedRows(cut(corpus.valid, self.length, samples), codec.masking, HELD_OUT_SEED)
+        apart = corpus.test and MaskedRows(cut(corpus.test, self.length, samples), codec.masking, HELD_OUT_SEED)
         facts = Facts(vocab_size=codec.tokenizer.vocab_size + 1)
-        return Material(corpus.name, codec, facts, train, valid, _examples(valid))
+        test = _examples(apart) if apart else ()
+        return Material(corpus.name, codec, facts, train, valid, _examples(valid), notes=corpus.notes, test=test)
+
+    def ready(self, settings: DataSettings, seed: int, codec: MaskedCodec | None = None) -> Material[MaskedCodec]:
+        """Whole documents are set apart, before they are cut into rows: one and its duplicates are never in both."""
+        return self.prepare(settings, seed, codec)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[str]:
         if data.startswith(PREFIX):
@@ -170,6 +176,9 @@ class MaskedText(TaskKind[MaskedCodec]):
             told = told.replace(MASK, mask["token"].replace(word, f"[{word}]") if word else "[ ]", 1)
         return " ".join(told.split())[:SHOWN]
 
+    def key(self, example: Passage) -> str:
+        return example.ids.tobytes().hex()
+
     def typed(self, example: Passage) -> str:
         words = example.text.split()[:8]
         words[len(words) // 2 : len(words) // 2 + 1] = [MASK]
@@ -196,8 +205,8 @@ def _corpus(settings: DataSettings, seed: int, codec: MaskedCodec | None) -> Cor
     if tokens == "auto" and not settings.path.startswith(PREFIX):
         tokens = SUBWORDS
     own = {"tokens": tokens, "vocab_size": settings.vocab_size} if codec is None else {"tokenizer": codec.tokenizer}
-    places = {"valid": settings.valid, "documents": settings.documents, "cache": settings.cache}
-    return prepare(settings.path, seed=seed, **own, **places)  # pyright: ignore[reportArgumentType]  # by name
+    chosen = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
+    return prepare(settings.path, seed=seed, **own, **chosen)  # pyright: ignore[reportArgumentType]  # by name
 
 
 def _examples(rows: MaskedRows) -> list[Passage]:

@@ -16,7 +16,6 @@ from regard.data.pairs import read_pairs
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
-from regard.data.split import rule, split_examples
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
@@ -141,6 +140,9 @@ class Pairs(TaskKind[PairCodec]):
         mark = "=" if self.is_right(example, answer) else f"(right: {example.target})"
         return f"{example.source} -> {answer.text} {mark}"
 
+    def key(self, example: Pair) -> str:
+        return example.source
+
     def typed(self, example: Pair) -> str:
         return example.source
 
@@ -168,7 +170,7 @@ class Pairs(TaskKind[PairCodec]):
 
     def _parts(
         self, settings: DataSettings, seed: int
-    ) -> tuple[ExampleWorld[Pair] | None, list[Pair], list[Pair], tuple[str, ...]]:
+    ) -> tuple[ExampleWorld[Pair] | None, Sequence[Pair], Sequence[Pair], tuple[str, ...]]:
         """The world, if it is one, the pairs to train on, those held out, and what is to be said of them."""
         if settings.path.startswith(PREFIX):
             if settings.target is not None:
@@ -179,9 +181,8 @@ class Pairs(TaskKind[PairCodec]):
         pairs = read_pairs(source, settings.target or other or None, reverse=settings.reverse)
         notes = (pairs.note,) if pairs.note else ()
         _non_empty(pairs, settings.path)
-        if rule(settings.valid) is None:
-            return None, pairs, self.examples(settings.valid, settings, seed), notes
-        return None, *split_examples(pairs, settings.valid, lambda pair: pair.source), notes
+        train, valid, told = self.held_out(pairs, settings.valid, lambda path: self.examples(path, settings, seed))
+        return None, train, valid, notes + told
 
     def _codec(self, train: Sequence[Pair], settings: DataSettings, world: ExampleWorld[Pair] | None) -> PairCodec:
         """Tokenizers of the training part, one for both sides where the vocabulary is shared."""

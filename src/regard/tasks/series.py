@@ -169,6 +169,9 @@ class SeriesTask(TaskKind[SeriesCodec]):
         told = " ".join(f"{value:.1f}" for value in right[:6])
         return f"{example.time}: {shown} ... (right: {told} ...), mean error {np.abs(forecast - right).mean():.2f}"
 
+    def key(self, example: Moment) -> str:
+        return str(example.time)
+
     def command(self, run: str, example: Moment) -> str:
         return f"regard generate {run} {example.series.name}"
 

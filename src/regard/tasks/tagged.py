@@ -16,7 +16,6 @@ from regard.data.example import Tagged
 from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.split import rule, split_examples
 from regard.data.tagged import read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
@@ -60,10 +59,11 @@ class TaggedText(TaskKind[TagCodec]):
 
     def prepare(self, settings: DataSettings, seed: int, codec: TagCodec | None = None) -> Material[TagCodec]:
         self.refuse_unused(settings)
-        best, train, valid = self._parts(settings, seed)
+        best, train, valid, notes = self._parts(settings, seed)
         codec = codec or self._codec(train, settings)
         facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
-        return Material(Path(settings.path).name, codec, facts, codec.rows(train), codec.rows(valid), valid, best)
+        name = Path(settings.path).name
+        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
         if data.startswith(PREFIX):
@@ -130,6 +130,9 @@ class TaggedText(TaskKind[TagCodec]):
         ]
         return f"{answer.text} {'(right: ' + ', '.join(wrong) + ')' if wrong else '='}"
 
+    def key(self, example: Tagged) -> str:
+        return " ".join(example.words)
+
     def typed(self, example: Tagged) -> str:
         return " ".join(example.words)
 
@@ -139,15 +142,15 @@ class TaggedText(TaskKind[TagCodec]):
         best = model(tokens.to(device), lengths.to(device)).argmax(-1).cpu()
         return [best[i, :count].tolist() for i, count in enumerate(lengths.tolist())]
 
-    def _parts(self, settings: DataSettings, seed: int) -> tuple[dict[str, float], list[Tagged], list[Tagged]]:
-        """Best scores, sentences to train on, and those held out."""
+    def _parts(
+        self, settings: DataSettings, seed: int
+    ) -> tuple[dict[str, float], Sequence[Tagged], Sequence[Tagged], tuple[str, ...]]:
+        """Best scores, sentences to train on, those held out, and what is to be said of them."""
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
-            return world.best, world.examples("train"), world.examples("valid")
+            return world.best, world.examples("train"), world.examples("valid"), ()
         found = read_tagged(settings.path, tag=settings.tag)
-        if rule(settings.valid) is None:
-            return {}, found, read_tagged(settings.valid, tag=settings.tag)
-        return {}, *split_examples(found, settings.valid, lambda one: " ".join(one.words))
+        return {}, *self.held_out(found, settings.valid, lambda path: read_tagged(path, tag=settings.tag))
 
     def _codec(self, train: Sequence[Tagged], settings: DataSettings) -> TagCodec:
         classes = classes_of(tag for one in train for tag in one.tags)

@@ -451,3 +451,23 @@ def test_names_are_documents_without_leaks():
     assert corpus.train.n_documents + corpus.valid.n_documents == 32_033
     assert corpus.overlap == 0
     assert corpus.valid.n_documents == pytest.approx(3203, abs=250)
+
+
+@pytest.mark.parametrize(("documents", "ends"), [("line", 3), ("blank", 2), ("file", 0)])
+def test_line_ends_that_are_predicted_count_as_characters_and_bytes(tmp_path, documents, ends):
+    (tmp_path / "train.txt").write_text("aé\n\nb\r\nc", encoding="utf-8")
+    (tmp_path / "valid.txt").write_text("é\n\nab\nc\n", encoding="utf-8")
+    corpus = prepare(str(tmp_path / "train.txt"), valid=str(tmp_path / "valid.txt"), documents=documents)
+    written = {"line": "éabc", "blank": "éab\nc", "file": "é\n\nab\nc\n"}[documents]
+    assert corpus.valid.n_ends == ends
+    assert corpus.valid.n_chars == len(written) + ends
+    assert corpus.valid.n_bytes == len(written.encode()) + ends
+    stored = prepare(
+        str(tmp_path / "train.txt"), valid=str(tmp_path / "valid.txt"), documents=documents, cache=tmp_path
+    )
+    assert (stored.valid.n_chars, stored.valid.n_ends) == (corpus.valid.n_chars, ends)
+
+
+def test_how_ends_are_counted_is_no_part_of_what_a_run_must_find_again():
+    tokens = train_tokenizer("bytes", [])
+    assert make_shard(["ab", "c"], tokens, lines=True).hash == make_shard(["ab", "c"], tokens).hash
