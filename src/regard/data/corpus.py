@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from regard.data import source, store
+from regard.data import layout, source, store
 from regard.data.settings import BY_HASH
-from regard.data.shard import TokenShard, ends_lines, make_shard
-from regard.data.split import overlap, rule, split
+from regard.data.shard import ShardWriter, TokenShard, ends_lines
+from regard.data.split import rule
+from regard.data.stream import Cutter, Files, Spooled, Texts, TextStream
 from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
+from regard.data.tokenizer.byte import ByteTokenizer
+from regard.data.tokenizer.character import CharacterTokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.data.worlds.contract import World
 from regard.errors import DataError, UsageError, nearest
@@ -123,43 +126,87 @@ class _Choices:
 
 
 def _made(choices: _Choices) -> Corpus:
-    if choices.world is not None:
-        train, valid = choices.world.documents("train"), choices.world.documents("valid")
-    else:
-        train, valid = _texts(choices.data, choices.valid, choices.documents)
-    valid, test = split(valid, "tail", choices.test) if choices.test else (valid, [])
-    tokenizer = choices.tokenizer or _trained(train, choices.world, choices.tokens, choices.vocab_size)
-    shards = [make_shard(texts, tokenizer, lines=choices.lines) for texts in (train, valid, test)]
-    for part, shard in zip(("training", "validation"), shards, strict=False):
+    train, held = _measured(choices)
+    tokenizer = choices.tokenizer or _trained(train, choices)
+    seen, valid, test = (
+        writer.shard() for writer in _written([train, held] if held else [train], tokenizer, choices.lines)
+    )
+    for part, shard in (("training", seen), ("validation", valid)):
         if shard.tokens == shard.n_documents:
             raise DataError(f"the {part} part of {choices.data} holds no tokens; the smallest amount is one")
-    common = overlap(train, [*valid, *test])
-    seen, held, apart = shards
-    corpus = Corpus(choices.name, tokenizer, seen, held, choices.samples, common, choices.world)
-    return replace(corpus, test=apart) if choices.test else corpus
+    # A rule leaves no document on two sides; what was given as validation text may hold some of the training text.
+    common = layout.shared(held.scan.documents, train.scan.documents) if held else 0
+    corpus = Corpus(choices.name, tokenizer, seen, valid, choices.samples, common, choices.world)
+    return replace(corpus, test=test) if choices.test else corpus
 
 
-def _texts(data: str, valid: str, documents: str) -> tuple[list[str], list[str]]:
-    texts = list(source.read_documents(data, documents=documents))
-    held_out = rule(valid)
-    if held_out is None:
-        return texts, list(source.read_documents(valid, documents=documents))
-    try:
-        return split(texts, *held_out)
-    except DataError as error:
-        raise DataError(f"{data}: {error}") from None
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """A text that was measured and laid out."""
+
+    stream: TextStream
+    scan: layout.Scan
+    laid: layout.Layout
+
+    def parted(self, part: str) -> Iterator[layout.Passage]:
+        return layout.parted(self.stream.pieces(part), self.laid)
 
 
-def _trained(train: list[str], world: World | None, tokens: str, vocab_size: int | None) -> Tokenizer:
-    texts: Iterable[str] = train
+def _measured(choices: _Choices) -> tuple[_Text, _Text | None]:
+    """What is dealt out to training and, where it is a text of its own, what is held out."""
+    held_out = rule(choices.valid)
+    if choices.world is None and held_out is not None:
+        stream = _stream(choices.data, choices.documents)
+        measured = layout.scan(stream.pieces("reading"))
+        try:
+            return _Text(stream, measured, layout.layout(measured, held_out, choices.test)), None
+        except DataError as error:
+            raise DataError(f"{choices.data}: {error}") from None
+    if choices.world is not None:
+        streams = [Texts(choices.world.documents(part)) for part in ("train", "valid")]
+    else:
+        streams = [_stream(path, choices.documents) for path in (choices.data, choices.valid)]
+    scans = [layout.scan(stream.pieces("reading")) for stream in streams]
+    train = layout.layout(scans[0], None)
+    valid = layout.layout(scans[1], None, choices.test, side=layout.VALID)
+    return _Text(streams[0], scans[0], train), _Text(streams[1], scans[1], valid)
+
+
+def _stream(path: str, documents: str) -> TextStream:
+    return Spooled(documents) if path == source.STDIN else Files(path, documents)
+
+
+def _trained(train: _Text, choices: _Choices) -> Tokenizer:
+    """A tokenizer made of the training part."""
+    tokens, world = choices.tokens, choices.world
+    if tokens == "auto" and world is None:
+        return CharacterTokenizer.of_few(_training_texts(train, False), MOST_CHARACTERS) or ByteTokenizer()
+    tokens = world.tokens if world is not None and tokens == "auto" else tokens
+    texts = _training_texts(train, KINDS[tokens].sees_words)
     if world is not None:
         # A small sample may miss words of the world; its own list has them all.
         between = " " if world.tokens == "words" else ""
-        texts = chain([between.join(world.vocabulary)], train)
-        tokens = world.tokens if tokens == "auto" else tokens
-    if tokens == "auto":
-        tokens = "chars" if len(set[str]().union(*train)) <= MOST_CHARACTERS else "bytes"
-    return train_tokenizer(tokens, texts, vocab_size=vocab_size)
+        texts = chain([between.join(world.vocabulary)], texts)
+    return train_tokenizer(tokens, texts, vocab_size=choices.vocab_size)
+
+
+def _training_texts(train: _Text, sees_words: bool) -> Iterator[str]:
+    """The training part in pieces that a tokenizer may learn from."""
+    cutter = Cutter() if sees_words else None
+    for side, text, ends in train.parted("learning tokens"):
+        if side == layout.TRAIN:
+            ready = text if cutter is None else cutter.add(text, ends)
+            if ready:
+                yield ready
+
+
+def _written(texts: Sequence[_Text], tokenizer: Tokenizer, lines: bool) -> list[ShardWriter]:
+    """The tokens of the three parts."""
+    writers = [ShardWriter(tokenizer, lines=lines) for _ in PARTS]
+    for one in texts:
+        for side, text, ends in one.parted("tokenising"):
+            writers[side].add(text, ends)
+    return writers
 
 
 def _check_choices(data: str, tokens: str, vocab_size: int | None, tokenizer: Tokenizer | None) -> None:

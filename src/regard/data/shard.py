@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from regard.data import mapped
+from regard.data.stream import Cutter
 from regard.data.tokenizer import Tokenizer
+from regard.data.tokenizer.contract import utf8
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +60,59 @@ class TokenShard:
     def hash(self) -> str:
         """SHA-256 of the documents in the shard. How their ends are counted is no part of them."""
         sizes = f"{self.n_bytes - self.n_ends} {self.n_chars - self.n_ends}"
-        digest = hashlib.sha256(f"{self.ids.dtype.str} {self.tokens} {sizes}\n".encode())
-        digest.update(np.ascontiguousarray(self.ids).data)
+        facts = f"{self.ids.dtype.str} {self.tokens} {sizes}\n"
+        digest = mapped.sha256(self.ids, facts.encode())
         digest.update(np.ascontiguousarray(self.starts).data)
         return digest.hexdigest()
 
 
-def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
-    """Documents encoded and laid end to end. Ids take two bytes when the vocabulary allows.
+class ShardWriter:
+    """A shard that grows document by document. Ids take two bytes when the vocabulary allows.
 
     lines  whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
     """
-    dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
-    end = np.array([tokenizer.eos_id], dtype=dtype)
-    parts = [end[:0]]
-    starts = []
-    n_tokens = n_bytes = n_chars = 0
-    for document in documents:
-        ids = tokenizer.encode(document).astype(dtype)
-        parts += [ids, end]
-        starts.append(n_tokens)
-        n_tokens += len(ids) + 1
-        n_bytes += len(document.encode())
-        n_chars += len(document)
-    ends = len(starts) if lines else 0
-    return TokenShard(np.concatenate(parts), np.array(starts, dtype="<i8"), n_bytes + ends, n_chars + ends, ends)
+
+    def __init__(self, tokenizer: Tokenizer, *, lines: bool = False) -> None:
+        self.tokenizer, self.lines = tokenizer, lines
+        dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
+        self.ids = mapped.Spool(dtype)
+        self.starts = array("q")
+        self.n_bytes = self.n_chars = 0
+        self._end = np.array([tokenizer.eos_id], dtype=dtype)
+        self._is_open = False
+        self._cutter = Cutter() if tokenizer.sees_words else None
+
+    def add(self, text: str, ends: bool) -> None:
+        """A piece of a document, cut anywhere; `ends` where it is the last."""
+        if not self._is_open:
+            self.starts.append(self.ids.size)
+        self._is_open = not ends
+        self.n_bytes += len(text) if text.isascii() else len(utf8(text))
+        self.n_chars += len(text)
+        if self._cutter is not None:
+            text = self._cutter.add(text, ends)
+        if text:
+            self.ids.append(self.tokenizer.encode(text))
+        if ends:
+            self.ids.append(self._end)
+
+    def shard(self) -> TokenShard:
+        starts = np.frombuffer(self.starts, dtype="<i8")
+        ends = len(starts) if self.lines else 0
+        return TokenShard(self.ids.array(), starts, self.n_bytes + ends, self.n_chars + ends, ends)
+
+
+def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
+    """Documents encoded and laid end to end; `lines` as of a `ShardWriter`."""
+    return stream_shard(((document, True) for document in documents), tokenizer, lines=lines)
+
+
+def stream_shard(pieces: Iterable[tuple[str, bool]], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
+    """The same of documents that come in pieces, each with whether it is the last of its document."""
+    writer = ShardWriter(tokenizer, lines=lines)
+    for text, ends in pieces:
+        writer.add(text, ends)
+    return writer.shard()
 
 
 def ends_lines(documents: str) -> bool:

@@ -26,6 +26,7 @@ COMPRESSED = (".gz", ".xz")
 DOCUMENTS = ("auto", "file", "line", "blank")
 LINE_LIMIT = 16 * 1024 * 1024
 HEAD = 1 << 16
+PIECE = 1 << 20  # bytes of a file that are decoded at a time
 BYTE_ORDER_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -44,12 +45,21 @@ def read_documents(path: str, *, documents: str = "auto") -> Iterator[str]:
     if documents not in DOCUMENTS:
         raise UsageError(f"documents = {documents!r} is not a choice{nearest(documents, DOCUMENTS)}")
     for file in files(path):
+        gathered: list[str] = []
         found = False
-        for document in _documents_of(file, documents):
-            found = True
-            yield document
+        with named(file), opened(file) as stream:
+            for text, ends in pieces_of(stream, shown(file), documents):
+                gathered.append(text)
+                if ends:
+                    found = True
+                    yield "".join(gathered)
+                    gathered = []
         if not found:
-            raise DataError(f"{shown(file)} is empty: give a file with text, or remove it from the folder")
+            raise empty(file)
+
+
+def empty(file: str) -> DataError:
+    return DataError(f"{shown(file)} is empty: give a file with text, or remove it from the folder")
 
 
 def files(path: str) -> list[str]:
@@ -124,17 +134,45 @@ def fingerprint(path: str) -> str:
     return total.hexdigest()
 
 
-def _documents_of(file: str, documents: str) -> Iterator[str]:
-    with named(file), opened(file) as stream:
-        refuse_foreign(stream, shown(file))
-        if documents == "line":
-            yield from (line for line in lines(stream, shown(file)) if line)
-        elif documents == "blank":
-            yield from _paragraphs(lines(stream, shown(file)))
-        else:
-            text = decoded(stream.read(), shown(file), 0, 1)
-            if text:
-                yield text
+def pieces_of(stream: io.BufferedReader, name: str, documents: str) -> Iterator[tuple[str, bool]]:
+    """The documents of a stream in pieces, with whether a document ends after each."""
+    refuse_foreign(stream, name)
+    if documents == "line":
+        yield from ((line, True) for line in lines(stream, name) if line)
+    elif documents == "blank":
+        yield from ((paragraph, True) for paragraph in _paragraphs(lines(stream, name)))
+    else:
+        last = ""
+        for text in _decoded_pieces(stream, name):
+            if last:
+                yield last, False
+            last = text
+        if last:
+            yield last, True
+
+
+def _decoded_pieces(stream: io.BufferedReader, name: str) -> Iterator[str]:
+    """The text of a stream in pieces that end with a whole character."""
+    offset, line, rest = 0, 1, b""
+    while chunk := stream.read(PIECE):
+        data = rest + chunk
+        stop = _whole_characters(data)
+        yield decoded(data[:stop], name, offset, line)
+        offset, line, rest = offset + stop, line + data.count(b"\n", 0, stop), data[stop:]
+    if rest:
+        yield decoded(rest, name, offset, line)
+
+
+def _whole_characters(data: bytes) -> int:
+    """Bytes without those of a character at the end that may go on."""
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte >= 0xC0:  # the first of several
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(data) - back if needed > back else len(data)
+        if byte < 0x80:
+            break
+    return len(data)
 
 
 def _paragraphs(rows: Iterator[str]) -> Iterator[str]:

@@ -1,9 +1,8 @@
-"""Which documents or examples are held out for validation.
+"""Which documents or examples are held out for validation. How one long text is dealt out is in `layout`.
 
-hash:0.1   about a tenth, chosen by the SHA-256 of each document's text. A document and its duplicates always fall
-           on the same side, and keep their side when others come or go. A single document is cut into blocks at
-           line ends, and the blocks are chosen.
-tail:0.1   the last tenth; of a single document the last tenth of its characters.
+hash:0.1   about a tenth, chosen by the SHA-256 of each document's text or example's input. It keeps its side when
+           others come or go.
+tail:0.1   the last tenth.
 PATH       another file or folder.
 
 Whatever the rule, duplicates fall on one side: `chosen` decides for all of them together, in every split of every task.
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
@@ -21,11 +19,6 @@ import numpy as np
 from regard.errors import DataError, UsageError
 
 T = TypeVar("T")
-
-BLOCK = 2000
-# Small texts get smaller blocks, so that there are about twenty.
-SMALLEST_BLOCK = 100
-SMALLEST_TEXT = 2 * SMALLEST_BLOCK
 
 
 def rule(valid: str) -> tuple[str, float] | None:
@@ -79,14 +72,6 @@ def here_and_there(found: np.ndarray, fraction: float) -> np.ndarray:
     return (np.floor((number + 1) * fraction) > np.floor(number * fraction))[group]
 
 
-def split(documents: list[str], name: str, fraction: float) -> tuple[list[str], list[str]]:
-    """(train, valid) documents by one of the two rules. Of several documents none is cut."""
-    if len(documents) == 1:
-        return _cut(documents[0], fraction) if name == "tail" else _blocks_by_hash(documents[0], fraction)
-    sizes = np.array([len(document) for document in documents])
-    return _parted(documents, chosen(places(documents), name, fraction, sizes))
-
-
 def split_examples(examples: Sequence[T], valid: str, key: Callable[[T], str]) -> tuple[list[T], list[T]]:
     """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side."""
     held_out = rule(valid)
@@ -104,43 +89,6 @@ def split_examples(examples: Sequence[T], valid: str, key: Callable[[T], str]) -
 def overlap(train: Iterable[str], valid: Iterable[str]) -> int:
     """How many validation documents, or keys of examples, also occur in the training part, word for word."""
     return int(np.isin(places(valid), places(train)).sum())
-
-
-def blocks(text: str, size: int) -> list[str]:
-    """The text in parts of `size` to 1.5 x `size` characters that end at a line, else at a space, else anywhere."""
-    parts = []
-    start = 0
-    while len(text) - start > size * 3 // 2:
-        low, high = start + size, start + size * 3 // 2
-        ends = (text.find(mark, low - 1, high) for mark in ("\n", " "))
-        stop = next((end + 1 for end in ends if end >= 0), low)
-        parts.append(text[start:stop])
-        start = stop
-    return [*parts, text[start:]]
-
-
-def _blocks_by_hash(text: str, fraction: float) -> tuple[list[str], list[str]]:
-    """Blocks chosen by hash. Neighbours on the same side stay joined, as one document."""
-    if len(text) < SMALLEST_TEXT:
-        raise DataError(
-            f"the text has {len(text)} characters, too few to hold some out for validation: "
-            f"the smallest amount is {SMALLEST_TEXT} (or give validation text of its own)"
-        )
-    parts = blocks(text, min(BLOCK, max(SMALLEST_BLOCK, len(text) // 20)))
-    held = chosen(places(parts), "hash", fraction)
-    sides: tuple[list[str], list[str]] = ([], [])
-    for is_held, run in groupby(zip(held.tolist(), parts, strict=True), key=lambda pair: pair[0]):
-        sides[is_held].append("".join(part for _, part in run))
-    return sides
-
-
-def _cut(text: str, fraction: float) -> tuple[list[str], list[str]]:
-    """The first part of a text and the rest."""
-    border = int(len(text) * (1 - fraction))
-    if not 0 < border < len(text):
-        smallest = int(max(1 / fraction, 1 / (1 - fraction))) + 1
-        raise DataError(f"the text has {len(text)} characters, too few for tail:{fraction}; give at least {smallest}")
-    return [text[:border]], [text[border:]]
 
 
 def _grouped(found: np.ndarray) -> tuple[np.ndarray, int]:

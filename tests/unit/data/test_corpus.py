@@ -13,13 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from regard.data import store
 from regard.data.corpus import Corpus, prepare
 from regard.data.shard import make_shard
-from regard.data.split import blocks, split
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import DataError, ResourceError, UsageError
 
@@ -79,56 +76,11 @@ def test_one_text_is_split_in_blocks_that_together_are_the_text(book):
     assert corpus.name == "book.txt"
 
 
-@given(text=st.text(alphabet="ab \n", min_size=1), size=st.integers(2, 30))
-@settings(max_examples=200, deadline=None)
-def test_blocks_are_of_bounded_size_and_lose_nothing(text, size):
-    parts = blocks(text, size)
-    assert "".join(parts) == text
-    assert all(size <= len(part) <= size * 3 // 2 for part in parts[:-1])
-    assert len(parts[-1]) <= size * 3 // 2
-
-
-def test_blocks_end_at_lines_else_at_spaces():
-    assert blocks("aaaa aa\nbb bbbb\ncc", 6) == ["aaaa aa\n", "bb bbbb\n", "cc"]
-    assert blocks("aaaa aaaa aaaa", 4) == ["aaaa ", "aaaa ", "aaaa"]
-    assert blocks("a" * 10, 4) == ["aaaa", "aaaaaa"]
-
-
-@given(
-    documents=st.lists(st.text(alphabet="abcdef", max_size=4), min_size=2, max_size=60),
-    fraction=st.floats(0.01, 0.99),
-)
-@settings(max_examples=200, deadline=None)
-def test_a_document_and_its_duplicates_fall_on_one_side(documents, fraction):
-    if len(set(documents)) < 2:
-        return
-    train, valid = split(documents, "hash", fraction)
-    assert train
-    assert valid
-    assert sorted(train + valid) == sorted(documents)
-    assert not set(train) & set(valid)
-
-
-def test_a_split_by_hash_takes_about_its_fraction_and_is_stable():
-    for fraction in (0.05, 0.1, 0.5):
-        train, valid = split(LINES, "hash", fraction)
-        assert len(valid) == pytest.approx(1000 * fraction, abs=4 * (1000 * fraction) ** 0.5)
-        fewer_train, fewer_valid = split(LINES[::2], "hash", fraction)
-        assert set(fewer_train) <= set(train)
-        assert set(fewer_valid) <= set(valid)
-        assert split(LINES[::-1], "hash", fraction)[1] == valid[::-1]
-
-
 def test_the_tail_of_one_text_is_cut_at_the_character(book):
     text = Path(book).read_text(encoding="utf-8")
     corpus = prepare(book, valid="tail:0.1")
     assert texts(corpus, "train") == [text[: int(len(text) * 0.9)]]
     assert texts(corpus, "valid") == [text[int(len(text) * 0.9) :]]
-
-
-def test_the_tail_of_many_documents_is_whole_documents():
-    assert split(["aaaa", "bb", "cc", "dd"], "tail", 0.3) == (["aaaa", "bb", "cc"], ["dd"])
-    assert split(["a", "b" * 100], "tail", 0.1) == (["a"], ["b" * 100])
 
 
 def test_validation_text_of_its_own_and_its_overlap(book, tmp_path):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from regard.data.corpus import Corpus, prepare
 from regard.data.settings import DataSettings
-from regard.data.split import split
 from regard.errors import DataError
 from regard.tasks import task
 
@@ -146,13 +145,6 @@ def test_a_series_is_validated_and_tested_on_targets_of_its_own():
     assert not steps[0] & steps[1]
     assert max(steps[0]) < min(steps[1])
     assert found.train.origins.max() + 24 <= min(steps[0])
-
-
-@given(numbers=inputs, fraction=st.floats(0.01, 0.99))
-@settings(max_examples=50, deadline=None)
-def test_the_tail_of_documents_holds_no_duplicate_of_the_rest(numbers, fraction):
-    train, valid = split(list(map(words, numbers)), "tail", fraction)
-    apart(train, valid)
 
 
 @pytest.mark.parametrize("name", WRITERS)

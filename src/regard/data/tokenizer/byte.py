@@ -13,6 +13,7 @@ class ByteTokenizer(Tokenizer):
     """Token i is byte i."""
 
     kind = "bytes"
+    sees_words = False
 
     @property
     def vocab_size(self) -> int:

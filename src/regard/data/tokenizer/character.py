@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Self
@@ -20,6 +19,7 @@ class CharacterTokenizer(Tokenizer):
     """
 
     kind = "chars"
+    sees_words = False
 
     def __init__(self, characters: str) -> None:
         if list(characters) != sorted(set(characters)):
@@ -35,12 +35,21 @@ class CharacterTokenizer(Tokenizer):
         """Every character of `texts`, or the most frequent ones that fit."""
         if vocab_size is not None and vocab_size < 258:
             raise UsageError(f"vocab_size {vocab_size} is too small: 256 bytes, <eos> and a character need 258")
-        counts = Counter[str]()
-        for batch in _joined(texts):
-            points, times = np.unique(code_points(batch), return_counts=True)
-            counts.update(dict(zip(map(chr, points.tolist()), times.tolist(), strict=True)))
-        frequent = sorted(counts, key=lambda character: (-counts[character], character))
-        return cls("".join(sorted(frequent if vocab_size is None else frequent[: vocab_size - 257])))
+        counts = _counts(texts)
+        points = np.flatnonzero(counts)
+        frequent = points[np.argsort(-counts[points], kind="stable")]
+        return cls.of(frequent if vocab_size is None else frequent[: vocab_size - 257])
+
+    @classmethod
+    def of_few(cls, texts: Iterable[str], most: int) -> Self | None:
+        """Every character of `texts`, or nothing when they are more than so many."""
+        points = np.flatnonzero(_counts(texts, most))
+        return cls.of(points) if len(points) <= most else None
+
+    @classmethod
+    def of(cls, points: np.ndarray) -> Self:
+        """Of characters by their numbers, in any order."""
+        return cls("".join(map(chr, np.sort(points).tolist())))
 
     @property
     def vocab_size(self) -> int:
@@ -78,6 +87,18 @@ class CharacterTokenizer(Tokenizer):
         spelled = utf8(points[unknown].tobytes().decode("utf-32-le"))
         result[is_byte] = np.frombuffer(spelled, dtype=np.uint8).astype(np.int64) + len(self.characters)
         return result
+
+
+def _counts(texts: Iterable[str], most: int | None = None) -> np.ndarray:
+    """How often each character occurs, by its number; not read to the end once there are more than `most`."""
+    counts = np.zeros(0, dtype=np.int64)
+    for batch in _joined(texts):
+        found = np.bincount(code_points(batch))
+        counts, found = (found, counts) if len(found) > len(counts) else (counts, found)
+        counts[: len(found)] += found
+        if most is not None and np.count_nonzero(counts) > most:
+            break
+    return counts
 
 
 def _joined(texts: Iterable[str]) -> Iterator[str]:

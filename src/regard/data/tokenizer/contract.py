@@ -15,7 +15,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Tokenizer(ABC):
     """Base of all tokenizers: a fixed list of tokens, each a piece of UTF-8 text that need not be whole characters."""
 
     kind: str
+    # Whether a text may be cut between words only. False: anywhere between characters.
+    sees_words: ClassVar[bool] = True
 
     @property
     @abstractmethod
