@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.core.facts import EXAMPLE, Facts
 from regard.errors import UsageError
-from regard.live import display_for
+from regard.live import display_for, working
 from regard.place import free_path, latest_path, require_name, saved_settings
 from regard.preparation import prepared, task_kind, work
 from regard.recipe import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
@@ -132,9 +132,10 @@ def launch(job: Job, display: Display | None = None, data: Corpus | Material[Any
     display = display or Silent()
     training, device = _checked(job)
     kind = task_kind(job.settings)
-    if kind is None:
-        return _launch_text(job, training, device, display, data)
-    return _launch_task(job, kind, training, display, data)
+    with working(display):
+        if kind is None:
+            return _launch_text(job, training, device, display, data)
+        return _launch_task(job, kind, training, display, data)
 
 
 def _launch_text(job: Job, training: TrainSettings, device: str, display: Display, corpus: Any) -> tuple[Run, Result]:

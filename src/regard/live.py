@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from regard.core.progress import Progress
+from regard.core.progress import Progress, watching
 from regard.table import human, span, visible
 from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update, told
 
@@ -30,6 +31,26 @@ def display_for(stream: TextIO, title: str, *, quiet: bool = False) -> Display:
         return Silent()
     can_redraw = stream.isatty() and os.environ.get("TERM") != "dumb"
     return Patient(Live(stream, title) if can_redraw else Lines(stream))
+
+
+@contextmanager
+def working(display: Display) -> Iterator[None]:
+    """Within the context the display shows how far long work is, and leaves the terminal as it was when it fails."""
+    try:
+        with watching(display.progress):
+            yield
+    except BaseException:
+        display.finish(None)
+        raise
+
+
+@contextmanager
+def progress_on(stream: TextIO, title: str, *, quiet: bool = False) -> Iterator[None]:
+    """The same for a command that shows nothing else meanwhile."""
+    display = display_for(stream, title, quiet=quiet)
+    with working(display):
+        yield
+    display.finish(None)
 
 
 class Patient:

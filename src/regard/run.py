@@ -22,8 +22,8 @@ from torch import Tensor
 
 from regard.data import tokenizer as tokenizers
 from regard.data.corpus import Corpus, prepare
-from regard.data.shard import TokenShard, ends_lines, make_shard
-from regard.data.source import read_documents
+from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
+from regard.data.stream import Files
 from regard.data.worlds import PREFIX, text_world
 from regard.decoding.logits import device_of as device_of_model
 from regard.errors import CheckpointError, DataError, UsageError
@@ -173,8 +173,8 @@ class Run:
             world = text_world(data, self.config["train"]["seed"])
             return make_shard(world.documents("valid"), self.tokenizer, lines=True), world
         documents = self.config["data"].get("documents", "auto")
-        texts = read_documents(data, documents=documents)
-        return make_shard(texts, self.tokenizer, lines=ends_lines(documents)), None
+        pieces = Files(data, documents).pieces("tokenising")
+        return stream_shard(pieces, self.tokenizer, lines=ends_lines(documents)), None
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:

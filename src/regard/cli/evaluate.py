@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -28,11 +29,13 @@ def evaluate(
 
     On a world also the distance to the optimum, and how often a fact was recalled from how far back.
     """
+    from regard.live import progress_on
     from regard.run import load
 
-    loaded = load(run, device=common.device or "auto")
-    report = loaded.evaluate(data, limit=limit).to_dict()
     screen = common.screen
+    loaded = load(run, device=common.device or "auto")
+    with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
+        report = loaded.evaluate(data, limit=limit).to_dict()
     screen.object(report)
     recall = report.pop("recall", {})
     tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.data.mapped import sha256, slices
 from regard.errors import DataError, ResourceError
 
 MANIFEST = "manifest.json"
@@ -37,18 +38,18 @@ class Store:
 
 def publish(folder: Path, store: Store) -> None:
     """Write a store to `folder`, which must not exist. If another process was first, its store stays."""
-    content: dict[str, bytes | memoryview] = {name: text.encode() for name, text in store.texts.items()}
-    content |= {name: np.ascontiguousarray(array).data for name, array in store.arrays.items()}
+    content = {name: np.frombuffer(text.encode(), np.uint8) for name, text in store.texts.items()} | store.arrays
     files = {
         name: {
-            "size": memoryview(data).nbytes,
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "dtype": store.arrays[name].dtype.str if name in store.arrays else None,
+            "size": array.nbytes,
+            "sha256": sha256(array).hexdigest(),
+            "dtype": array.dtype.str if name in store.arrays else None,
         }
-        for name, data in content.items()
+        for name, array in content.items()
     }
     manifest = {"format": "regard-store", "version": 1, "facts": store.facts, "files": files}
-    content[MANIFEST] = json.dumps(manifest | {"sha256": _seal(manifest)}, indent=1).encode()
+    sealed = json.dumps(manifest | {"sha256": _seal(manifest)}, indent=1).encode()
+    content[MANIFEST] = np.frombuffer(sealed, np.uint8)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(folder.parent)
@@ -93,7 +94,7 @@ def _verified(folder: Path, name: str, facts: Mapping[str, Any]) -> np.ndarray:
     if size != facts["size"]:
         raise DataError(f"{path} has {size} bytes and should have {facts['size']}{_advice(folder)}")
     data = np.memmap(path, mode="r") if size else np.empty(0, np.uint8)
-    found = hashlib.sha256(data.data).hexdigest()
+    found = sha256(data).hexdigest()
     if found != facts["sha256"]:
         wanted = facts["sha256"]
         raise DataError(f"{path} is damaged: SHA-256 {found[:12]} and should be {wanted[:12]}{_advice(folder)}")
@@ -130,9 +131,10 @@ def _advice(folder: Path) -> str:
     return f"; delete the folder {folder} and it will be prepared again"
 
 
-def _write(path: Path, data: bytes | memoryview) -> None:
+def _write(path: Path, array: np.ndarray) -> None:
     with open(path, "wb") as stream:
-        stream.write(data)
+        for part in slices(array):
+            stream.write(np.ascontiguousarray(part).data)
         stream.flush()
         os.fsync(stream.fileno())
 

@@ -140,7 +140,7 @@ def _last_cut(text: str) -> int:
 
 
 def _total(names: Sequence[str]) -> int:
-    """Bytes to be read, 0 where nobody knows how many come out of a compressed file."""
-    if any(Path(name).suffix.lower() in source.COMPRESSED for name in names):
+    """Bytes to be read, 0 where nobody knows how many come out of a compressed file or of a pipe."""
+    if any(name == source.STDIN or Path(name).suffix.lower() in source.COMPRESSED for name in names):
         return 0
     return sum(Path(name).stat().st_size for name in names)

@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from regard.core.model import TokenModel
+from regard.core.progress import stage
 from regard.decoding.score import perplexity
 from regard.decoding.span import Reading, Span, read_spans, whole, windows
 from regard.errors import DataError, UsageError
@@ -140,8 +141,12 @@ def evaluate(
         spans = stretches(end, length)
     tally = _Tally(np.zeros(end, dtype=bool))
     known = world is not None
-    for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, batch_size=batch_size, best=known):
-        tally.add(reading)
+    with stage("evaluating", end, "tokens") as advance:
+        for reading in read_spans(
+            model, shard.ids, spans, start_id=tokenizer.eos_id, batch_size=batch_size, best=known
+        ):
+            tally.add(reading)
+            advance(len(reading.index))
     report = tally.report(shard, total)
     # Only where the model's tokens are the world's own does the optimum speak of the same predictions.
     if world is None or tokenizer.kind != world.tokens:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.core.progress import Progress, watching
+from regard.core.progress import Progress
 from regard.data.corpus import Corpus
 from regard.data.tokenizer import as_file
 from regard.errors import UsageError
@@ -49,8 +49,7 @@ def fit(
         display.start(Start(path, "one pass", 0, "cpu", 0, 0.0))
         try:
             found = _fitted(model, corpus, settings, display)
-            with watching(display.progress):
-                loss = _told(_held_out(model, corpus, settings, display), display)
+            loss = _told(_held_out(model, corpus, settings, display), display)
             facts = {"tokens": corpus.train.tokens, **_facts(model, found)}
             seconds = time.monotonic() - start
             _publish(run, model, corpus, settings, {**about, "fit": facts}, loss, seconds)

@@ -79,7 +79,7 @@ def test_the_tail_of_many_documents_is_whole_documents() -> None:
 
 
 def test_a_document_of_the_tail_that_came_before_stays_where_it_came() -> None:
-    assert dealt(["a", "b", "c", "b", "d"], ("tail", 0.4)) == (["a", "b", "c", "b"], ["d"], [])
+    assert dealt(["a", "b", "c", "b", "d"], ("tail", 0.4)) == (["a", "b", "b"], ["c", "d"], [])
 
 
 def test_the_test_is_the_last_part_of_what_is_held_out() -> None:
