@@ -15,7 +15,7 @@ from regard.data import layout, source, store
 from regard.data.settings import BY_HASH
 from regard.data.shard import ShardWriter, TokenShard, ends_lines
 from regard.data.split import rule
-from regard.data.stream import Cutter, Files, Spooled, Texts, TextStream
+from regard.data.stream import Cutter, Files, Texts, TextStream
 from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
 from regard.data.tokenizer.byte import ByteTokenizer
 from regard.data.tokenizer.character import CharacterTokenizer
@@ -156,7 +156,7 @@ def _measured(choices: _Choices) -> tuple[_Text, _Text | None]:
     """What is dealt out to training and, where it is a text of its own, what is held out."""
     held_out = rule(choices.valid)
     if choices.world is None and held_out is not None:
-        stream = _stream(choices.data, choices.documents)
+        stream = Files(choices.data, choices.documents)
         measured = layout.scan(stream.pieces("reading"))
         try:
             return _Text(stream, measured, layout.layout(measured, held_out, choices.test)), None
@@ -165,15 +165,11 @@ def _measured(choices: _Choices) -> tuple[_Text, _Text | None]:
     if choices.world is not None:
         streams = [Texts(choices.world.documents(part)) for part in ("train", "valid")]
     else:
-        streams = [_stream(path, choices.documents) for path in (choices.data, choices.valid)]
+        streams = [Files(path, choices.documents) for path in (choices.data, choices.valid)]
     scans = [layout.scan(stream.pieces("reading")) for stream in streams]
     train = layout.layout(scans[0], None)
     valid = layout.layout(scans[1], None, choices.test, side=layout.VALID)
     return _Text(streams[0], scans[0], train), _Text(streams[1], scans[1], valid)
-
-
-def _stream(path: str, documents: str) -> TextStream:
-    return Spooled(documents) if path == source.STDIN else Files(path, documents)
 
 
 def _trained(train: _Text, choices: _Choices) -> Tokenizer:

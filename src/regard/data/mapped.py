@@ -55,21 +55,22 @@ class Spool:
             self._parts.append(part)
             if self.size * self.dtype.itemsize > IN_MEMORY:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as what is mapped from it
-                waiting, self._parts = self._parts, []
-                for one in waiting:
-                    self._write(one)
+                for one in self._parts:
+                    kept(self._file, one.data)
+                self._parts = []
         else:
-            self._write(part)
+            kept(self._file, part.data)
 
-    def _write(self, part: np.ndarray) -> None:
-        assert self._file is not None
-        try:
-            self._file.write(part.data)
-        except OSError as error:
-            raise ResourceError(
-                f"cannot keep prepared data in {tempfile.gettempdir()}: {error.strerror or error}; free some room or "
-                f"name another folder in TMPDIR"
-            ) from None
+
+def kept(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write to a temporary file; where there is no room the way out is told."""
+    try:
+        file.write(data)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot keep prepared data in {tempfile.gettempdir()}: {error.strerror or error}; free some room or "
+            f"name another folder in TMPDIR"
+        ) from None
 
 
 def slices(array: np.ndarray) -> Iterator[np.ndarray]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, cast
 
 from regard.core.progress import stage
-from regard.data import source
+from regard.data import mapped, source
 
 OFTEN = 256  # lines between two looks at where the reading is
 
@@ -49,20 +49,27 @@ class Texts:
                 advance(1)
 
 
-@dataclass(frozen=True)
 class Files:
-    """The documents of a file or of a folder (see `source`)."""
+    """The documents of a file, of a folder or of standard input (see `source`).
 
-    path: str
-    kind: str = "auto"
+    What cannot be read twice, or costs much to read, as standard input and compressed files do, is kept in a file
+    without a name when it is first read.
+    """
+
+    def __init__(self, path: str, kind: str = "auto") -> None:
+        self.path, self.kind = path, kind
+        self._kept: dict[str, IO[bytes]] = {}
 
     def pieces(self, part: str) -> Iterator[Piece]:
         names = source.files(self.path)
-        with stage(part, _total(names), "bytes") as advance:
+        for name in names:
+            if name == source.STDIN or Path(name).suffix.lower() in source.COMPRESSED:
+                self._keep(name)
+        with stage(part, sum(map(self._size, names)), "bytes") as advance:
             for name in names:
                 found = False
                 before = 0
-                with source.named(name), source.opened(name) as stream:
+                with source.named(name), self._opened(name) as stream:
                     for number, piece in enumerate(source.pieces_of(stream, source.shown(name), self.kind)):
                         found = True
                         yield Piece(*piece)
@@ -72,6 +79,33 @@ class Files:
                             before = here
                 if not found:
                     raise source.empty(name)
+
+    def _keep(self, name: str) -> None:
+        if name in self._kept:
+            return
+        with source.named(name), source.opened(name) as stream, stage("unpacking", 0, "bytes") as advance:
+            file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the stream
+            while chunk := stream.read(source.PIECE):
+                mapped.kept(file, chunk)
+                advance(len(chunk))
+        self._kept[name] = file
+
+    def _size(self, name: str) -> int:
+        return self._kept[name].tell() if name in self._kept else Path(name).stat().st_size
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[io.BufferedReader]:
+        if name not in self._kept:
+            with source.opened(name) as stream:
+                yield stream
+            return
+        self._kept[name].seek(0)
+        stream = io.BufferedReader(cast(Any, self._kept[name]), source.HEAD)
+        try:
+            yield stream
+        finally:
+            stream.detach()
+            self._kept[name].seek(0, io.SEEK_END)
 
 
 class Cutter:
@@ -98,35 +132,6 @@ class Cutter:
         return ready
 
 
-@dataclass(frozen=True)
-class Spooled:
-    """The documents of standard input, which can be read once only: it is kept in a file without a name."""
-
-    kind: str = "auto"
-
-    @cached_property
-    def _file(self) -> IO[bytes]:
-        file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the stream
-        with source.named(source.STDIN), source.opened(source.STDIN) as stream, stage("reading", 0, "bytes") as advance:
-            while chunk := stream.read(source.PIECE):
-                file.write(chunk)
-                advance(len(chunk))
-        return file
-
-    def pieces(self, part: str) -> Iterator[Piece]:
-        self._file.seek(0)
-        stream = io.BufferedReader(cast(Any, self._file), source.HEAD)
-        found = False
-        try:
-            for piece in source.pieces_of(stream, source.shown(source.STDIN), self.kind):
-                found = True
-                yield Piece(*piece)
-        finally:
-            stream.detach()
-        if not found:
-            raise source.empty(source.STDIN)
-
-
 def _last_cut(text: str) -> int:
     """The last place with a character before it and a space or an end of line after it; -1 without one."""
     stop = len(text)
@@ -137,10 +142,3 @@ def _last_cut(text: str) -> int:
         if not text[place - 1].isspace():
             return place
         stop = place
-
-
-def _total(names: Sequence[str]) -> int:
-    """Bytes to be read, 0 where nobody knows how many come out of a compressed file or of a pipe."""
-    if any(name == source.STDIN or Path(name).suffix.lower() in source.COMPRESSED for name in names):
-        return 0
-    return sum(Path(name).stat().st_size for name in names)
