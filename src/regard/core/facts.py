@@ -17,6 +17,7 @@ class Facts:
     n_channels         numbers at each past time of a series.
     n_known            numbers known ahead for each time to be forecast.
     horizon            times to be forecast.
+    history            times that are read before them.
     """
 
     vocab_size: int = 0
@@ -27,7 +28,8 @@ class Facts:
     n_channels: int = 0
     n_known: int = 0
     horizon: int = 0
+    history: int = 0
 
 
 # Small data of every kind, on which sizes are counted and laws are checked.
-EXAMPLE = Facts(vocab_size=257, n_classes=2, picture=(3, 32, 32), n_channels=11, n_known=10, horizon=24)
+EXAMPLE = Facts(vocab_size=257, n_classes=2, picture=(3, 32, 32), n_channels=11, n_known=10, horizon=24, history=168)

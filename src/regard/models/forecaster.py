@@ -180,6 +180,12 @@ def forecaster(
     input_dropout: float = 0.0,
 ) -> ForecasterConfig:
     """What is known ahead and what was the same hour of days before, corrected by a net that has read the past."""
+    farthest = season * max(lags, default=0)
+    check(
+        farthest <= facts.history,
+        f"model.lags: the farthest reaches {farthest} steps back and data.history is {facts.history}: raise that, or "
+        f"choose lags of at most {facts.history // max(1, season)}",
+    )
     given: dict[str, Any] = {"n_known": facts.n_known, "horizon": facts.horizon, "season": season, "lags": lags}
     given["dropout"] = input_dropout
     norm = NormConfig(d_model)

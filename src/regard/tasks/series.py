@@ -106,6 +106,7 @@ class SeriesTask(TaskKind[SeriesCodec]):
             n_channels=1 + len(series.columns) + len(CALENDAR),
             n_known=len(series.columns) + len(CALENDAR),
             horizon=settings.horizon,
+            history=settings.history,
         )
         moments = [Moment(series, int(place)) for place in valid]
         rows = codec.rows(series, train), codec.rows(series, valid)

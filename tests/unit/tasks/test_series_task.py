@@ -104,3 +104,10 @@ def test_what_is_held_out_of_a_series_is_its_end(valid: str, tmp_path: Path):
     path.write_text("time,price\n" + "".join(f"{time},{i % 24}\n" for i, time in enumerate(times)), encoding="utf-8")
     with pytest.raises(UsageError, match="the end is held out"):
         TASK.prepare(DataSettings(path=str(path), valid=valid), seed=0)
+
+
+def test_lags_that_reach_behind_the_history_are_refused(material):
+    facts = replace(material.facts, history=48)
+    with pytest.raises(UsageError, match=r"168 steps back and data\.history is 48: .* lags of at most 2"):
+        entry("forecaster").config(facts, "tiny")
+    assert entry("forecaster").config(facts, "tiny", lags=[1, 2]).lags == (1, 2)
