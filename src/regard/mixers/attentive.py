@@ -121,7 +121,7 @@ class AlignedCell(nn.Module):
             raise ValueError("the attention of a decoder was given no memory to look at")
         vector = self.pooling(context.memory, context.memory_lengths)
         memory = self.attention.remember(context.memory, context.memory_lengths, state.memory.count)
-        return AlignedState(self.first_state(vector, state.cell), memory)
+        return AlignedState(self.first_state(vector, state.cell), memory.typed_as(state.memory))
 
     def step(self, x: Tensor, state: AlignedState) -> tuple[Tensor, Tensor, Tensor, AlignedState]:
         """s_(t-1), s_t and c_t of one input (B, D), and the state."""
