@@ -165,7 +165,7 @@ def test_a_keyword_finds_its_section():
 def test_a_keyword_of_a_model_that_counts_is_its_own_where_only_gradients_share_it():
     assert section_of("smoothing", "ngram") == "model.smoothing"
     assert section_of("smoothing", "gpt") == "train.smoothing"
-    with pytest.raises(UsageError, match=r"reverse: say which one, data.reverse or model.reverse|model.reverse or data"):
+    with pytest.raises(UsageError, match=r"reverse: say which one, .*model\.reverse"):
         section_of("reverse", "seq2seq")
 
 

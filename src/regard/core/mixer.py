@@ -112,7 +112,7 @@ class Mixer(nn.Module):
         return torch.get_default_dtype() if tensor is None else tensor.dtype
 
     def dtype_of_sums(self) -> torch.dtype:
-        """The number type of what adds up over a whole text, float32 at least: in half precision a sum stops growing."""
+        """The number type of what adds up over a text: float32 at least, as sums in half precision stop growing."""
         return torch.promote_types(self.dtype_of_state(), torch.float32)
 
     def zeros(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:

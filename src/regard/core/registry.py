@@ -104,6 +104,11 @@ class Entry:
         given = facts if isinstance(facts, Facts) else replace(EXAMPLE, vocab_size=facts)
         return self.preset(given, **(self.sizes[size] | overrides))
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is fitted by counting instead of by gradients."""
+        return self.config(EXAMPLE, next(iter(self.sizes))).counts
+
     def parameters_of_preset(self) -> dict[str, Any]:
         """Settings and their defaults."""
         parameters = inspect.signature(self.preset).parameters.values()

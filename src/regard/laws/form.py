@@ -92,7 +92,7 @@ def padding(subject: Subject, ledger: Ledger) -> None:
             alone.append(alone_state)
         if subject.causal:
             _padded_states(subject, ledger, state, alone, f"after lengths {lengths.tolist()}")
-    for poison in POISONS:
+    for poison in POISONS if subject.scale == 1 else ():
         _poisoned(subject, ledger, poison)
 
 
@@ -107,7 +107,8 @@ def _poisoned(subject: Subject, ledger: Ledger, poison: float) -> None:
         alone_y, alone = subject(x[one, :count], subject.state(1))
         ledger.equal(subject.told(y[one, :count]), subject.told(alone_y), case)
         if subject.causal:
-            ledger.equal(subject.told(later[one]), subject.told(subject(more[one], alone)[0]), f"{case}, outputs after it")
+            alone_later = subject(more[one], alone)[0]
+            ledger.equal(subject.told(later[one]), subject.told(alone_later), f"{case}, outputs after it")
 
 
 def _padded_states(subject: Subject, ledger: Ledger, state: State, alone: list[State], case: str) -> None:
@@ -151,7 +152,8 @@ def source(subject: Subject, ledger: Ledger) -> None:
 def _poisoned_source(subject: Subject, ledger: Ledger, expected: Tensor, context: Context) -> None:
     """What stands in the padding of a source reaches nothing that is written."""
     given, lengths = sources(subject.task, 4)
-    assert lengths is not None and context.lengths is not None
+    assert lengths is not None
+    assert context.lengths is not None
     for poison in POISONS:
         sick = subject.poisoned(poison)
         whole: Any = sick.module

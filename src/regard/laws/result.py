@@ -59,7 +59,6 @@ class Ledger:
                 f"(largest relative difference {error:.2g}, rms {rms:.2g})"
             )
 
-
     def close(self, got: Tensor, expected: Tensor, case: str, rounding: float) -> None:
         """The same up to `tolerance` roundings of a number type, of the root mean square and relative to its size."""
         got, expected = _comparable(got, expected, case)
@@ -70,7 +69,7 @@ class Ledger:
         rms = float(difference.square().mean().sqrt()) / (float(expected.square().mean().sqrt()) or 1.0) / rounding
         self.error, self.rms = max(self.error, error), max(self.rms, rms)
         if rms > self.tolerance:
-            raise Broken(f"{case}: {rms:.3g} roundings of its number type away from float64, at most {self.tolerance:g}")
+            raise Broken(f"{case}: {rms:.3g} roundings of its number type from float64, at most {self.tolerance:g}")
 
 
 def _comparable(got: Tensor, expected: Tensor, case: str) -> tuple[Tensor, Tensor]:

@@ -42,7 +42,8 @@ class Subject:
         generator = torch.Generator().manual_seed(seed)
         if self.width is None:
             return torch.randint(PADDING, (batch, length), generator=generator)
-        return self.scale * torch.randn(batch, length, self.width, generator=generator, dtype=torch.float64).to(self.dtype)
+        x = torch.randn(batch, length, self.width, generator=generator, dtype=torch.float64)
+        return (self.scale * x).to(self.dtype)
 
     def changed(self, x: Tensor, t: int) -> Tensor:
         """x with something else at position t."""

@@ -105,7 +105,7 @@ def test_muon_never_gets_the_head_of_a_model_from_elsewhere():
 
 
 def test_muon_without_a_matrix_to_use_it_on_is_refused():
-    with pytest.raises(UsageError, match="train.optimiser=muon: the model has no matrix inside a mixer"):
+    with pytest.raises(UsageError, match=r"train\.optimiser=muon: the model has no matrix inside a mixer"):
         Optimiser(nn.Linear(3, 2), MUON)
 
 
