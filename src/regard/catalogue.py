@@ -59,11 +59,18 @@ def parameters_by_size(name: str) -> dict[str, int]:
     from regard.estimate import count_parameters, on_meta
 
     known = entry(name)
-    published = known.parameters[1] if known.parameters else COUNTING_VOCABULARY
     return {
-        size: count_parameters(on_meta(known.config(published if size == "paper" else COUNTING_VOCABULARY, size)))
+        size: count_parameters(on_meta(known.config(known.counted_with(size, COUNTING_VOCABULARY), size)))
         for size in known.sizes
     }
+
+
+def vocabularies_by_size(name: str) -> dict[str, int]:
+    """Tokens that each size is counted with."""
+    from regard.core.registry import entry
+
+    known = entry(name)
+    return {size: known.counted_with(size, COUNTING_VOCABULARY).vocab_size for size in known.sizes}
 
 
 def mixers() -> list[PartCard]:

@@ -213,9 +213,13 @@ def _fields(default: Any) -> dict[str, tuple[Any, Any]]:
 
 def section_of(name: str, model: str) -> str:
     """The dotted name of a setting given by its key alone, as Python keywords are, or with its dot."""
+    from regard.core.registry import entry
+
     if name.partition(".")[0] in SECTIONS and "." in name:
         return name
     found = [section for section in SECTIONS if name in known_settings(section, model)]
+    if len(found) > 1 and "model" in found and entry(model).counts:
+        found = ["model"]  # of how gradients are followed a model that counts has no use
     if len(found) == 1:
         return f"{found[0]}.{name}"
     if found:

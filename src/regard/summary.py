@@ -91,7 +91,7 @@ def state_size(config: Config, length: int) -> dict[str, Any] | None:
 
 def model_summary(name: str) -> dict[str, Any]:
     """An architecture: its settings with their defaults, and what each size changes."""
-    from regard.catalogue import parameters_by_size
+    from regard.catalogue import parameters_by_size, vocabularies_by_size
     from regard.core.registry import entry, names
 
     if ":" not in name and name not in names():
@@ -107,4 +107,6 @@ def model_summary(name: str) -> dict[str, Any]:
         "training": known.training,
         "sizes": known.sizes,
         "parameters": parameters_by_size(known.name),
+        "vocabulary": vocabularies_by_size(known.name),
+        "published": known.parameters[0] if known.parameters else None,
     }

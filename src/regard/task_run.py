@@ -7,6 +7,7 @@ run.evaluate("valid.tsv").to_dict()
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from regard.errors import DataError, UsageError
 from regard.place import saved_model
 from regard.tasks import task as task_of
 from regard.tasks.contract import Answer, Material, Report, TaskKind
-from regard.texts import options_from
+from regard.texts import TextOptions, options_from
 from regard.training import folder, tensors
 from regard.training.loop import device_of
 from regard.training.settings import TrainSettings
@@ -60,16 +61,14 @@ class TaskRun:
 
     def answers(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
         """An answer to each input. Options are those of `regard.texts.TextOptions`, where something is written."""
-        chosen = options_from(self._defaults(options) | options) if options else None
-        return list(self.task.answers(self.model, self.codec, inputs, chosen))
+        return list(self.task.answers(self.model, self.codec, inputs, self._chosen(options)))
 
     def evaluate(
         self, data: str | None = None, *, limit: int | None = None, part: str = "valid", **options: Any
     ) -> Report:
         """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart."""
         examples = self.held_out(part) if data is None else self.task.examples(data, self.settings, self.seed)
-        chosen = options_from(self._defaults(options) | options) if options else None
-        return self.task.evaluate(self.model, self.codec, examples[:limit], chosen)
+        return self.task.evaluate(self.model, self.codec, examples[:limit], self._chosen(options))
 
     def explain(self, given: str = "", view: str | None = None, **options: Any) -> View:
         """A look inside: the view that tells most of such a model, or the one that is named; see `views`."""
@@ -107,10 +106,20 @@ class TaskRun:
     def seed(self) -> int:
         return self.config["train"]["seed"]
 
-    def _defaults(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Without a beam, and without a word on chance, the most probable text is written."""
+    def unused(self, options: dict[str, Any]) -> list[str]:
+        """Options that mean nothing to a run of this task."""
+        known = {field.name for field in dataclasses.fields(TextOptions)} & options.keys()
+        return sorted(known & {"stop"} if self.task.writes else known - {"seed"})
+
+    def _chosen(self, options: dict[str, Any]) -> TextOptions | None:
+        """How texts are written: without a beam, and without a word on chance, the most probable one."""
+        if self.unused(options):
+            names = ", ".join(self.unused(options))
+            raise UsageError(f"{self.path}: {names} means nothing to a run of the task {self.task.name}; leave it out")
+        if not options:
+            return None
         drawn = {"beam", "temperature", "top_k", "top_p", "min_p"} & options.keys()
-        return {} if drawn else GREEDY
+        return options_from(({} if drawn else GREEDY) | options)
 
     def held_out(self, part: str) -> Sequence[Any]:
         """A held-out part of the run's own data, made again and checked to be what it was."""

@@ -67,6 +67,11 @@ class TextOptions:
             raise UsageError(f"a beam searches and draws nothing; leave out {', '.join(given)} or beam")
         if self.coverage and self.beam is None:
             raise UsageError("coverage ranks the texts of a beam; say beam as well")
+        ranks = [name for name in ("length_penalty", "alpha") if getattr(self, name) != getattr(TextOptions, name)]
+        if ranks and self.beam is None:
+            raise UsageError(f"{ranks[0]} ranks the texts of a beam; say beam as well")
+        if ranks == ["alpha"]:
+            raise UsageError("alpha is the strength of a length penalty; say length_penalty=gnmt or power as well")
         if self.n_best != 1 and not 1 <= self.n_best <= (self.beam or 0):
             raise UsageError(f"n_best, found {self.n_best}, are texts of a beam, at most as many as it is wide")
         if isinstance(self.stop, str):
@@ -125,6 +130,10 @@ class Writer:
 
     def write(self, prompts: Sequence[str], options: TextOptions, *, copies: int = 1) -> list[Text]:
         """Each prompt continued `copies` times. Text i depends on the seed and on i, not on the texts beside it."""
+        if options.coverage:
+            raise UsageError("coverage is of a source, and a text that is continued has none; leave it out")
+        if options.n_best != 1:
+            raise UsageError("n_best is of texts that have a source; say how many of each prompt with copies (--n)")
         if options.beam is not None:
             return self._search(prompts, options, copies)
         repeated = [prompt for prompt in prompts for _ in range(copies)]

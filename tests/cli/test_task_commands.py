@@ -104,6 +104,17 @@ def test_the_texts_of_a_beam_come_with_their_scores(there: Path) -> None:
     assert call_here(*argv).out.split("\n")[:-1] == [text["text"] for text in texts]
 
 
+def test_pairs_with_gold_links_train_in_bfloat16_and_coverage_needs_attention(tmp_path: Path) -> None:
+    argv = ("--size", "tiny", "--budget", "3steps", "--set", "train.precision=bfloat16", "--device", "cpu", "--quiet")
+    for name, words in (("transformer", ""), ("seq2seq", "coverage ranks texts by their attention to the source")):
+        out = str(tmp_path / name)
+        trained = call_here("train", "world:translation?train=60&valid=8", "--model", name, "--out", out, *argv)
+        assert trained.code == 0, trained.err
+        looked = call_here("generate", out, "the dog sees", "--beam", "2", "--coverage", "0.2", "--max-tokens", "3")
+        assert (looked.code, words in looked.err) == (USAGE if words else 0, True), looked.err
+        assert looked.err.count("\n") == (1 if words else 0)
+
+
 def test_a_temperature_that_was_asked_for_is_used(there: Path) -> None:
     argv = ("generate", "runs/pairs", "cat sees dog", "--max-tokens", "8", "--temperature")
     greedy = call_here(*argv, "0").out
@@ -156,6 +167,8 @@ def test_a_temperature_that_was_asked_for_is_used(there: Path) -> None:
         (["generate", "runs/tagged", "cat", "--n", "2"], USAGE, "--n means nothing"),
         (["generate", "runs/pairs", "cat", "--stop", "x"], USAGE, "--stop means nothing"),
         (["generate", "runs/pairs", "cat", "--n", "2"], USAGE, "n_best"),
+        (["generate", "runs/pairs", "cat", "--length-penalty", "gnmt"], USAGE, "length_penalty ranks the texts of a"),
+        (["generate", "runs/pairs", "cat", "--beam", "2", "--alpha", "1"], USAGE, "alpha is the strength of a length"),
     ],
 )
 def test_bad_input_is_one_line_with_the_right_code(argv: list[str], code: int, words: str, there: Path) -> None:

@@ -84,6 +84,57 @@ class CountsPadding(Trace):
         return y, dataclasses.replace(after, count=advance(state.count, x.shape[1], context.lengths))
 
 
+class NeverCounts(Trace):
+    """Everything is right but the count, which stays where it was."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        assert isinstance(state, TraceState)
+        y, after = super().forward(x, state, context)
+        return y, dataclasses.replace(after, count=state.count)
+
+
+class StateOfFloat32(Trace):
+    """Whatever the weights are, the sum comes back in another number type than it went in."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        assert isinstance(after, TraceState)
+        wide = torch.promote_types(after.trace.dtype, torch.float32)
+        return y, dataclasses.replace(after, trace=after.trace.to(wide))
+
+
+class AnswersInFloat32(Trace):
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        return y.to(torch.promote_types(y.dtype, torch.float32)), after
+
+
+class RoundsInside(Trace):
+    """The outputs have the right type, and no more digits than half precision has."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        return (y if y.dtype == torch.float64 else y.to(torch.bfloat16).to(y.dtype)), after
+
+
+class Overflows(Trace):
+    """A square that half precision cannot hold, on the way to something small."""
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        return y + 1e-9 * (1e3 * x).square() / (1 + x.square()), after
+
+
+class MultipliesPadding(Trace):
+    """Padding, which it says others blank, is weighed with 0 over the whole row: that undoes only what is finite."""
+
+    composed = True
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        return y + (0 * x).sum(1, keepdim=True), after
+
+
 class KeepsState(Trace):
     """The last trace stays on the module."""
 
@@ -240,6 +291,12 @@ def test_the_mixer_they_all_start_from_keeps_the_laws() -> None:
         (LooksAhead, "causality", "2 tokens, position 1 changed, outputs before it: at [0, 0, "),
         (StepForgets, "step", "1 steps against one forward, 0 tokens seen before, outputs after it"),
         (CountsPadding, "padding", "against alone, after a second chunk, tensor 0 of TraceState: at [0, 0] got"),
+        (MultipliesPadding, "padding", "nan in the padding after 1 tokens: not finite at [0, 0, 0]"),
+        (NeverCounts, "position", "TraceState.position is [0, 0, 0] after 0 + 4 tokens, which are [4, 4, 4]"),
+        (StateOfFloat32, "precision", "bfloat16, chunk 0 to 4: a tensor of the state was bfloat16 and became float32"),
+        (AnswersInFloat32, "precision", "bfloat16, 6 tokens without a state: numbers of type float32"),
+        (RoundsInside, "precision", "roundings of its number type from float64, at most 16"),
+        (Overflows, "precision", "float16, 6 tokens without a state: not finite at"),
         (KeepsState, "purity", "a call changed the attribute .last"),
         (WritesIntoState, "purity", "tensor 0 of the state that was given to the call"),
         (ModeMatters, "purity", "in training mode against evaluation mode"),

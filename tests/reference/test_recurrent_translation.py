@@ -17,6 +17,7 @@ from regard.estimate import on_meta
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "gnmt.json").read_text())
 VOCABULARY = 11
+WIDTHS = {"d_model": 6, "d_hidden": 5, "d_readout": 4}
 SOURCE, TOKENS = torch.tensor([3, 1, 4, 1, 5]), torch.tensor([0, 9, 2, 6])
 
 
@@ -60,7 +61,7 @@ def looked(attention: Any, query: Tensor, memory: list[Tensor]) -> tuple[Tensor,
 
 @torch.no_grad()
 def test_rnnsearch_is_the_loop_of_its_paper() -> None:
-    model = random_weights(registry.build("bahdanau", vocab_size=VOCABULARY, size="paper", d_model=6, d_hidden=5))
+    model = random_weights(registry.build("bahdanau", vocab_size=VOCABULARY, size="paper", **WIDTHS))
     embed = model.encoder.embedding.token_to_vector.weight
     both = model.encoder.stack.layers[0]
     ahead, back, s = [], [], torch.zeros(5).double()
@@ -73,12 +74,13 @@ def test_rnnsearch_is_the_loop_of_its_paper() -> None:
         back.append(s)
     memory = [torch.cat(pair) for pair in zip(ahead, reversed(back), strict=True)]
     decoder = model.decoder.stack
-    s, rows, alphas = torch.tanh(affine(decoder.aligned.first_state.vector_to_state, memory[0])), [], []
+    # s_0 = tanh(W_s h_1) with the backward state of the first word alone (A.2.2).
+    s, rows, alphas = torch.tanh(affine(decoder.aligned.first_state.vector_to_state, memory[0][5:])), [], []
     for token in TOKENS.tolist():
         x = model.decoder.embedding.token_to_vector.weight[token]
         alpha, c = looked(decoder.aligned.attention, s, memory)
         wide = affine(decoder.seen_to_output, torch.cat([s, x, c]))  # with s of the step before
-        t = torch.stack([torch.maximum(wide[2 * i], wide[2 * i + 1]) for i in range(6)])
+        t = torch.stack([torch.maximum(wide[2 * i], wide[2 * i + 1]) for i in range(4)])
         rows.append(affine(model.decoder.to_logits, t))
         alphas.append(alpha)
         s = gru_of_cho(decoder.aligned.cell.cell, torch.cat([x, c]), s)

@@ -162,6 +162,13 @@ def test_a_keyword_finds_its_section():
         section_of("n_head", "gpt")
 
 
+def test_a_keyword_of_a_model_that_counts_is_its_own_where_only_gradients_share_it():
+    assert section_of("smoothing", "ngram") == "model.smoothing"
+    assert section_of("smoothing", "gpt") == "train.smoothing"
+    with pytest.raises(UsageError, match=r"reverse: say which one, .*model\.reverse"):
+        section_of("reverse", "seq2seq")
+
+
 NUMBERS = st.one_of(st.integers(), st.integers(-3, 9), st.floats(), st.floats(0, 1), st.just(10**9), st.just(2**40))
 VALUES = st.one_of(NUMBERS, st.booleans(), st.none(), st.text(max_size=8), st.lists(NUMBERS, max_size=3))
 

@@ -91,6 +91,19 @@ def test_a_beam_refuses_what_only_draws_would_heed(run: regard.Run):
         run.generate("the cat", beam=2, temperature=0.5, top_k=3)
 
 
+def test_a_text_without_a_source_refuses_what_ranks_by_one(run: regard.Run):
+    with pytest.raises(UsageError, match="coverage is of a source"):
+        run.generate("the cat", beam=2, coverage=0.2)
+    with pytest.raises(UsageError, match="n_best is of texts that have a source"):
+        run.generate("the cat", beam=2, n_best=2)
+
+
+def test_the_smoothing_of_an_ngram_is_that_of_its_counts(tmp_path: Path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    run = regard.train("ngram", tmp_path / "my.txt", smoothing="witten_bell", out=tmp_path / "r", quiet=True)
+    assert run.config["model"]["settings"]["smoothing"] == "witten_bell"
+
+
 def test_texts_do_not_depend_on_those_beside_them(run: regard.Run):
     prompts = ["the cat", "the dog sat on the", ""]
     together = run.write(prompts, max_tokens=5)

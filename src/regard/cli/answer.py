@@ -21,9 +21,9 @@ def answer_all(screen: Screen, run: TaskRun, text: str | None, options: dict[str
     if not text:
         raise UsageError(f"{run.path}: there is nothing to answer; give a text, or pipe one in")
     given = changed(options)
-    unused = given.keys() & {"stop"} if run.task.writes else given.keys() - {"seed"}
+    unused = run.unused(given)
     if unused:
-        flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in sorted(unused))
+        flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in unused)
         raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")
     answers = run.answers(run.task.inputs(text), **given)
     screen.object({"answers": [answer.to_dict() for answer in answers]})

@@ -38,7 +38,7 @@ def list_everything(common: Common) -> None:
         for card in models
     ]
     columns = ("model", "task", "shape", *(f"{size}#" for size in sizes), "what it is", "paper")
-    screen.table(columns, rows, title="Models (parameters by size, over bytes; paper: as published)")
+    screen.table(columns, rows, title="Models (parameters by size, over bytes; paper: over the words that it tells)")
     screen.line()
     screen.table(("mixer", "what it is"), [(card.name, card.summary) for card in mixers], title="Mixers")
     screen.line()

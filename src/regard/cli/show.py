@@ -124,7 +124,11 @@ def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
     rows += [(f"train.{key}", _value(value), *("" for _ in sizes)) for key, value in facts["training"].items()]
     if any(facts["parameters"].values()):
         rows.append(("parameters", "", *(human(facts["parameters"][size]) for size in sizes)))
+    if len(set(facts["vocabulary"].values())) > 1:
+        rows.append(("over a vocabulary of", "", *(f"{facts['vocabulary'][size]:,}" for size in sizes)))
     screen.table(("setting", "default", *sizes), rows)
+    if facts["published"]:
+        screen.line(f"The paper tells {human(facts['published'])} parameters.")
     data = "my.txt" if facts["task"] == TEXT else "DATA"
     screen.hint(f"regard train {data} --model {facts['model']} --size small --set model.KEY=VALUE")
 

@@ -38,6 +38,14 @@ def real_tokens(lengths: Tensor | None, x: Tensor) -> Tensor:
     return torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
 
 
+def blank_padding(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """x (B, T, ...) with zeros for padding, which may hold anything: a weight of 0 times NaN is NaN."""
+    if lengths is None:
+        return x
+    real = real_tokens(lengths, x)
+    return x.masked_fill(~real.reshape(*real.shape, *[1] * (x.dim() - 2)), 0)
+
+
 def unpack(packed: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     """Sequences packed end to end, (1, P, ...), as rows padded on the right, (n, T, ...), and their lengths (n,)."""
     lengths = offsets.diff()

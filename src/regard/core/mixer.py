@@ -12,13 +12,14 @@ the laws (`regard check`) hold them to being equal.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, overload
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.core.context import EMPTY, Context, pack, unpack
+from regard.core.context import EMPTY, Context, blank_padding, pack, unpack
 from regard.core.state import State, where_row
 
 
@@ -32,6 +33,10 @@ class Mixer(nn.Module):
     chunk_sizes  internal chunk lengths, around which the laws choose their cuts.
     permutes     commutes with any permutation of the positions.
     needs_memory looks at the memory of the context, which its state remembers from the first call on.
+    composed     made of mixers that it calls: padding is blanked where they are called.
+
+    What a call sees of padding are zeros, whatever it holds. The number types of a state stay what `init_state` made
+    them: those of the parameters, and float32 at least (`dtype_of_sums`) for what adds up over a whole text.
     """
 
     causal: bool = True
@@ -40,6 +45,7 @@ class Mixer(nn.Module):
     chunk_sizes: tuple[int, ...] = ()
     permutes: bool = False
     needs_memory: bool = False
+    composed: bool = False
 
     def init_state(self, batch_size: int) -> State:
         """The state before any token."""
@@ -86,6 +92,8 @@ class Mixer(nn.Module):
             return pack(y, lengths), state
         if x.shape[1] == 0 and not self.needs_memory:
             return x if state is None else (x, state)
+        if not self.composed:
+            x = blank_padding(x, context.lengths)
         if state is None:
             return self.outputs(x, context)
         return super().__call__(x, state, context)
@@ -98,9 +106,14 @@ class Mixer(nn.Module):
         return None if tensor is None else tensor.device
 
     def dtype_of_state(self) -> torch.dtype:
-        """The number type of new states: that of the first parameter, or the default one without any."""
-        parameter = next(self.parameters(), None)
-        return torch.get_default_dtype() if parameter is None else parameter.dtype
+        """The number type of new states: that of the first parameter or buffer, or the default one without any."""
+        held = itertools.chain(self.parameters(), self.buffers())
+        tensor = next((tensor for tensor in held if tensor.is_floating_point()), None)
+        return torch.get_default_dtype() if tensor is None else tensor.dtype
+
+    def dtype_of_sums(self) -> torch.dtype:
+        """The number type of what adds up over a text: float32 at least, as sums in half precision stop growing."""
+        return torch.promote_types(self.dtype_of_state(), torch.float32)
 
     def zeros(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Zeros for a new state, on the device and in the number type of this mixer."""

@@ -66,7 +66,8 @@ class Entry:
     sizes        values of those parameters by size name.
     summary      one line for lists, the first of the preset's docstring.
     paper        where it comes from.
-    parameters   the parameter count published for the `paper` size, with the vocabulary it was counted with.
+    parameters   the parameter count published for the `paper` size, None where there is none, and the data of the
+                 paper: its vocabulary, or all that its data says of itself.
     training     training settings that suit it, such as its learning rate; a person's own settings win over them.
     task         what it is for: "text" and the others of regard.tasks.
     """
@@ -76,9 +77,14 @@ class Entry:
     sizes: dict[str, dict[str, Any]]
     summary: str
     paper: str
-    parameters: tuple[int, int] | None
+    parameters: tuple[int | None, int | Facts] | None
     training: dict[str, Any]
     task: str = "text"
+
+    def counted_with(self, size: str, vocab_size: int) -> Facts:
+        """The data that a size is counted with: `paper` with what it was published with, others with `vocab_size`."""
+        given: int | Facts = self.parameters[1] if self.parameters and size == "paper" else vocab_size
+        return given if isinstance(given, Facts) else replace(EXAMPLE, vocab_size=given)
 
     def config(self, facts: Facts | int, size: str = "small", **overrides: Any) -> Config:
         """The config at a named size with some parameters changed. Of a language model a number is its vocabulary."""
@@ -98,6 +104,11 @@ class Entry:
         given = facts if isinstance(facts, Facts) else replace(EXAMPLE, vocab_size=facts)
         return self.preset(given, **(self.sizes[size] | overrides))
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is fitted by counting instead of by gradients."""
+        return self.config(EXAMPLE, next(iter(self.sizes))).counts
+
     def parameters_of_preset(self) -> dict[str, Any]:
         """Settings and their defaults."""
         parameters = inspect.signature(self.preset).parameters.values()
@@ -109,7 +120,7 @@ def register(
     *,
     sizes: dict[str, dict[str, Any]],
     paper: str = "",
-    parameters: tuple[int, int] | None = None,
+    parameters: tuple[int | None, int | Facts] | None = None,
     training: dict[str, Any] | None = None,
     task: str = "text",
 ) -> Callable[[Callable[..., Config]], Callable[..., Config]]:

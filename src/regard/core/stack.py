@@ -63,6 +63,8 @@ class BlockConfig(MixerConfig, kind="block"):
 class Block(Mixer):
     """One layer: a mixer and an optional position-wise net, each normalised and added to the residual stream."""
 
+    composed = True
+
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
         self.mixer = config.mixer.build()
@@ -120,6 +122,8 @@ class StackConfig(MixerConfig, kind="stack"):
 
 class Stack(Mixer):
     """Layers applied one after the other; its state is the chain of theirs."""
+
+    composed = True
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
@@ -184,7 +188,7 @@ class BidirectionalConfig(MixerConfig, kind="bidirectional"):
 class Bidirectional(Mixer):
     """y_t = [forward_t ; backward_t], where the backward part reads each row from its last real token to its first."""
 
-    causal = False
+    causal, composed = False, True
 
     def __init__(self, config: BidirectionalConfig) -> None:
         super().__init__()

@@ -62,6 +62,15 @@ class State:
         for field in _fields(self):
             yield from _tensors(getattr(self, field.name))
 
+    def parts_within(self) -> Iterator[State]:
+        """This state and those inside it."""
+        yield self
+        for field in _fields(self):
+            value = getattr(self, field.name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, State):
+                    yield from part.parts_within()
+
     @property
     def nbytes(self) -> int:
         return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors())

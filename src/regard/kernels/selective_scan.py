@@ -21,9 +21,11 @@ CHUNK = 32
 
 
 def selective_step(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """One token: u, dt (B, E), b, c (B, N), h (B, E, N)."""
+    """One token: u, dt (B, E), b, c (B, N), h (B, E, N), whose number type it is computed in."""
+    dtype = u.dtype
+    u, dt, a, b, c = (t.to(h.dtype) for t in (u, dt, a, b, c))
     h = torch.exp(dt[..., None] * a) * h + (dt * u)[..., None] * b[:, None]
-    return (h @ c[..., None])[..., 0], h
+    return (h @ c[..., None])[..., 0].to(dtype), h
 
 
 def selective_scan_readable(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,7 @@ from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.errors import RegardError, UsageError, nearest
 from regard.laws import form, module
+from regard.laws.precision import precision
 from regard.laws.result import Broken, LawResult, Ledger
 from regard.laws.subject import Subject, from_mixer, from_model, hostile
 from regard.laws.view import CLASSES, VOCABULARY
@@ -32,6 +33,7 @@ LAWS: dict[str, Law] = {
     "source": form.source,
     "packing": form.packing,
     "select": form.select,
+    "position": form.position,
     "purity": module.purity,
     "gradient": module.gradient,
     "reserve": form.reserve,
@@ -40,6 +42,7 @@ LAWS: dict[str, Law] = {
     "round trip": module.round_trip,
     "equivariance": module.equivariance,
     "learn": module.learn,
+    "precision": precision,
 }
 # What makes a law not apply: a declared fact, never a wish of a test.
 EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
@@ -48,9 +51,11 @@ EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
     "causality": (lambda s: not s.causal, "causal = False: it looks at the future"),
     "source": (lambda s: not s.has_source, "it reads no source beside its text"),
     "packing": (lambda s: not s.has_state, "has_state = False: it reads whole texts"),
+    "position": (lambda s: not s.has_state, "has_state = False: it reads whole texts"),
     "select": (lambda s: not s.has_state, "has_state = False: there are no rows to choose of"),
     "reserve": (lambda s: not s.causal, "causal = False: it is not used step by step"),
     "reach": (lambda s: s.width is None or s.scale > 1, "a law of mixers at ordinary inputs"),
+    "precision": (lambda s: s.scale > 1, "a law of ordinary inputs: half precision ends at 65,504"),
     "equivariance": (lambda s: s.width is None, "a law of mixers"),
     "learn": (lambda s: s.width is not None, "a law of models"),
     "round trip": (lambda s: s.config is None, "it has no config"),
@@ -153,7 +158,7 @@ def _one(subject: Subject, name: str, law: Law) -> LawResult:
         # The subject is somebody's own code: whatever it raises is a finding, not a crash of the check.
         held, detail = False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     return LawResult(
-        name, subject.name, held, ledger.error, ledger.rms, detail=detail, seconds=time.perf_counter() - start
+        name, subject.name, held, ledger.error, ledger.rms, ledger.tolerance, detail, time.perf_counter() - start
     )
 
 

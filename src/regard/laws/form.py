@@ -14,9 +14,12 @@ from torch import Tensor
 
 from regard.core.context import Context
 from regard.core.state import State
-from regard.laws.result import Ledger
+from regard.laws.result import Broken, Ledger
 from regard.laws.subject import Subject
 from regard.laws.view import sources
+
+# What padding may hold: a weight of 0 times either must not count.
+POISONS = (float("nan"), 1e30)
 
 
 def lengths_around_chunks(subject: Subject, limit: int = 70) -> list[int]:
@@ -74,7 +77,10 @@ def causality(subject: Subject, ledger: Ledger) -> None:
 
 @torch.no_grad()
 def padding(subject: Subject, ledger: Ledger) -> None:
-    """A padded batch equals its members one by one, states included, also in a second padded chunk."""
+    """A padded batch equals its members one by one, states included, also in a second padded chunk.
+
+    Padding may hold anything: NaN and 1e30 in it reach nothing that is real.
+    """
     for length in (2, 5, *(c + 1 for c in subject.chunk_sizes)):
         lengths = torch.tensor([length, 1, max(1, length // 2), 0 if subject.causal else 1])
         x = subject.inputs(4, length)
@@ -86,6 +92,23 @@ def padding(subject: Subject, ledger: Ledger) -> None:
             alone.append(alone_state)
         if subject.causal:
             _padded_states(subject, ledger, state, alone, f"after lengths {lengths.tolist()}")
+    for poison in POISONS if subject.scale == 1 else ():
+        _poisoned(subject, ledger, poison)
+
+
+def _poisoned(subject: Subject, ledger: Ledger, poison: float) -> None:
+    """Rows beside poison in their padding equal their members alone, now and in what follows."""
+    subject, lengths = subject.poisoned(poison), torch.tensor([6, 1, 4])
+    x, more = subject.with_padding(subject.inputs(3, 6), lengths, poison), subject.inputs(3, 2, seed=5)
+    y, state = subject(x, subject.state(3), Context(lengths=lengths))
+    later = subject(more, state)[0] if subject.causal else more
+    for row, count in enumerate(lengths.tolist()):
+        one, case = slice(row, row + 1), f"{poison:g} in the padding after {count} tokens"
+        alone_y, alone = subject(x[one, :count], subject.state(1))
+        ledger.equal(subject.told(y[one, :count]), subject.told(alone_y), case)
+        if subject.causal:
+            alone_later = subject(more[one], alone)[0]
+            ledger.equal(subject.told(later[one]), subject.told(alone_later), f"{case}, outputs after it")
 
 
 def _padded_states(subject: Subject, ledger: Ledger, state: State, alone: list[State], case: str) -> None:
@@ -117,11 +140,28 @@ def source(subject: Subject, ledger: Ledger) -> None:
         alone_y, alone_state = alone(x[row : row + 1, :count], alone.init_state(1))
         ledger.equal(y[row : row + 1, :count], alone_y, case)
         same_future(subject, ledger, state.select(torch.tensor([row])), alone_state, case)
+    if lengths is not None:
+        _poisoned_source(subject, ledger, y, after_padding)
     memory, memory_lengths = model.encode(given, lengths)
     context = replace(after_padding, memory=memory, memory_lengths=memory_lengths)
     trained = model.decoder(x, None, context)
     for row, count in enumerate(after_padding.lengths.tolist()):  # pyright: ignore[reportOptionalMemberAccess]
         ledger.equal(trained[row, :count], y[row, :count], f"memory in the context against in the state, row {row}")
+
+
+def _poisoned_source(subject: Subject, ledger: Ledger, expected: Tensor, context: Context) -> None:
+    """What stands in the padding of a source reaches nothing that is written."""
+    given, lengths = sources(subject.task, 4)
+    assert lengths is not None
+    assert context.lengths is not None
+    for poison in POISONS:
+        sick = subject.poisoned(poison)
+        whole: Any = sick.module
+        together = whole.model.given(sick.with_padding(given, lengths, poison), lengths)
+        y, _ = together(sick.inputs(4, 3), together.init_state(4), context)
+        for row, count in enumerate(context.lengths.tolist()):
+            case = f"{poison:g} in the padding of source {row}"
+            ledger.equal(sick.told(y[row, :count]), sick.told(expected[row, :count]), case)
 
 
 def packing(subject: Subject, ledger: Ledger) -> None:
@@ -157,6 +197,31 @@ def select(subject: Subject, ledger: Ledger) -> None:
         ledger.equal(chosen_y, y[index], case)
         if subject.causal:
             same_future(subject, ledger, chosen, after.select(index), case)
+
+
+@torch.no_grad()
+def position(subject: Subject, _ledger: Ledger) -> None:
+    """`state.position` advances by the tokens read, in every part of a state: by chunks, by rows and by steps."""
+    lengths = torch.tensor([4, 1, 2])
+    for seen in (0, 3):
+        state = subject.state(3, seen)
+        read = torch.full((3,), seen)
+        _stands(state, read, f"{seen} tokens")
+        _stands(subject(subject.inputs(3, 4), state)[1], read + 4, f"{seen} + 4 tokens")
+        _, after = subject(subject.inputs(3, 4), subject.state(3, seen), Context(lengths=lengths))
+        _stands(after, read + lengths, f"{seen} + {lengths.tolist()} tokens")
+        order = torch.tensor([2, 0, 0])
+        _stands(after.select(order), (read + lengths)[order], f"rows {order.tolist()} of {seen} + {lengths.tolist()}")
+        if subject.causal:
+            _, after = subject.one(subject.inputs(3, 1), after)
+            _stands(after, read + lengths + 1, f"{seen} + {lengths.tolist()} tokens and a step")
+
+
+def _stands(state: State, read: Tensor, case: str) -> None:
+    for part in state.parts_within():
+        if part.position.tolist() != read.tolist():
+            found = f"{type(part).__name__}.position is {part.position.tolist()}"
+            raise Broken(f"{found} after {case}, which are {read.tolist()}")
 
 
 @torch.no_grad()

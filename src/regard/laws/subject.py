@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.config import Config
-from regard.core.context import EMPTY, Context
+from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Mixer
 from regard.core.state import State
-from regard.laws.view import VOCABULARY, view
+from regard.laws.view import PADDING, VOCABULARY, view
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Subject:
     facts     where `causal`, `state_grows`, `reach`, `chunk_sizes` and `permutes` are declared.
     width     of the vectors a mixer takes; None for a model, which takes tokens.
     scale     of the random inputs; large ones drive gates to 0 and 1.
+    dtype     of the vectors that a mixer takes.
     task      what a model is for: it says what it reads.
     """
 
@@ -34,19 +35,42 @@ class Subject:
     config: Config | None = None
     scale: float = 1.0
     task: str = "text"
+    dtype: torch.dtype = torch.float64
 
     def inputs(self, batch: int, length: int, seed: int = 0) -> Tensor:
         """Random vectors (B, T, D) or tokens (B, T), always the same for the same numbers."""
         generator = torch.Generator().manual_seed(seed)
         if self.width is None:
-            return torch.randint(VOCABULARY, (batch, length), generator=generator)
-        return self.scale * torch.randn(batch, length, self.width, generator=generator, dtype=torch.float64)
+            return torch.randint(PADDING, (batch, length), generator=generator)
+        x = torch.randn(batch, length, self.width, generator=generator, dtype=torch.float64)
+        return (self.scale * x).to(self.dtype)
 
     def changed(self, x: Tensor, t: int) -> Tensor:
         """x with something else at position t."""
         x = x.clone()
-        x[:, t] = (x[:, t] + 1) % VOCABULARY if self.width is None else -x[:, t] + 1.0
+        x[:, t] = (x[:, t] + 1) % PADDING if self.width is None else -x[:, t] + 1.0
         return x
+
+    def poisoned(self, poison: float) -> Subject:
+        """The same with `poison` for the vector of the token that no text has; of a mixer it is in its inputs."""
+        if self.width is not None:
+            return self
+        module = copy.deepcopy(self.module)
+        for part in module.modules():
+            if isinstance(part, nn.Embedding) and part.num_embeddings == VOCABULARY:
+                part.weight.data[PADDING] = poison
+        return replace(self, module=module)
+
+    def with_padding(self, x: Tensor, lengths: Tensor, poison: float) -> Tensor:
+        """x with poison after the first `lengths` (B,) tokens of each row."""
+        padded = ~real_tokens(lengths, x)
+        if self.width is None:
+            return x.masked_fill(padded, PADDING)
+        return x.masked_fill(padded[..., None], poison)
+
+    def told(self, y: Tensor) -> Tensor:
+        """Outputs without what a shared table makes of the token that no text has."""
+        return y[..., :PADDING] if self.width is None and y.shape[-1] == VOCABULARY else y
 
     def state(self, batch: int, seen: int = 0, seed: int = 99) -> State:
         """The state after `seen` random tokens."""
@@ -61,11 +85,12 @@ class Subject:
         return self.module(x, None, self._with_memory(EMPTY, len(x)))
 
     def _with_memory(self, context: Context, batch_size: int) -> Context:
-        """The context with something to look at where that is needed: the same for every row, one vector of padding."""
+        """The context with something to look at where that is needed: the same for every row, its padding poisoned."""
         if self.width is None or not getattr(self.facts, "needs_memory", False):
             return context
         memory = torch.randn(1, 5, self.width, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-        lengths = torch.full((batch_size,), 4)
+        memory[:, 4:] = float("nan")
+        memory, lengths = memory.to(self.dtype), torch.full((batch_size,), 4)
         return replace(context, memory=memory.expand(batch_size, -1, -1), memory_lengths=lengths)
 
     def one(self, x: Tensor, state: State) -> tuple[Tensor, State]:

@@ -19,6 +19,7 @@ from regard.core.state import Position, State, advance, zero_position
 from regard.layers.spelling import spelling
 
 VOCABULARY = 11
+PADDING = VOCABULARY - 1  # a token that no text has
 CLASSES = 3
 PAST = 168  # steps of a series that are read
 READ = 4  # different tokens of a source, which the smallest vocabulary has
@@ -98,9 +99,10 @@ class Foreseeing(nn.Module):
     def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
         dtype = next(self.model.parameters()).dtype
         generator = torch.Generator().manual_seed(17)
-        pasts = torch.randn(VOCABULARY, PAST, EXAMPLE.n_channels, generator=generator, dtype=dtype)
-        known = torch.randn(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, generator=generator, dtype=dtype)
-        answers = self.model(pasts[tokens[:, 0]], known[tokens[:, 0]]).flatten(1)[:, None]
+        pasts = torch.randn(VOCABULARY, PAST, EXAMPLE.n_channels, generator=generator, dtype=torch.float64)
+        known = torch.randn(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, generator=generator, dtype=torch.float64)
+        past, ahead = pasts[tokens[:, 0]].to(dtype), known[tokens[:, 0]].to(dtype)
+        answers = self.model(past, ahead).flatten(1)[:, None]
         if state is None:
             return answers
         return answers, Position(advance(state.position, tokens.shape[1], context.lengths))

@@ -29,4 +29,4 @@ class CausalConvolution(nn.Module):
         else:
             # On a CPU a handful of shifted products beats the grouped convolution several times over.
             y = self.bias + sum(self.weight[:, j] * seen[:, j : j + length] for j in range(window))
-        return y, last_real(seen, lengths, window - 1)
+        return y, last_real(seen, lengths, window - 1).to(recent.dtype)

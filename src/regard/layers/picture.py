@@ -58,7 +58,8 @@ class Patches(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "B 3 H W"], start: Int[Tensor, "B"]) -> Float[Tensor, "B S D"]:
         _check_picture(pictures, self.size)
-        return self.dropout(self.position(self.patch_to_vector(pictures)))
+        grid = self.patch_to_vector(pictures.to(self.patch_to_vector.weight.dtype))
+        return self.dropout(self.position(grid))
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ class Convolutions(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "B 3 H W"], start: Int[Tensor, "B"]) -> Float[Tensor, "B S D"]:
         _check_picture(pictures, self.size)
-        grid = F.silu(self.norm(self.blocks(self.picture_to_grid(pictures))))
+        grid = self.picture_to_grid(pictures.to(self.picture_to_grid.weight.dtype))
+        grid = F.silu(self.norm(self.blocks(grid)))
         return self.dropout(self.position(self.grid_to_vector(grid)))
 
 

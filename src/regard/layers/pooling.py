@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config
-from regard.core.context import real_tokens
+from regard.core.context import blank_padding, real_tokens
 from regard.core.tap import Tap
 from regard.layers.score import softmax
 
@@ -50,7 +50,7 @@ class Pooling(nn.Module):
     def forward(self, x: Float[Tensor, "B T D"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B D"]:
         if x.shape[1] == 0:
             return x.new_zeros(x.shape[0], x.shape[2])
-        real = real_tokens(lengths, x)
+        x, real = blank_padding(x, lengths), real_tokens(lengths, x)
         empty = ~real.any(1, keepdim=True)
         weights = self.weights(self._weights(x, real | empty))
         if self.form == "max":

@@ -70,7 +70,9 @@ class CosineScore(Score):
         self.tau = nn.Parameter(torch.full((n_heads, 1), tau))
 
     def fold(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return F.normalize(q, dim=-1) * self.tau, F.normalize(k, dim=-1)
+        # torch's own least length of 1e-12 is 0 in float16, where a vector of zeros would be divided by it.
+        least = max(1e-12, torch.finfo(q.dtype).tiny)
+        return F.normalize(q, dim=-1, eps=least) * self.tau, F.normalize(k, dim=-1, eps=least)
 
 
 class AdditiveScore(Score):

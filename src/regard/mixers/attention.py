@@ -77,6 +77,7 @@ class KeyValueState(State):
     def append(self, keys: Tensor, values: Tensor, lengths: Tensor | None) -> KeyValueState:
         """The state after a chunk whose first `lengths` tokens in each row are real."""
         length = keys.shape[1]
+        keys, values = keys.to(self.keys.dtype), values.to(self.values.dtype)
         ragged = self.ragged or lengths is not None
         filled = self.filled + length
         if self.filled == 0 and not self.reserved:

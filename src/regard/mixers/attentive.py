@@ -61,6 +61,8 @@ class AttentiveConfig(MixerConfig, kind="attentive"):
     readout     y by maxout or by tanh.
     shows       which state the readout sees: that before the step or that after it.
     pooling     q, what the first state is made of.
+    d_readout   width of y, None for d_model.
+    first       what of q: both halves, or the second one, which a backward recurrence beside a forward one has written.
     """
 
     cell: CellName = "gru"
@@ -71,9 +73,11 @@ class AttentiveConfig(MixerConfig, kind="attentive"):
     readout: Literal["maxout", "tanh"] = "tanh"
     shows: Literal["before", "after"] = "after"
     pooling: PoolingName = "first"
+    d_readout: int | None = None
+    first: Literal["both", "backward"] = "both"
 
     def __post_init__(self) -> None:
-        for name in ("d_model", "d_hidden", "d_memory", "d_score"):
+        for name in ("d_model", "d_hidden", "d_memory", "d_score", "d_readout"):
             value = getattr(self, name)
             check(value is None or value > 0, f"{name} must be positive, found {value}")
 
@@ -84,7 +88,9 @@ class AttentiveConfig(MixerConfig, kind="attentive"):
     def examples(cls) -> dict[str, MixerConfig]:
         return {
             "attentive": cls(8),
-            "attentive-paper": cls(8, "gru-cho", 6, d_score=5, readout="maxout", shows="before"),
+            "attentive-paper": cls(
+                8, "gru-cho", 6, d_score=5, readout="maxout", shows="before", d_readout=7, first="backward"
+            ),
             "attentive-lstm": cls(8, "lstm", 6, score="scaled_dot", pooling="last"),
             "attentive-rnn": cls(8, "rnn", score="dot", pooling="mean"),
         }
@@ -106,7 +112,8 @@ class AlignedCell(nn.Module):
             project_output=False,
         ).build()
         self.pooling = PoolingConfig(memory, config.pooling).build()
-        self.first_state = FirstState(self.cell, memory)
+        self.n_left_out = memory // 2 if config.first == "backward" else 0
+        self.first_state = FirstState(self.cell, memory - self.n_left_out)
 
     def init_state(self, batch_size: int) -> AlignedState:
         return AlignedState(self.cell.init_state(batch_size), self.attention.init_state(batch_size))
@@ -119,9 +126,9 @@ class AlignedCell(nn.Module):
             return state
         if context.memory is None:
             raise ValueError("the attention of a decoder was given no memory to look at")
-        vector = self.pooling(context.memory, context.memory_lengths)
+        vector = self.pooling(context.memory, context.memory_lengths)[:, self.n_left_out :]
         memory = self.attention.remember(context.memory, context.memory_lengths, state.memory.count)
-        return AlignedState(self.first_state(vector, state.cell), memory)
+        return AlignedState(self.first_state(vector, state.cell), memory.typed_as(state.memory))
 
     def step(self, x: Tensor, state: AlignedState) -> tuple[Tensor, Tensor, Tensor, AlignedState]:
         """s_(t-1), s_t and c_t of one input (B, D), and the state."""
@@ -158,8 +165,8 @@ class Attentive(Mixer):
         self.aligned = AlignedCell(config)
         self.shows_before = config.shows == "before"
         self.is_maxout = config.readout == "maxout"
-        d_readout = 2 * config.d_model if self.is_maxout else config.d_model
-        self.seen_to_output = nn.Linear(width + config.d_model + memory, d_readout)
+        self.d_readout = config.d_readout or config.d_model
+        self.seen_to_output = nn.Linear(width + config.d_model + memory, self.d_readout * (2 if self.is_maxout else 1))
 
     def init_state(self, batch_size: int) -> State:
         return self.aligned.init_state(batch_size)
@@ -167,7 +174,7 @@ class Attentive(Mixer):
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         state = self.aligned.met(state, context)
         if x.shape[1] == 0:
-            return x, state
+            return self._nothing(x), state
         before, hidden, looked, state = self.aligned.scan(x, state, context.lengths)
         return self._readout(before if self.shows_before else hidden, x, looked), state
 
@@ -177,12 +184,16 @@ class Attentive(Mixer):
 
     def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
         if x.shape[1] == 0:
-            return x
+            return self._nothing(x)
         state = self.aligned.met(self.init_state(len(x)), context)
         # Padding comes last, so that it can only spoil states that nobody reads.
         before, hidden, looked, _ = self.aligned.scan(x, state, None)
         y = self._readout(before if self.shows_before else hidden, x, looked)
         return y * real_tokens(context.lengths, y)[..., None]
+
+    def _nothing(self, x: Tensor) -> Tensor:
+        """Outputs of no input, (B, 0, d_readout)."""
+        return x.new_zeros(len(x), 0, self.d_readout)
 
     def _readout(self, s: Tensor, x: Tensor, c: Tensor) -> Tensor:
         mixed = self.seen_to_output(torch.cat([s, x, c], -1))

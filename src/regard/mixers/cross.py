@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import check
-from regard.core.context import EMPTY, Context
+from regard.core.context import EMPTY, Context, blank_padding
 from regard.core.mixer import Mixer
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State, advance, zero_position
@@ -81,6 +81,11 @@ class MemoryState(State):
             return state
         keys, values, lengths = self.keys[used], self.values[used], self.lengths[used]
         return dataclasses.replace(state, keys=keys, values=values, lengths=lengths)
+
+    def typed_as(self, before: MemoryState) -> MemoryState:
+        """The same with keys and values in the number type that the state had before."""
+        keys, values = self.keys.to(before.keys.dtype), self.values.to(before.values.dtype)
+        return dataclasses.replace(self, keys=keys, values=values)
 
     def together(self, rows: Tensor) -> Tensor:
         """Rows (B, T, ...) as (N, width * T, ...): those that look at one memory side by side."""
@@ -204,7 +209,7 @@ class CrossAttention(Mixer):
 
     def remember(self, memory: Tensor, lengths: Tensor | None, count: Tensor) -> MemoryState:
         """The state of positions `count` that looks at `memory` (B, S, D), of which `lengths` (B,) are real."""
-        heads = self.config.n_heads
+        heads, memory = self.config.n_heads, blank_padding(memory, lengths)
         keys = self.key_norm(self.memory_to_keys(memory).unflatten(-1, (heads, -1)))
         values = self.memory_to_values(memory).unflatten(-1, (heads, -1))
         padded = hollow = lengths is not None
@@ -219,6 +224,16 @@ class CrossAttention(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, MemoryState)
+        y, after = self._looked(x, state, context)
+        return y, after.typed_as(state)
+
+    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
+        state = self.init_state(len(x))
+        assert isinstance(state, MemoryState)
+        return self._looked(x, state, context)[0]
+
+    def _looked(self, x: Tensor, state: MemoryState, context: Context) -> tuple[Tensor, MemoryState]:
+        """Outputs, and the state after them with keys and values in the number type they were made in."""
         if state.keys.shape[1] == 0:
             if context.memory is None:
                 raise ValueError("cross-attention was given no memory to look at")
@@ -228,7 +243,7 @@ class CrossAttention(Mixer):
             y = self._look_row_by_row(q, state)
         else:
             look = self._readable if isinstance(self.score, AdditiveScore) else self._fast
-            k, v = state.keys.to(x.dtype), state.values.to(x.dtype)
+            k, v = state.keys.to(q.dtype), state.values.to(q.dtype)
             y = state.apart(look(state.together(q), k, v, self._seen(state)))
         if state.hollow:
             # Nothing to look at: the context is nothing.

@@ -72,6 +72,8 @@ class GivenConfig(MixerConfig, kind="given"):
 class Given(Mixer):
     """A mixer that is told the summary of a memory."""
 
+    composed = True
+
     def __init__(self, config: GivenConfig) -> None:
         super().__init__()
         self.mixer = config.mixer.build()
@@ -106,7 +108,7 @@ class Given(Mixer):
                 raise ValueError("there is no memory to be given a vector of")
             vector = self.pooling(context.memory, context.memory_lengths)
             inner = state.inner if self.first_state is None else self.first_state(vector, state.inner)
-            state = GivenState(inner, vector)
+            state = GivenState(inner, vector.to(state.vector.dtype))
         return dataclasses.replace(state, vector=self.given(state.vector))
 
     def _with_vector(self, x: Tensor, vector: Tensor) -> Tensor:
@@ -128,6 +130,8 @@ class FirstState(nn.Module):
         shapes = iter(self.shapes)
 
         def replaced(tensor: Tensor) -> Tensor:
-            return next(parts).unflatten(-1, next(shapes)) if tensor.is_floating_point() else tensor
+            if not tensor.is_floating_point():
+                return tensor
+            return next(parts).unflatten(-1, next(shapes)).to(tensor.dtype)
 
         return state.map(replaced)

@@ -97,4 +97,4 @@ class Gru(Mixer):
             n = self.candidate(torch.tanh(x_n + r * h_n))
             h = (1 - z) * n + z * before
         h = self.hidden(h)
-        return self.hidden_to_output(h), HiddenState(h, state.count + 1)
+        return self.hidden_to_output(h), HiddenState(h.to(before.dtype), state.count + 1)

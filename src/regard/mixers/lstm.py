@@ -93,7 +93,7 @@ class Lstm(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, LstmState)
-        if self._heard():
+        if self._heard() or lacks_fused_cell(x):
             return super().forward(x, state, context)
         before = state.hidden.to(x.dtype)[None].contiguous(), state.cell.to(x.dtype)[None].contiguous()
         if context.lengths is None:
@@ -101,6 +101,7 @@ class Lstm(Mixer):
             h, c = h[0], c[0]
         else:
             hidden, h, c = self._padded(x, before, context.lengths)
+        h, c = h.to(state.hidden.dtype), c.to(state.cell.dtype)
         after = LstmState(h, c, advance(state.count, x.shape[1], context.lengths))
         return self.hidden_to_output(hidden), after
 
@@ -113,7 +114,8 @@ class Lstm(Mixer):
         g = self.candidate(g.tanh())
         c = self.memory(f * state.cell + i * g)
         h = o * c.tanh()
-        return self.hidden_to_output(h), LstmState(h, c, state.count + 1)
+        after = LstmState(h.to(state.hidden.dtype), c.to(state.cell.dtype), state.count + 1)
+        return self.hidden_to_output(h), after
 
     def _padded(self, x: Tensor, before: tuple[Tensor, Tensor], lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rows of unequal length: torch stops each row at its length, but takes no empty row, so those are put back."""
@@ -127,3 +129,9 @@ class Lstm(Mixer):
     def _heard(self) -> bool:
         taps = (self.input_gate, self.forget_gate, self.candidate, self.output_gate, self.memory)
         return any(tap.heard for tap in taps)
+
+
+def lacks_fused_cell(x: Tensor) -> bool:
+    """Under float16 autocast torch takes a fused LSTM on the CPU that most processors do not have."""
+    cpu = x.device.type == "cpu"
+    return cpu and torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16

@@ -88,7 +88,7 @@ class Mamba(Mixer):
         initialise_steps(self.rank_to_step.weight, self.rank_to_step.bias, self.rank)
 
     def init_state(self, batch_size: int) -> State:
-        memory = self.zeros(batch_size, self.inner, self.d_state)
+        memory = self.zeros(batch_size, self.inner, self.d_state, dtype=self.dtype_of_sums())
         recent = self.zeros(batch_size, self.window - 1, self.inner)
         return SelectiveState(memory, recent, zero_position(batch_size, memory.device))
 
@@ -101,7 +101,7 @@ class Mamba(Mixer):
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
             step = step * real_tokens(context.lengths, x)[..., None]
-        y, memory = selective_scan(stream, step, -self.log_decay.exp(), write, read, state.memory)
+        y, memory = selective_scan(stream, step, self._decay(), write, read, state.memory)
         y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
 
@@ -111,9 +111,13 @@ class Mamba(Mixer):
         stream, recent = self.convolution(stream[:, None], state.recent, None)
         stream = self.stream(F.silu(stream[:, 0]))
         step, write, read = self._select(stream)
-        y, memory = selective_step(stream, step, -self.log_decay.exp(), write, read, state.memory)
+        y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
         y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))
         return y, SelectiveState(memory, recent, state.count + 1)
+
+    def _decay(self) -> Tensor:
+        """A, in float32 at least: a rounded decay is another memory."""
+        return -self.log_decay.to(self.dtype_of_sums()).exp()
 
     def _select(self, stream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """dt (..., E), B (..., N) and C (..., N) of each token."""

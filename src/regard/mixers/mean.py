@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
@@ -55,13 +55,13 @@ class RunningMean(Mixer):
 
     def init_state(self, batch_size: int) -> State:
         assert isinstance(self.origin, Tensor)
-        return MeanState(self.origin.expand(batch_size, -1).clone(), zero_position(batch_size, self.origin.device))
+        total = self.zeros(batch_size, self.d_model, dtype=self.dtype_of_sums())
+        return MeanState(total, zero_position(batch_size, total.device))
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, MeanState)
         x = self.received(x)
-        real = real_tokens(context.lengths, x)
-        totals = state.total[:, None] + (x * real[..., None]).cumsum(1)  # (B, T, D)
+        totals = state.total[:, None] + x.to(state.total.dtype).cumsum(1)  # (B, T, D); padding adds nothing
         counts = state.count[:, None] + torch.arange(1, x.shape[1] + 1, device=x.device)  # (B, T)
         after = MeanState(totals[:, -1], advance(state.count, x.shape[1], context.lengths))
-        return totals / counts[..., None], after
+        return (totals / counts[..., None]).to(x.dtype), after

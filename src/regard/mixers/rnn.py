@@ -85,7 +85,7 @@ class Rnn(Mixer):
         w, x = cell_weights(self.cell), self.received(x)
         h = torch.tanh(F.linear(state.hidden, w.hidden, w.hidden_bias) + F.linear(x, w.input, w.input_bias))
         h = self.hidden(h)
-        return self.hidden_to_output(h), HiddenState(h, state.count + 1)
+        return self.hidden_to_output(h), HiddenState(h.to(state.hidden.dtype), state.count + 1)
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ def cell_weights(cell: nn.RNNBase) -> CellWeights:
 
 
 def last_hidden(hidden: Tensor, before: Tensor, lengths: Tensor | None) -> Tensor:
-    """h at each row's last real token of hidden (B, T, D); `before` (B, D) where a row had none."""
+    """h at each row's last real token of hidden (B, T, D); `before` (B, D), whose number type stays, where none was."""
     if lengths is None:
-        return hidden[:, -1]
-    seen = torch.cat([before[:, None].to(hidden.dtype), hidden], 1)
+        return hidden[:, -1].to(before.dtype)
+    seen = torch.cat([before[:, None], hidden.to(before.dtype)], 1)
     return seen[torch.arange(len(seen), device=seen.device), lengths.to(seen.device)]
 
 

@@ -87,7 +87,7 @@ class S4d(Mixer):
         self.received, self.kernel, self.channels = Tap(), Tap(2), Tap()
 
     def init_state(self, batch_size: int) -> State:
-        modes = self.zeros(batch_size, *self.state_to_channel.shape)
+        modes = self.zeros(batch_size, *self.state_to_channel.shape, dtype=self.dtype_of_sums())
         return DiagonalState(modes, zero_position(batch_size, modes.device))
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
@@ -111,14 +111,16 @@ class S4d(Mixer):
         log_decay, drive, read = self.discrete()
         modes = torch.view_as_complex(state.modes.contiguous())
         modes = log_decay.exp() * modes + drive * x[..., None]
-        y = self.conjugate_factor * (read * modes).sum(-1).real + self.skip * x
-        return self._output(y.to(x.dtype)), DiagonalState(torch.view_as_real(modes), state.count + 1)
+        y = self.conjugate_factor * (read * modes).sum(-1).real.to(x.dtype) + self.skip * x
+        return self._output(y), DiagonalState(torch.view_as_real(modes), state.count + 1)
 
     def discrete(self) -> tuple[Tensor, Tensor, Tensor]:
         """dt A, B~ and C, complex (D, N'). Float32 at least: a rounded decay is another memory."""
-        rate = torch.complex(-self.log_decay.exp(), self.frequency)
-        log_decay = rate * self.log_step.exp()[:, None]
-        return log_decay, torch.expm1(log_decay) / rate, torch.view_as_complex(self.state_to_channel)
+        parameters = (self.log_decay, self.frequency, self.log_step, self.state_to_channel)
+        decay, frequency, step, read = (parameter.to(self.dtype_of_sums()) for parameter in parameters)
+        rate = torch.complex(-decay.exp(), frequency)
+        log_decay = rate * step.exp()[:, None]
+        return log_decay, torch.expm1(log_decay) / rate, torch.view_as_complex(read)
 
     @staticmethod
     def _powers(log_decay: Tensor, length: int) -> Tensor:

@@ -93,7 +93,9 @@ class Senses(Mixer):
         q, k = match.unbind(2)  # (B, T, C, D / C)
         senses = self.sense_vectors(self.senses(x))  # (B, T, C, D)
         after = own.append(k, senses, context.lengths)
-        keys, values = after.keys[:, : after.filled].to(q.dtype), after.values[:, : after.filled].to(q.dtype)
+        keys, values = k, senses
+        if own.filled:
+            keys, values = (past[:, : after.filled].to(q.dtype) for past in (after.keys, after.values))
         scores = torch.einsum("BTCK,BSCK->BCTS", q, keys) / math.sqrt(self.d_key)
         start = own.count if own.ragged else own.count[:1]
         seen = distances(start, q.shape[1], keys.shape[1]) >= 0

@@ -78,7 +78,8 @@ class Ssd(Mixer):
         initialise_steps(None, self.step_bias, 1)
 
     def init_state(self, batch_size: int) -> State:
-        memory = self.zeros(batch_size, self.n_heads, self.config.d_head, self.config.d_state)
+        shape = (batch_size, self.n_heads, self.config.d_head, self.config.d_state)
+        memory = self.zeros(*shape, dtype=self.dtype_of_sums())
         recent = self.zeros(batch_size, self.config.window - 1, self.d_mixed)
         return SelectiveState(memory, recent, zero_position(batch_size, memory.device))
 
@@ -90,7 +91,7 @@ class Ssd(Mixer):
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
             step = step * real_tokens(context.lengths, x)[..., None]
-        decay = step * -self.log_decay.exp()
+        decay = step * -self.log_decay.to(state.memory.dtype).exp()
         if x.shape[1] == 1:
             y, memory = ssd_recurrent(heads * step[..., None], decay, write, read, state.memory)
         else:
@@ -110,14 +111,18 @@ class Ssd(Mixer):
 
 
 def ssd_recurrent(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """Token by token. x (B, T, H, P) already times dt, decay = dt A (B, T, H), b and c (B, T, G, N), h (B, H, P, N)."""
-    share = x.shape[2] // b.shape[2]
+    """Token by token, in the number type of h.
+
+    x (B, T, H, P) already times dt, decay = dt A (B, T, H), b and c (B, T, G, N), h (B, H, P, N).
+    """
+    share, dtype = x.shape[2] // b.shape[2], x.dtype
+    x, decay, b, c = (t.to(h.dtype) for t in (x, decay, b, c))
     b, c = b.repeat_interleave(share, 2), c.repeat_interleave(share, 2)  # (B, T, H, N)
     outputs = []
     for t in range(x.shape[1]):
         h = decay[:, t].exp()[..., None, None] * h + x[:, t, :, :, None] * b[:, t, :, None]
         outputs.append((h @ c[:, t, ..., None])[..., 0])
-    return torch.stack(outputs, 1), h
+    return torch.stack(outputs, 1).to(dtype), h
 
 
 def ssd_quadratic(x: Tensor, decay: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -141,7 +146,9 @@ def ssd_chunked(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor, chunk
     within = decay_matrix(decay.permute(0, 1, 3, 4, 2)).to(x.dtype)  # (B, M, G, R, Q, S)
     scores = torch.einsum("BMQGN,BMSGN->BMGQS", c, b)
     inside = torch.einsum("BMGRQS,BMSGRP->BMQGRP", scores[:, :, :, None] * within, x)
-    to_end = (total[:, :, -1:] - total).exp().to(x.dtype)  # decay from each token to the end of its chunk
+    # Decay from each token to the end of its chunk. As a difference of running sums it would lose all after a strong
+    # forget: of 1e6 in float32 nothing below 0.06 is left.
+    to_end = within[..., -1, :].permute(0, 1, 4, 2, 3)  # (B, M, Q, G, R)
     written = torch.einsum("BMQGRP,BMQGN->BMGRPN", x * to_end[..., None], b).flatten(2, 3).to(wide)
     starts, h = [], h.to(wide)
     for m in range(written.shape[1]):

@@ -78,5 +78,5 @@ class Window(Mixer):
         seen = torch.cat([state.recent.to(x.dtype), x], 1)  # (B, W - 1 + T, D)
         windows = seen.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, W * D)
         y = self.hidden_to_output(self.activation(self.window_to_hidden(windows)))
-        recent = last_real(seen, context.lengths, self.window - 1)
+        recent = last_real(seen, context.lengths, self.window - 1).to(state.recent.dtype)
         return y, WindowState(recent, advance(state.count, x.shape[1], context.lengths))

@@ -25,6 +25,8 @@ PAPER = {
     "cell": "gru-cho",
     "readout": "maxout",
     "shows": "before",
+    "d_readout": 500,
+    "first": "backward",
 }
 
 
@@ -37,6 +39,7 @@ PAPER = {
         "paper": PAPER,
     },
     paper="Bahdanau, Cho, Bengio 2014, Neural machine translation by jointly learning to align and translate",
+    parameters=(None, 30_000),
     training={"lr": 2e-3, "weight_decay": 0.01},
     task="pairs",
 )
@@ -52,6 +55,8 @@ def bahdanau(
     score: ScoreName = "additive",
     readout: Literal["maxout", "tanh"] = "tanh",
     shows: Literal["before", "after"] = "after",
+    d_readout: int | None = None,
+    first: Literal["both", "backward"] = "both",
 ) -> EncoderDecoderConfig:
     """A recurrence that looks for what it needs in the source, word by word: soft alignment."""
     vocabulary = source_vocabulary(facts, False)
@@ -66,10 +71,17 @@ def bahdanau(
     else:
         read = Reader(encoder, d_model, n_layers, dropout=dropout).config(vocabulary)
         d_memory = d_model
-    stack = AttentiveConfig(d_model, cell, d_hidden, d_memory, score=score, readout=readout, shows=shows)
+    stack = AttentiveConfig(
+        *(d_model, cell, d_hidden, d_memory),
+        score=score,
+        readout=readout,
+        shows=shows,
+        d_readout=d_readout,
+        first=first,
+    )
     embedding = EmbeddingConfig(facts.vocab_size, d_model, dropout=dropout)
-    norm = _normalised(d_model, dropout)
-    return EncoderDecoderConfig(read, LanguageModelConfig(embedding, stack, norm, head_bias=True))
+    norm = _normalised(d_readout or d_model, dropout)
+    return EncoderDecoderConfig(read, LanguageModelConfig(embedding, stack, norm, head_bias=True, d_head=d_readout))
 
 
 def _normalised(width: int, dropout: float) -> NormConfig | None:

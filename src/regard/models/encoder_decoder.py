@@ -82,13 +82,22 @@ class EncoderDecoder(nn.Module):
         """The model of what follows from these sources, row by row."""
         return Given(self, source, lengths)
 
+    @property
+    def looks_at_source(self) -> bool:
+        """Whether the decoder has attention over the memory."""
+        return bool(self._looks())
+
+    def _looks(self) -> list[str]:
+        """Names of the taps that see how the decoder looks at the memory."""
+        return [name for name in taps(self.decoder) if name.endswith("weights") and _looks_outside(self.decoder, name)]
+
     @torch.no_grad()
     def alignment(self, tokens: Int[Tensor, "B T"], state: State, layer: int = -1) -> Float[Tensor, "B T S"] | None:
         """How much each token looks at each vector of the memory, the mean over heads of one layer of attention.
 
         state  from `start`. None where the decoder has no attention.
         """
-        names = [name for name in taps(self.decoder) if name.endswith("weights") and _looks_outside(self.decoder, name)]
+        names = self._looks()
         if not names:
             return None
         with record(self.decoder, names[layer]) as seen:

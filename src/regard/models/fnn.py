@@ -16,9 +16,10 @@ from regard.models.language import LanguageModelConfig
         "tiny": {"d_model": 16, "window": 3, "d_hidden": 24},
         "small": {},
         "base": {"d_model": 384, "d_hidden": 1536, "window": 16, "n_layers": 2, "dropout": 0.2},
-        "paper": {"d_model": 60, "d_hidden": 50, "window": 5, "n_layers": 0},
+        "paper": {"d_model": 60, "d_hidden": 50, "window": 4, "n_layers": 0},
     },
     paper="Bengio, Ducharme, Vincent, Jauvin 2003, A neural probabilistic language model",
+    parameters=(None, 16_383),
     training={"lr": 3e-3},
 )
 def fnn(

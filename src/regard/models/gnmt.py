@@ -21,6 +21,7 @@ from regard.models.seq2seq import can_share, source_vocabulary
         "paper": {"d_model": 1024, "n_layers": 8, "dropout": 0.2},
     },
     paper="Wu, Schuster, Chen et al. 2016, Google's neural machine translation system",
+    parameters=(None, 32_000),
     training={"lr": 2e-3, "weight_decay": 0.01},
     task="pairs",
 )

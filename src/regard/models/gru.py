@@ -14,6 +14,7 @@ from regard.models.rnn import PLAIN, SIZES, Norm, recurrent
     "gru",
     sizes=SIZES | {"paper": {"d_model": 1000, "n_layers": 1, **PLAIN}},
     paper="Cho et al. 2014, Learning phrase representations using RNN encoder-decoder",
+    parameters=(None, 15_000),
     training={"lr": 3e-3, "weight_decay": 0.01},
 )
 def gru(

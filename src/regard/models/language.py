@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.core.config import Config
+from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.mixer import Mixer
 from regard.core.stack import Block, MixerConfig
@@ -33,6 +33,7 @@ class LanguageModelConfig(Config, kind="language_model"):
     init_std       normal initialisation of linear maps and tables with this standard deviation, those that write to
                    the residual stream divided by sqrt(2 x layers) (Radford et al. 2019, 2.3). None: each part's own.
     embedding_std  the same for the embedding alone; a tied head wants small rows.
+    d_head         width of the vectors that the head reads, None for that of the embedding.
     """
 
     embedding: EmbeddingConfig
@@ -43,6 +44,11 @@ class LanguageModelConfig(Config, kind="language_model"):
     head_bias: bool = False
     init_std: float | None = None
     embedding_std: float | None = None
+    d_head: int | None = None
+
+    def __post_init__(self) -> None:
+        narrow = self.d_head not in (None, self.embedding.d_model)
+        check(not (self.tied and narrow), f"a tied head reads vectors of the embedding's width, found {self.d_head}")
 
     def build(self) -> LanguageModel:
         return LanguageModel(self)
@@ -59,7 +65,8 @@ class LanguageModel(Traced):
         self.stack: Mixer = config.stack.build()
         self.norm = config.norm.build() if config.norm else nn.Identity()
         self.transform = config.transform.build() if config.transform else nn.Identity()
-        self.to_logits = nn.Linear(config.embedding.d_model, self.vocab_size, bias=config.head_bias)
+        width = config.d_head or config.embedding.d_model
+        self.to_logits = nn.Linear(width, self.vocab_size, bias=config.head_bias)
         if config.init_std is not None:
             initialise(self, config.init_std)
         if config.embedding_std is not None:

@@ -42,6 +42,7 @@ def can_share(facts: Facts) -> bool:
         "paper": {"d_model": 1000, "n_layers": 4, "dropout": 0.0, "reverse": True, "give": "first"},
     },
     paper="Sutskever, Vinyals, Le 2014, Sequence to sequence learning with neural networks",
+    parameters=(384_000_000, Facts(vocab_size=80_000, source_vocab_size=160_000)),
     training={"lr": 2e-3, "weight_decay": 0.01},
     task="pairs",
 )

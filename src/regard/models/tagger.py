@@ -13,6 +13,7 @@ from regard.models.reader import Reader, ReaderName
     "tagger",
     sizes=SIZES | {"paper": {"d_model": 100, "n_layers": 1, "dropout": 0.5}},
     paper="Huang, Xu, Yu 2015, Bidirectional LSTM-CRF models for sequence tagging",
+    parameters=(None, Facts(vocab_size=130_000, n_classes=9)),
     training={"lr": 2e-3, "weight_decay": 0.01, "warmup": 0.1},
     task="tagged",
 )

@@ -28,6 +28,7 @@ from regard.models.seq2seq import can_share, source_vocabulary
         "paper": {"d_model": 512, "n_layers": 6, "n_heads": 8, "placement": "after"},
     },
     paper="Vaswani, Shazeer, Parmar, Uszkoreit, Jones, Gomez, Kaiser, Polosukhin 2017, Attention is all you need",
+    parameters=(65_000_000, 37_000),
     training={"lr": 2e-3, "label_smoothing": 0.1},
     task="pairs",
 )

@@ -14,6 +14,7 @@ from regard.decoding.generate import Generation, Limits, generate
 from regard.decoding.logits import at_rest
 from regard.decoding.penalty import CoveragePenalty
 from regard.decoding.prompt import padded
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
@@ -69,6 +70,8 @@ def write(
     attention: bool = False,
 ) -> list[Written]:
     """The best text for each source."""
+    if options.coverage and not model.looks_at_source:
+        raise UsageError("coverage ranks texts by their attention to the source, and this model has none; leave it out")
     given = model.given(sources.source, sources.lengths)
     limits = _limits(sources, options.max_tokens)
     starts = [torch.tensor([tokenizer.eos_id])] * len(sources)
@@ -113,8 +116,7 @@ def _searched(
 def _covered(given: Given, row: int, result: BeamResult, tokenizer: Tokenizer, options: TextOptions) -> BeamResult:
     """The beam of one source ranked by how much of it each text has looked at."""
     attention = attention_of(given, [one.tokens for one in result.best], [row] * len(result.best), tokenizer.eos_id)
-    if attention is None:
-        return result
+    assert attention is not None
     return rescored(result, attention, options.penalty, CoveragePenalty(options.coverage))
 
 
@@ -130,6 +132,7 @@ def attention_of(given: Given, texts: Sequence[Sequence[int]], rows: Sequence[in
         return None
     ends = [weights.shape[2]] * len(texts) if lengths is None else lengths.tolist()
     counts = [len(text) for text in texts] if sizes is None else sizes.tolist()
+    weights = weights.to(torch.promote_types(weights.dtype, torch.float32))  # of bfloat16 numpy knows nothing
     return [weights[i, :count, :end].cpu() for i, (count, end) in enumerate(zip(counts, ends, strict=True))]
 
 

@@ -71,12 +71,18 @@ def cost(func: Any, args: Any, kwargs: Any, out: Any) -> float:
     if name in FREE:
         return 0.0
     if name.startswith("_fft"):
-        return sum(5.0 * one.numel() * math.log2(max(2, one.shape[-1])) for one in _tensors(out))
+        return _fourier(args[0], out)
     if name.startswith("_scaled_dot_product_flash_attention_for_cpu"):
         return _attention(args, backward=name.endswith("backward"))
     if name.startswith("mkldnn_rnn_layer"):
         return _recurrence(args, backward=name.endswith("backward"))
     return float(sum(one.numel() for one in _tensors(out) if one.is_floating_point() or one.is_complex()))
+
+
+def _fourier(given: Tensor, out: Tensor) -> float:
+    """Of real numbers one side holds half the spectrum only: the other one tells how many values there are."""
+    longer = given if given.numel() > out.numel() else out
+    return 5.0 * longer.numel() * math.log2(max(2, longer.shape[-1]))
 
 
 def _attention(args: Any, backward: bool) -> float:

@@ -1,4 +1,4 @@
-"""The optimiser of a whole model: AdamW for everything, or Muon for the matrices inside and AdamW for the rest.
+"""The optimiser of a whole model: AdamW for everything, or Muon for the matrices inside mixers and AdamW for the rest.
 
 Weight decay pulls on matrices only (linear maps, tables, recurrent cells); a norm, a bias, a decay rate or a step size
 of a state space is no matrix, whatever its shape. State is saved by parameter name, never by position.
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
+from regard.core.mixer import Mixer
+from regard.errors import UsageError
 from regard.training.adamw import AdamW
 from regard.training.muon import Muon
 from regard.training.settings import TrainSettings
@@ -22,6 +24,8 @@ class Optimiser:
         self.named = {name: p for name, p in model.named_parameters() if p.requires_grad}
         matrices = matrix_names(model) & self.named.keys()
         inner = inner_matrix_names(model) & matrices if settings.optimiser == "muon" else set()
+        if settings.optimiser == "muon" and not inner:
+            raise UsageError("train.optimiser=muon: the model has no matrix inside a mixer to use it on; say adamw")
         outer = {name: p for name, p in self.named.items() if name in matrices and name not in inner}
         plain = {name: p for name, p in self.named.items() if name not in matrices}
         self.rules: list[AdamW | Muon] = [
@@ -59,11 +63,18 @@ def matrix_names(model: nn.Module) -> set[str]:
 
 
 def inner_matrix_names(model: nn.Module) -> set[str]:
-    """Matrices between the embedding and the head: what Muon is made for."""
-    head = getattr(model, "to_logits", None)
-    outer = {id(weight) for part, weight in _matrices(model) if part is head or isinstance(part, nn.Embedding)}
-    maps = {id(weight) for _, weight in _matrices(model)} - outer
-    return {name for name, parameter in model.named_parameters() if id(parameter) in maps}
+    """Matrices inside mixers and the blocks around them: what Muon is made for.
+
+    Whatever lies outside of every mixer leads into the stack or out of it: a table, a map of the inputs, a head,
+    under whatever name and in whoever's model. A matrix of one row or one column is a vector.
+    """
+    inside = {id(part) for mixer in model.modules() if isinstance(mixer, Mixer) for part in mixer.modules()}
+    inner: set[int] = set()
+    outer: set[int] = set()
+    for part, weight in _matrices(model):
+        within = id(part) in inside and not isinstance(part, nn.Embedding) and min(weight.shape) > 1
+        (inner if within else outer).add(id(weight))
+    return {name for name, parameter in model.named_parameters() if id(parameter) in inner - outer}
 
 
 def _matrices(model: nn.Module) -> Iterator[tuple[nn.Module, Tensor]]:

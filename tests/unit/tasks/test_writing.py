@@ -12,9 +12,10 @@ from torch import Tensor
 from regard.core import registry
 from regard.data.ragged import in_batches
 from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.errors import UsageError
 from regard.tasks.pairs import PairCodec, Pairs
-from regard.tasks.writing import ROOM, SPARE, SourceBatch, write
-from regard.texts import TextOptions
+from regard.tasks.writing import ROOM, SPARE, SourceBatch, attention_of, write
+from regard.texts import TextOptions, options_from
 
 EOS = 3
 GREEDY = TextOptions(temperature=0.0, max_tokens=6)
@@ -83,6 +84,35 @@ def test_a_full_beam_with_both_penalties_is_exhaustive_search(name: str, coverag
             assert got.score == pytest.approx(score, abs=1e-10)
             assert got.log_prob == pytest.approx(log_prob, abs=1e-10)
         assert len(one.others) == 3
+
+
+@pytest.mark.parametrize("pooling", ["last", "attention"])
+def test_coverage_is_refused_where_no_attention_looks_at_the_source(pooling: str, tokenizer: Tokenizer) -> None:
+    model = model_of("seq2seq", tokenizer, pooling=pooling)
+    with pytest.raises(UsageError, match="coverage ranks texts by their attention to the source, and this model has"):
+        write(model, tokenizer, SourceBatch(SOURCES, LENGTHS), TextOptions(beam=2, coverage=0.2))
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_attention_of_half_precision_can_be_read_as_numbers(name: str, tokenizer: Tokenizer) -> None:
+    given = model_of(name, tokenizer).bfloat16().given(SOURCES, LENGTHS)
+    found = attention_of(given, [(EOS,)] * len(SOURCES), range(len(SOURCES)), EOS)
+    assert found is not None
+    for weights in found:
+        assert weights.numpy().sum(1) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"length_penalty": "gnmt"}, "length_penalty ranks the texts of a beam; say beam as well"),
+        ({"alpha": 0.9}, "alpha ranks the texts of a beam; say beam as well"),
+        ({"beam": 2, "alpha": 0.9}, "alpha is the strength of a length penalty"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        options_from(options)
 
 
 @pytest.mark.parametrize("name", ["seq2seq", *ATTENTIVE])

@@ -41,6 +41,12 @@ def test_a_fourier_transform_costs_its_length_times_the_logarithm():
     assert counted(lambda: torch.fft.fft(torch.zeros(2, 64, dtype=torch.complex64))) == 5 * 2 * 64 * 6
 
 
+def test_a_fourier_transform_of_real_numbers_counts_them_all_there_and_back():
+    there = counted(lambda: torch.fft.rfft(torch.zeros(2, 64)))
+    assert there == 5 * 2 * 64 * 6
+    assert counted(lambda: torch.fft.irfft(torch.zeros(2, 33, dtype=torch.complex64))) == there
+
+
 def test_attention_counts_scores_and_weighted_sums():
     q = torch.randn(2, 3, 16, 8)
     found = counted(lambda: nn.functional.scaled_dot_product_attention(q, q, q))

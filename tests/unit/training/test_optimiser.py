@@ -6,6 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from regard.core import registry
+from regard.errors import UsageError
+from regard.laws.check import FACTS
+from regard.laws.view import view
+from regard.mixers.lstm import LstmConfig
 from regard.training.muon import Muon, orthogonalise
 from regard.training.optimiser import Optimiser, inner_matrix_names, matrix_names
 from regard.training.tensors import copy_into
@@ -58,6 +63,50 @@ def test_muon_takes_the_matrices_inside_and_leaves_the_table_and_the_head():
     momenta = {name for name in Optimiser(model, MUON).tensors() if name.endswith("/momentum")}
     assert momenta == {f"{name}/momentum" for name in inner}
     assert not [name for name in Optimiser(model, SETTINGS).tensors() if name.endswith("/momentum")]
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if name != "ngram"])
+def test_muon_never_gets_a_head_a_table_or_a_vector(name):
+    """The head is known by its use alone: it is the last matrix of a call."""
+    entry = registry.entry(name)
+    model = entry.config(FACTS, "tiny").build()
+    inner = inner_matrix_names(model)
+    assert inner
+    named = dict(model.named_parameters())
+    for key in inner:
+        assert named[key].dim() == 2
+        assert min(named[key].shape) > 1
+    owners = {key: model.get_submodule(key.rpartition(".")[0]) for key in inner}
+    assert not [key for key, owner in owners.items() if isinstance(owner, nn.Embedding)]
+    written: list[nn.Module] = []
+    for part in model.modules():
+        if isinstance(part, (nn.Linear, nn.Embedding, nn.RNNBase)):
+            part.register_forward_hook(lambda part, *_: written.append(part))
+    with torch.no_grad():
+        view(model, entry.task)(torch.tensor([[1, 2, 3]]))
+    weights = {id(weight) for weight in written[-1].parameters()}
+    assert not [key for key in inner if id(named[key]) in weights]
+
+
+class Outside(nn.Module):
+    """A model from elsewhere, with names of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lookup = nn.Embedding(7, 8)
+        self.lift = nn.Linear(8, 8)
+        self.body = LstmConfig(8).build()
+        self.body.squeeze = nn.Linear(8, 1)
+        self.answer = nn.Linear(8, 7)
+
+
+def test_muon_never_gets_the_head_of_a_model_from_elsewhere():
+    assert inner_matrix_names(Outside()) == {"body.cell.weight_ih_l0", "body.cell.weight_hh_l0"}
+
+
+def test_muon_without_a_matrix_to_use_it_on_is_refused():
+    with pytest.raises(UsageError, match=r"train\.optimiser=muon: the model has no matrix inside a mixer"):
+        Optimiser(nn.Linear(3, 2), MUON)
 
 
 def test_newton_schulz_brings_singular_values_near_one_and_keeps_the_vectors():
