@@ -22,7 +22,7 @@ class UsageError(RegardError):
 
 
 class TooLong(UsageError):
-    """An input of more tokens than are taken. most: tokens. fits: characters, from the first on, that would be taken."""
+    """An input of more tokens than `most`; of its characters, from the first on, `fits` make no more than that."""
 
     def __init__(self, message: str, most: int, fits: int = 0) -> None:
         super().__init__(message)

@@ -93,9 +93,11 @@ class Book:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
+        self.new: list[str] = []
 
     def runs(self) -> list[dict[str, Any]]:
-        told = [{"name": f"runs/{name}", "label": name, "path": f"runs/{name}"} for name in ("gpt", "big", HOSTILE)]
+        names = (*self.new, "gpt", "big", HOSTILE)
+        told = [{"name": f"runs/{name}", "label": name, "path": f"runs/{name}"} for name in names]
         about = {"model": "gpt", "task": "text"}
         return [one | about for one in told] + [{"name": "x", "label": "x", "path": "x", "error": "damaged"}]
 

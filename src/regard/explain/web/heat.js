@@ -31,11 +31,15 @@ class HeatMap {
     this.exactRows = exactRows;
     this.given = unpacked(panel.weights);
     this.mayHide = hidesSink && this.given.columns > 1 && this.panel.low >= 0 && this.given.sumsToOne;
-    memory.range ??= this.given.columns > WIDE ? "row" : "given";
     this.build();
     this.reshade();
     whenSized(this.element, (width) => this.resize(width));
     whenTurned(this.element, () => this.reshade());
+  }
+
+  /** How weights become shades: as the reader chose, or by the size of this map. */
+  get range() {
+    return this.memory.range ?? (this.given.columns > WIDE ? "row" : "given");
   }
 
   build() {
@@ -74,7 +78,7 @@ class HeatMap {
     const given = `${four(this.panel.low)} to ${four(this.panel.high)}`;
     const told = { given, largest: "up to the largest", row: "each row to its largest" };
     for (const [name, label] of Object.entries(told)) {
-      ranges.append(make("option", { value: name, selected: name === this.memory.range }, label));
+      ranges.append(make("option", { value: name, selected: name === this.range }, label));
     }
     const hide = make("input", {
       type: "checkbox",
@@ -145,8 +149,8 @@ class HeatMap {
       context.fillStyle = this.ramp.css(shade);
       context.fillRect(shade - 1, 0, 1, 1);
     }
-    const span = { given: four(Math.max(high, -low)), largest: four(this.largest), row: "largest of its row" }[this.memory.range];
-    const start = low < 0 ? `-${span}` : this.memory.range === "given" ? four(low) : "0";
+    const span = { given: four(Math.max(high, -low)), largest: four(this.largest), row: "largest of its row" }[this.range];
+    const start = low < 0 ? `-${span}` : this.range === "given" ? four(low) : "0";
     this.legend.replaceChildren(`${scale} `, start, " ", strip, ` ${span}`);
   }
 
@@ -231,7 +235,7 @@ class HeatMap {
 
   shades(matrix) {
     const { low, high } = this.panel;
-    return shadesOf(matrix, { low, high, range: this.memory.range, largest: this.largest });
+    return shadesOf(matrix, { low, high, range: this.range, largest: this.largest });
   }
 
   chosen() {
