@@ -22,7 +22,7 @@ LEAST = {"layer": 1, "head": 1, "position": 0, "reduce": 0, "seed": 0}
 MOST = 2**63 - 1
 # Tokens by what a look costs: it reads the text a few times and may show a map of it, or reads it dozens of times or
 # once for each token. With models of the size small that is a few seconds and 0.5 GB at most.
-ONE_PASS, MANY_PASSES = 2000, 256
+ONE_PASS, MANY_PASSES = 2048, 256
 
 
 @dataclass(frozen=True)

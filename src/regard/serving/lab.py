@@ -163,6 +163,8 @@ class Handler(BaseHTTPRequestHandler):
             status, content = 400, _error(error)
         except GONE:
             raise
+        except OSError as error:  # what was typed may be the path of a picture or of a series
+            status, content = 400, _error(f"{error.filename or 'a file'}: {error.strerror or 'cannot be read'}")
         except Exception as error:
             traceback.print_exc()
             told = f"unexpected {type(error).__name__}: {error} (a bug of regard; the terminal says where)"
