@@ -21,6 +21,14 @@ class UsageError(RegardError):
     exit_code = 2
 
 
+class TooLong(UsageError):
+    """An input of more tokens than `most`; of its characters, from the first on, `fits` make no more than that."""
+
+    def __init__(self, message: str, most: int, fits: int = 0) -> None:
+        super().__init__(message)
+        self.most, self.fits = most, fits
+
+
 class DataError(RegardError):
     """Input text, labels or shards that cannot be used as they are."""
 

@@ -10,28 +10,85 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
 from calling import call_here, environment
+
+from open_lab import lab_process
+
+# Answers so slowly that a signal comes while it computes inside torch, as a model does.
+BUSY = """
+import torch
+from regard.explain import offer
+print("ready", file=__import__("sys").stderr, flush=True)
+def busy(*_):
+    print("computes", file=__import__("sys").stderr, flush=True)
+    while True:
+        torch.randn(600, 600) @ torch.randn(600, 600)
+offer.refuse_long = busy
+"""
+ENDED = 5.0  # seconds; the aim is one, of a machine that may be busy with other tests
+
+
+def asked(url: str, path: str) -> bytes:
+    with urllib.request.urlopen(f"{url}{path}", timeout=10) as answer:
+        return answer.read()
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
+    out, err = process.communicate(timeout=ENDED)
+    return process.returncode, out, err
 
 
 def test_the_page_is_served_until_ctrl_c_ends_it_quietly(here: Path) -> None:
     (here / "runs" / "a").mkdir(parents=True)
     (here / "runs" / "a" / "config.json").write_text("{}")
-    command = [sys.executable, "-m", "regard", "lab", "--port", "0", "--json"]
-    with subprocess.Popen(
-        command, cwd=here, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
+    with lab_process(here, environment()) as (process, told):
         assert told["runs"] == ["runs/a"]
-        with urllib.request.urlopen(told["url"], timeout=10) as page:
-            assert b"regard lab" in page.read()
-        with urllib.request.urlopen(f"{told['url']}api/runs", timeout=10) as answer:
-            (run,) = json.load(answer)["runs"]
-            assert run["path"] == "runs/a"
-            assert "error" in run  # an empty folder with a config is no run that can be used
+        assert b"regard lab" in asked(told["url"], "")
+        (run,) = json.loads(asked(told["url"], "api/runs"))["runs"]
+        assert run["path"] == "runs/a"
+        assert "error" in run  # an empty folder with a config is no run that can be used
+        (here / "runs" / "b c").mkdir()
+        (here / "runs" / "b c" / "config.json").write_text("{}")
+        labels = [run["label"] for run in json.loads(asked(told["url"], "api/runs"))["runs"]]
+        assert sorted(labels) == ["a", "b c"]
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (0, b"", b"")
+        assert ended(process) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("ignores_ctrl_c", [False, True])
+def test_sigterm_ends_it_quietly_also_where_ctrl_c_is_ignored(here: Path, ignores_ctrl_c: bool) -> None:
+    with lab_process(here, environment(), ignores_ctrl_c=ignores_ctrl_c) as (process, told):
+        assert b"regard lab" in asked(told["url"], "")
+        if ignores_ctrl_c:
+            process.send_signal(signal.SIGINT)
+            assert b"regard lab" in asked(told["url"], "")
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("ignores_ctrl_c", [False, True])
+def test_it_says_what_ends_it(here: Path, ignores_ctrl_c: bool) -> None:
+    with lab_process(here, environment(), ignores_ctrl_c=ignores_ctrl_c, says="lines") as (process, told):
+        end = f"kill {process.pid}" if ignores_ctrl_c else "Ctrl-C"
+        assert told["said"].endswith(f"worked examples; no run was found under ./runs; {end} ends it\n")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_computes_ends_it_cleanly(here: Path, trained: Path, how: signal.Signals) -> None:
+    (here / "busy.py").write_text(BUSY)
+    words = (str(trained), "--import", "busy", "--device", "cpu")
+    with lab_process(here, environment(PYTHONPATH=f"{environment()['PYTHONPATH']}:{here}"), *words) as (process, told):
+        body = json.dumps({"run": told["runs"][0], "view": None, "text": "the cat", "options": {}}).encode()
+        port = int(told["url"].rpartition(":")[2].strip("/"))
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+            head = b"POST /api/view HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            line.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert process.stderr is not None
+            assert process.stderr.readline() == b"ready\n"
+            assert process.stderr.readline() == b"computes\n"
+            process.send_signal(how)
+            assert ended(process) == (0, b"", b"")
 
 
 def test_a_port_in_use_is_one_line_and_exit_code_six(here: Path) -> None:
@@ -52,3 +109,17 @@ def test_a_folder_without_a_run_and_a_port_that_cannot_be_are_refused(here: Path
     assert (outcome.code, outcome.err.count("\n")) == (4, 1)
     assert "empty: no run" in outcome.err
     assert call_here("lab", "--port", "70000").code == 2
+
+
+def test_a_process_with_threads_at_work_ends_with_its_exit_code_and_all_that_it_said(here: Path) -> None:
+    program = (
+        "import threading, torch\n"
+        "from regard.cli.main import leave\n"
+        "def work():\n"
+        "    while True: torch.randn(300, 300) @ torch.randn(300, 300)\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "print('said', end='')\n"
+        "leave(3)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"said", b"")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.errors import UsageError
+from regard.errors import TooLong, UsageError
 from regard.explain.view import Bars, Control, Curves, Heat, Links, Listing, Note, Numbers, View
 
 # Everything that could end a string, a script or an attribute, turn the direction of writing, or break a line.
@@ -18,6 +18,7 @@ HOSTILE = (
 )
 WORDS = ("the", "small", "dog", "sees", "the", "cat")
 HEADS = (1, 2, 3)
+LIMIT = 50  # words of the view that takes fewest
 
 
 def weights_of(head: int, size: int = len(WORDS)) -> np.ndarray:
@@ -92,24 +93,34 @@ class Book:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
+        self.new: list[str] = []
 
     def runs(self) -> list[dict[str, Any]]:
-        told = [{"name": f"runs/{name}", "label": name, "path": f"runs/{name}"} for name in ("gpt", "big", HOSTILE)]
+        names = (*self.new, "gpt", "big", HOSTILE)
+        told = [{"name": f"runs/{name}", "label": name, "path": f"runs/{name}"} for name in names]
         about = {"model": "gpt", "task": "text"}
         return [one | about for one in told] + [{"name": "x", "label": "x", "path": "x", "error": "damaged"}]
 
     def offer(self, run: str) -> dict[str, Any]:
         views = {"attention": "which word looks at which", "steps": "every number", "large": "a large map"}
-        return {"views": views, "example": " ".join(WORDS)}
+        limits = {"attention": 2000, "steps": LIMIT, "large": 2000}
+        return {"views": views, "limits": limits, "example": " ".join(WORDS)}
+
+    def tokens(self, run: str, text: str) -> int | None:
+        return len(text.split(" "))
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
         self.asked.append((text, dict(options)))
         if "refuse" in text:
             raise UsageError("the text has 9 tokens, and the model's window 8")
+        if name == "steps" and len(text.split(" ")) > LIMIT:
+            fits = len(" ".join(text.split(" ")[:LIMIT]))
+            told = f"the text has {len(text.split(' '))} tokens, and the view steps takes at most {LIMIT}"
+            raise TooLong(told, LIMIT, fits)
         if name == "steps":
             return steps(text)
         if name == "large":
-            return replace(large(600), name="large")
+            return replace(large(1500 if run == "runs/gpt" else 600), name="large")
         return attention(text, **options)
 
     def examples(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import numpy as np
-from picture_book import HOSTILE, Book, large, weights_of
+from picture_book import HOSTILE, LIMIT, Book, large, weights_of
 from playwright.sync_api import expect
 
 from regard.explain.view import View
@@ -200,6 +200,67 @@ def test_a_row_of_a_large_map_is_fetched_in_full(open_page: Any, lab: Lab) -> No
     page.locator(".row .unit", has_text="to within").wait_for(state="detached")
     row = large(600)["map"].weights[12]
     np.testing.assert_allclose(sorted(bars(page)[:13], reverse=True), sorted(row[:13], reverse=True), rtol=5e-4)
+
+
+def test_rows_of_a_map_that_came_smaller_are_fetched_in_full_as_they_are_seen(open_page: Any, lab: Lab) -> None:
+    page = open_page(f"{lab.url}#run=runs/gpt&view=large")
+    with page.expect_response("**/api/row") as rows:
+        page.get_by_role("heading", name="Large").wait_for()
+    assert len(rows.value.json()["weights"]["data"]) > 1500 * 4  # those that are seen, together
+    weights = large(1500)["map"].weights
+    look_at_row(page, 30)
+    for number in (31, 1500):
+        page.locator(".row h4", has_text=f"row {number}").wait_for()
+        row = sorted(weights[number - 1], reverse=True)[:12]
+        np.testing.assert_allclose(sorted(bars(page), reverse=True)[:12], row, rtol=5e-4)
+        page.keyboard.press("End")
+
+
+def test_the_box_says_how_many_tokens_the_text_has_and_how_many_the_view_takes(open_page: Any, lab: Lab) -> None:
+    page = open_page(lab.url)
+    size = page.locator(".size")
+    expect(size).to_have_text("6 tokens; this view takes at most 2,000")
+    page.get_by_label("Text").fill("word")
+    expect(size).to_have_text("1 token; this view takes at most 2,000")
+    page.get_by_label("View", exact=True).select_option("steps")
+    expect(size).to_have_text(f"1 token; this view takes at most {LIMIT}")
+    page.get_by_label("Text").fill(" ".join(["word"] * 2222))
+    expect(size).to_have_text(f"2,222 tokens; this view takes at most {LIMIT}")
+    expect(size).to_have_class("unit size over")
+
+
+def test_a_text_that_is_too_long_is_refused_in_words_and_its_beginning_is_offered(
+    open_page: Any, lab: Lab, book: Book
+) -> None:
+    page = open_page(f"{lab.url}#run=runs/gpt&view=steps&text=A", expects=("413",))
+    page.get_by_text("step 1 of 5").wait_for()
+    page.get_by_label("Text").fill(" ".join(["\N{GRINNING FACE}"] * 60))
+    page.get_by_role("button", name="Look inside").click()
+    page.get_by_role("alert").filter(has_text=f"has 60 tokens, and the view steps takes at most {LIMIT}").wait_for()
+    page.get_by_role("button", name=f"Look at the first {LIMIT} tokens").click()
+    page.locator("main[aria-busy=false]").wait_for()
+    expect(page.get_by_role("alert")).to_be_hidden()
+    assert page.get_by_label("Text").input_value() == " ".join(["\N{GRINNING FACE}"] * LIMIT)
+    assert book.asked[-1][0] == " ".join(["\N{GRINNING FACE}"] * LIMIT)
+
+
+def test_runs_that_appeared_are_listed_when_the_page_is_looked_at_again_or_asked(
+    open_page: Any, lab: Lab, book: Book
+) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    names = page.locator(".list a .name")
+    before = names.count()
+    book.new = ["my new #1 run"]
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    expect(names.first).to_have_text("my new #1 run")
+    assert page.locator(".list a[aria-current=page] .name").inner_text() == "gpt"
+    book.new = ["newer & 100% +", *book.new]
+    page.get_by_role("button", name="Look for new runs").click()
+    expect(names).to_have_count(before + 2)
+    names.first.click()
+    page.wait_for_url("**run=runs%2Fnewer+%26+100%25+%2B**")
+    assert page.locator(".list a[aria-current=page] .name").inner_text() == "newer & 100% +"
 
 
 def test_a_hostile_sentence_is_text_on_the_page_and_in_its_address(open_page: Any, lab: Lab) -> None:

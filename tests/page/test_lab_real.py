@@ -38,7 +38,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def real_lab(run_folder: Path) -> Iterator[Lab]:
-    with answering(RunProvider({"gpt": run_folder}, "cpu")) as server:
+    with answering(RunProvider(lambda: {"gpt": run_folder}, "cpu")) as server:
         yield server
 
 

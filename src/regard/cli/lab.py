@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from typing import Annotated
 
 import typer
@@ -36,19 +39,33 @@ def lab(
 
     if not 0 <= port < 65536:
         raise UsageError(f"--port: expected a number from 0 to 65535, found {port}")
-    paths = found_runs(runs or [])
-    with Lab(RunProvider(paths, common.device or "auto"), port) as server:
+    named = runs or []
+    paths = found_runs(named)
+    provider = RunProvider(lambda: found_runs(named, strict=False), common.device or "auto")
+    with Lab(provider, port) as server, contextlib.suppress(KeyboardInterrupt), _ended_by_sigterm():
         common.screen.object({"url": server.url, "runs": list(paths)})
-        common.screen.line(server.url if common.quiet else f"{server.url} shows {_count(paths)}; Ctrl-C ends it")
+        common.screen.line(server.url if common.quiet else f"{server.url} shows {_count(paths)}; {_end()} ends it")
         sys.stdout.flush()
         if opens:
             import webbrowser
 
             webbrowser.open(server.url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return
+        server.serve_forever()
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end() -> str:
+    """What ends the server: started with nohup, or in the background of a script, it does not hear Ctrl-C."""
+    return f"kill {os.getpid()}" if signal.getsignal(signal.SIGINT) == signal.SIG_IGN else "Ctrl-C"
 
 
 def _count(paths: Sized) -> str:

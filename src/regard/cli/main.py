@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -62,10 +64,30 @@ def every_command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; without `argv` that of this process, which then ends."""
+    if argv is not None:
+        return run(argv)
+    use_utf8()
+    code = run(sys.argv[1:])
+    leave(code)
+    return code
+
+
+def leave(code: int) -> None:
+    """End at once where other threads are at work.
+
+    Inside torch they would meet an interpreter that is being taken down, and abort the process.
+    """
+    if threading.active_count() == 1:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit code."""
-    if argv is None:
-        use_utf8()
-        argv = sys.argv[1:]
     if "_REGARD_COMPLETE" in os.environ or (argv and argv[0] in COMPLETION):
         application(completion=True)(prog_name="regard")
     try:

@@ -20,6 +20,9 @@ FLAGS = {"merge": "words", "scale": "set-sense", "other": "compare"}
 LEAST = {"layer": 1, "head": 1, "position": 0, "reduce": 0, "seed": 0}
 # What a generator takes for a seed, and a tensor for an index.
 MOST = 2**63 - 1
+# Tokens by what a look costs: it reads the text a few times and may show a map of it, or reads it dozens of times or
+# once for each token. With models of the size small that is a few seconds and 0.5 GB at most.
+ONE_PASS, MANY_PASSES = 2048, 256
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ class Look:
     kinds  of sites without which there is nothing to show; none: any model that learns by gradients.
     tasks  of runs; none: any.
     make   the view of a reading.
+    max_tokens  of an input that it is made of where one machine answers many questions, as the page of `regard lab`.
     """
 
     name: str
@@ -99,6 +103,7 @@ class Look:
     make: Callable[[Reading, Options], View]
     kinds: frozenset[str] = frozenset()
     tasks: frozenset[str] = frozenset()
+    max_tokens: int = ONE_PASS
 
 
 def options_from(values: dict[str, Any]) -> Options:

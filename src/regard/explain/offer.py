@@ -10,9 +10,9 @@ import importlib
 from dataclasses import replace
 from typing import Any
 
-from regard.errors import UsageError, nearest
+from regard.errors import TooLong, UsageError, nearest
 from regard.explain.look import Look, Noted, Options, options_from
-from regard.explain.reader import read
+from regard.explain.reader import length_of, positions_of, read, target_length
 from regard.explain.site import KINDS
 from regard.explain.view import View
 from regard.tasks import TEXT
@@ -70,6 +70,41 @@ def shown(run: Any, name: str | None, given: str, options: Options, strict: bool
         return shown(run, name, given, options_from(vars(options) | changed))
 
     return replace(made, name=look.name, about=about, remake=remake)
+
+
+def limits(run: Any) -> dict[str, int]:
+    """How many tokens of an input each look that fits a run takes on a page, and the model has positions for."""
+    room = positions_of(run)
+    most = {look.name: look.max_tokens for look in looks() if _fits(look, run)}
+    return most if room is None else {name: min(count, room) for name, count in most.items()}
+
+
+def refuse_long(run: Any, name: str | None, given: str, options: Options) -> None:
+    """Refuse what a look takes too long for, before anything is computed: the input, or another text beside it."""
+    look = _chosen(run, name)
+    most = limits(run)[look.name]
+    why = f"the view {look.name} takes at most" if most == look.max_tokens else "the model has positions for"
+    counts = {
+        "text": length_of(run, given),
+        "other text": length_of(run, options.other),
+        "target": target_length(run, options.target or ""),
+    }
+    for what, count in counts.items():
+        if count is not None and count > most:
+            fits = _fitting(run, given, count, most) if what == "text" else 0
+            raise TooLong(f"the {what} has {count:,} tokens, and {why} {most:,}: give a shorter one", most, fits)
+
+
+def _fitting(run: Any, text: str, count: int, most: int) -> int:
+    """How many characters from the first on make at most `most` tokens, of a text that makes `count`."""
+    low, high = 0, min(len(text), 2 * len(text) * most // count + 1)
+    while (length_of(run, text[:high]) or 0) <= most and high < len(text):
+        low, high = high, min(len(text), 2 * high)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        fits = (length_of(run, text[:middle]) or 0) <= most
+        low, high = (middle, high) if fits else (low, middle)
+    return low
 
 
 def _chosen(run: Any, name: str | None) -> Look:

@@ -39,6 +39,24 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     return reading
 
 
+def length_of(run: Any, given: str) -> int | None:
+    """How many tokens a typed input has, found without running the model; None where what is typed is no text."""
+    counted = LENGTHS.get(run.config["data"].get("task", TEXT))
+    return None if counted is None else counted(run, given)
+
+
+def target_length(run: Any, target: str) -> int | None:
+    """The same of a text that is taken to be written from a source."""
+    counted = TARGET_LENGTHS.get(run.config["data"].get("task", TEXT))
+    return None if counted is None else counted(run, target)
+
+
+def positions_of(run: Any) -> int | None:
+    """How many tokens of a typed input the model has positions for; None: as many as there are."""
+    encoder = getattr(run.model, "encoder", None)
+    return getattr(run.model if encoder is None else encoder, "max_length", None)
+
+
 def _text(run: Any, given: str, _target: str | None) -> Reading:
     tokens = run.writer.prompt_ids(given).to(run.device)
     ids = tokens.tolist()
@@ -48,8 +66,7 @@ def _text(run: Any, given: str, _target: str | None) -> Reading:
 
 
 def _masked(run: Any, given: str, _target: str | None) -> Reading:
-    masking = run.codec.masking
-    ids = gapped(given, masking, "the text").ids if MASK in given else run.codec.framed(given)
+    masking, ids = run.codec.masking, _masked_ids(run, given)
     # A mask is no token of the tokenizer; as the end of a text it is no word that was typed either.
     is_mask = ids == masking.mask_id
     plain = np.where(is_mask, run.codec.tokenizer.eos_id, ids).tolist()
@@ -66,6 +83,10 @@ def _masked(run: Any, given: str, _target: str | None) -> Reading:
         return MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token)
 
     return Reading(model, (tokens,), (side,), forward, named, (), given)
+
+
+def _masked_ids(run: Any, given: str) -> np.ndarray:
+    return gapped(given, run.codec.masking, "the text").ids if MASK in given else run.codec.framed(given)
 
 
 def _labelled(run: Any, given: str, _target: str | None) -> Reading:
@@ -222,6 +243,17 @@ def _refuse_long(run: Any, reading: Reading) -> None:
             )
 
 
+LENGTHS: dict[str, Callable[[Any, str], int]] = {
+    TEXT: lambda run, given: len(run.writer.prompt_ids(given)),
+    "masked": lambda run, given: len(_masked_ids(run, given)),
+    "labelled": lambda run, given: len(run.codec.read(given)),
+    "tagged": lambda run, given: len(run.codec.read(tuple(given.split()))) if given.split() else 0,
+    "pairs": lambda run, given: len(run.codec.read(given)),
+}
+TARGET_LENGTHS: dict[str, Callable[[Any, str], int]] = {
+    "pairs": lambda run, target: len(run.codec.target.encode(target)),
+    "captions": lambda run, target: len(run.codec.tokenizer.encode(target)),
+}
 READERS: dict[str, Callable[[Any, str, str | None], Reading]] = {
     TEXT: _text,
     "masked": _masked,

@@ -15,6 +15,7 @@ SVG or PNG. Renderers only draw; every number they show is in the view.
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar
@@ -25,6 +26,8 @@ from regard.table import finite
 
 # Larger matrices go to a page in eight bits a weight, each row with a scale of its own.
 MOST_EXACT = 256 * 256
+# Larger ones go to a page that can ask for rows as a smaller map, in which a block keeps its largest weight.
+MOST_WHOLE = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +53,8 @@ class Panel:
                 told[part.name] = value
         return told
 
-    def to_page(self) -> dict[str, Any]:
-        """The same for a page, where large matrices are packed."""
+    def to_page(self, most: int | None = None) -> dict[str, Any]:
+        """The same for a page, where large matrices are packed; maps of more than `most` weights as smaller ones."""
         return self.to_dict()
 
 
@@ -100,8 +103,8 @@ class Heat(Panel):
     high: float = 1.0
     scale: str = "weight"
 
-    def to_page(self) -> dict[str, Any]:
-        return _with_packed(self, self.weights)
+    def to_page(self, most: int | None = None) -> dict[str, Any]:
+        return _with_packed(self, self.weights, most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +122,7 @@ class Links(Panel):
     lower_name: str = ""
     pairs: Sequence[tuple[int, int]] = ()
 
-    def to_page(self) -> dict[str, Any]:
+    def to_page(self, most: int | None = None) -> dict[str, Any]:
         return _with_packed(self, self.weights)
 
 
@@ -202,9 +205,9 @@ class View:
         """Plain values for JSON, every number in full."""
         return self._told([panel.to_dict() for panel in self.panels])
 
-    def to_page(self) -> dict[str, Any]:
-        """The same for a page, with its controls."""
-        told = self._told([panel.to_page() for panel in self.panels])
+    def to_page(self, most: int | None = None) -> dict[str, Any]:
+        """The same for a page, with its controls. most: weights of a map that is sent whole, where rows can be had."""
+        told = self._told([panel.to_page(most) for panel in self.panels])
         return told | {"controls": [_plain(vars(control)) for control in self.controls]}
 
     def show(self) -> None:
@@ -240,14 +243,19 @@ class View:
         return finite(told | {"panels": panels})
 
 
-def packed(weights: np.ndarray) -> dict[str, Any]:
+def packed(weights: np.ndarray, most: int | None = None) -> dict[str, Any]:
     """A matrix for a page: float32 in base64, or eight bits a weight with a scale for each row where it is large.
 
     {"shape": [T, S], "type": "float32", "data": ...}
     {"shape": [T, S], "type": "uint8", "data": ..., "low": [T], "high": [T]}      low + (high - low) byte / 255
+
+    With more than `most` weights also "block": k, and data, low and high of a map of ceil(T / k) x ceil(S / k).
     """
     matrix = np.ascontiguousarray(weights, dtype=np.float32)
     shape = list(matrix.shape)
+    if most is not None and matrix.size > most:
+        block = math.ceil(math.sqrt(matrix.size / most))
+        return packed(by_block(matrix, block)) | {"shape": shape, "block": block}
     if matrix.size <= MOST_EXACT:
         return {"shape": shape, "type": "float32", "data": _base64(matrix.astype("<f4"))}
     held = np.nan_to_num(matrix)
@@ -258,10 +266,23 @@ def packed(weights: np.ndarray) -> dict[str, Any]:
     return {"shape": shape, "type": "uint8", "data": _base64(bytes_)} | told
 
 
-def _with_packed(panel: Heat | Links, weights: np.ndarray) -> dict[str, Any]:
+def by_block(matrix: np.ndarray, size: int) -> np.ndarray:
+    """The weight of each block of size x size that is largest, or farthest below zero; NaN where all are.
+
+    >>> by_block(np.array([[1.0, 2.0, 0.0], [0.0, -3.0, np.nan]]), 2)
+    array([[-3.,  0.]])
+    """
+    rows, columns = (range(0, count, size) for count in matrix.shape)
+    # fmax and fmin leave out what is masked.
+    high = np.fmax.reduceat(np.fmax.reduceat(matrix, rows, 0), columns, 1)
+    low = np.fmin.reduceat(np.fmin.reduceat(matrix, rows, 0), columns, 1)
+    return np.where(high >= -low, high, low)
+
+
+def _with_packed(panel: Heat | Links, weights: np.ndarray, most: int | None = None) -> dict[str, Any]:
     """The panel with packed weights, which are never written out: a large map would take seconds and gigabytes."""
     told = replace(panel, weights=np.zeros((0, 0))).to_dict()
-    return told | {"weights": packed(weights)}
+    return told | {"weights": packed(weights, most)}
 
 
 def _base64(array: np.ndarray) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
+from threading import Lock
 from typing import Any
 
-from regard.explain.view import Heat, Links, View
+from regard.explain.view import MOST_EXACT, MOST_WHOLE, Heat, Links, View, packed
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
-from regard.table import finite
 
 KEPT = 6  # views whose rows may be asked for
 LONGEST = 200_000  # characters of a text
@@ -24,14 +25,16 @@ class Api:
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
         self.kept: OrderedDict[str, View] = OrderedDict()
+        self.lock = Lock()
         self.gets: dict[str, Callable[[], dict[str, Any]]] = {
             "/api/runs": lambda: {"runs": provider.runs()},
             "/api/examples": lambda: {"examples": provider.examples()},
         }
         self.posts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "/api/run": lambda asked: provider.offer(_field(asked, "run", str)),
-            "/api/view": lambda asked: self._view(asked).to_page(),
-            "/api/example": lambda asked: self._view({"example": _field(asked, "name", str)}).to_page(),
+            "/api/tokens": lambda asked: {"tokens": provider.tokens(_field(asked, "run", str), _text(asked))},
+            "/api/view": lambda asked: self._view(asked).to_page(MOST_WHOLE),
+            "/api/example": lambda asked: self._view({"example": _field(asked, "name", str)}).to_page(MOST_WHOLE),
             "/api/curves": self._curves,
             "/api/row": self._row,
         }
@@ -41,21 +44,20 @@ class Api:
         key = json.dumps(asked, sort_keys=True)
         view = self.kept.get(key)
         if view is None:
-            view = self.kept[key] = self._made(asked)
-            while len(self.kept) > KEPT:
-                self.kept.popitem(last=False)
+            view = replace(self._made(asked), remake=None)  # which holds on to the model
+            with self.lock:
+                self.kept[key] = view
+                while len(self.kept) > KEPT:
+                    self.kept.popitem(last=False)
         return view
 
     def _made(self, asked: dict[str, Any]) -> View:
         if "example" in asked:
             return self.provider.example(_field(asked, "example", str))
-        text = _field(asked, "text", str)
-        if len(text) > LONGEST:
-            raise Refused(413, f"the text has {len(text):,} characters, and {LONGEST:,} are the most")
         name = asked.get("view")
         if name is not None:
             name = _field(asked, "view", str)
-        return self.provider.view(_field(asked, "run", str), name, text, _field(asked, "options", dict))
+        return self.provider.view(_field(asked, "run", str), name, _text(asked), _field(asked, "options", dict))
 
     def _curves(self, asked: dict[str, Any]) -> dict[str, Any]:
         runs = _field(asked, "runs", list)
@@ -70,15 +72,26 @@ class Api:
         return self.provider.curves(runs, options).to_page()
 
     def _row(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """A row of a map in full, which the page got in eight bits a weight."""
+        """Some rows of a map in full, which the page got in eight bits a weight, or as a smaller map."""
         view = self._view(_field(asked, "of", dict))
         place, row = _field(asked, "panel", int), _field(asked, "row", int)
+        count = _field(asked, "count", int) if "count" in asked else 1
         panel = view.panels[place] if 0 <= place < len(view.panels) else None
         if not isinstance(panel, (Heat, Links)):
             raise Refused(400, f"panel {place} is no map")
-        if not 0 <= row < len(panel.weights):
-            raise Refused(400, f"row {row}: the map has rows 0 to {len(panel.weights) - 1}")
-        return {"values": finite([float(value) for value in panel.weights[row]])}
+        rows, columns = panel.weights.shape
+        if not (0 <= row < rows and 1 <= count <= rows - row):
+            raise Refused(400, f"rows {row} to {row + count - 1}: the map has rows 0 to {rows - 1}")
+        if count > max(1, MOST_EXACT // columns):
+            raise Refused(400, f"{count} rows of {columns} weights are too many at once")
+        return {"weights": packed(panel.weights[row : row + count])}
+
+
+def _text(asked: dict[str, Any]) -> str:
+    text = _field(asked, "text", str)
+    if len(text) > LONGEST:
+        raise Refused(413, f"the text has {len(text):,} characters, and {LONGEST:,} are the most")
+    return text
 
 
 def _field(asked: dict[str, Any], name: str, kind: type) -> Any:

@@ -10,8 +10,10 @@ import json
 import re
 from email.message import Message
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
+LENGTH = re.compile(r"[0-9]{1,9}")
 LARGEST = 1 << 20  # bytes of a question
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -35,9 +37,18 @@ class Refused(Exception):
         self.status = status
 
 
+def path_of(target: str) -> str:
+    """The path of what is asked for."""
+    try:
+        return urlsplit(target).path
+    except ValueError:  # http://[::1
+        raise Refused(400, "the address cannot be read") from None
+
+
 def check_host(headers: Message) -> None:
     """The name by which the browser knows this server is one of this machine. Any port: one may be forwarded."""
-    if HOST.fullmatch(headers.get("Host", "")) is None:
+    named = headers.get_all("Host", [])
+    if len(named) != 1 or HOST.fullmatch(named[0]) is None:
         raise Refused(403, "this server answers to 127.0.0.1 and localhost only")
 
 
@@ -53,13 +64,21 @@ def check_origin(headers: Message) -> None:
 
 def read_body(headers: Message, stream: BinaryIO) -> bytes:
     """What was posted. It is read before anything is refused: a browser listens when it has said all it had to say."""
-    length = headers.get("Content-Length", "")
-    if not length.isdigit():
+    if "Transfer-Encoding" in headers:
+        raise Refused(501, "a question comes in one piece: Content-Length, and no Transfer-Encoding")
+    told = headers.get_all("Content-Length", [])
+    if not told:
         raise Refused(411, "a question says how long it is: Content-Length")
-    if int(length) > LARGEST:
-        stream.read(min(int(length), 2 * LARGEST))
+    if len(told) > 1 or LENGTH.fullmatch(told[0].strip(" \t")) is None:
+        raise Refused(400, "Content-Length: expected one number of bytes")
+    length = int(told[0])
+    if length > LARGEST:
+        stream.read(min(length, 2 * LARGEST))
         raise Refused(413, f"a question has at most {LARGEST} bytes")
-    return stream.read(int(length))
+    body = stream.read(length)
+    if len(body) < length:
+        raise Refused(400, f"the question ended after {len(body)} of {length} bytes")
+    return body
 
 
 def question_in(body: bytes) -> dict[str, Any]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol
 
 from regard.errors import UsageError, nearest
 from regard.explain.view import View
+from regard.serving import wanted
 from regard.serving.beginning import example_input
 from regard.serving.curves import learning_curves
+from regard.serving.pool import RunPool, Turns
 from regard.serving.shelf import facts
 
-IN_MEMORY = 4  # runs
+SHORT = 400  # characters of a text that is looked at without waiting for a turn
 
 
 class Provider(Protocol):
@@ -25,7 +26,11 @@ class Provider(Protocol):
         ...
 
     def offer(self, run: str) -> dict[str, Any]:
-        """The views of a run with what each shows, and a text to begin with."""
+        """The views of a run with what each shows and how many tokens each takes, and a text to begin with."""
+        ...
+
+    def tokens(self, run: str, text: str) -> int | None:
+        """How many tokens a text has for a run; None where what is typed is no text."""
         ...
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View: ...
@@ -40,33 +45,46 @@ class Provider(Protocol):
 
 
 class RunProvider:
-    """Views of runs in folders. A run is loaded when it is first looked into; questions are answered one by one."""
+    """Views of runs in folders. A run is loaded when it is first looked into.
 
-    def __init__(self, paths: Mapping[str, Path], device: str = "auto") -> None:
-        self.paths = paths
+    find  looks for runs, by their names; asked whenever the page lists them, so that new ones appear.
+    """
+
+    def __init__(self, find: Callable[[], Mapping[str, Path]], device: str = "auto") -> None:
+        self.find = find
         self.device = device
-        self.lock = Lock()
-        self._load = lru_cache(IN_MEMORY)(self._loaded)
+        self.paths: Mapping[str, Path] = {}
+        self.pool = RunPool(self._loaded)
+        self.turns = Turns()
 
     def runs(self) -> list[dict[str, Any]]:
+        self.paths = self.find()
         return [facts(name, path) for name, path in self.paths.items()]
 
     def offer(self, run: str) -> dict[str, Any]:
         from regard.explain import offer
 
-        self._path(run)
-        with self.lock:
-            loaded = self._load(run)
-            return {"views": offer.views(loaded), "example": example_input(loaded)}
+        with self.pool.lent(self._path(run)) as loaded:
+            views, limits = offer.views(loaded), offer.limits(loaded)
+            return {"views": views, "limits": limits, "example": example_input(loaded)}
+
+    def tokens(self, run: str, text: str) -> int | None:
+        from regard.explain.reader import length_of
+
+        with self.pool.lent(self._path(run)) as loaded:
+            return length_of(loaded, text)
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
         from regard.explain.look import options_from
-        from regard.explain.offer import shown
+        from regard.explain.offer import refuse_long, shown
 
-        self._path(run)
         # A knob of one view may still stand when another is chosen: what does not concern it is ignored.
-        with self.lock:
-            return shown(self._load(run), name, text, options_from(dict(options)))
+        chosen = options_from(dict(options))
+        is_short = len(text) + len(chosen.other) + len(chosen.target or "") <= SHORT
+        path = self._path(run)
+        with nullcontext() if is_short else self.turns.taken(), self.pool.lent(path) as loaded:
+            refuse_long(loaded, name, text, chosen)
+            return shown(loaded, name, text, chosen)
 
     def examples(self) -> dict[str, str]:
         from regard.explain import steps
@@ -81,12 +99,16 @@ class RunProvider:
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         return learning_curves({name: self._path(name) for name in runs}, **options)
 
-    def _loaded(self, run: str) -> Any:
+    def _loaded(self, path: Path) -> Any:
         from regard.run import load
 
-        return load(self.paths[run], device=self.device)
+        run = load(path, device=self.device)
+        wanted.watched(run.model)
+        return run
 
     def _path(self, run: str) -> Path:
+        if run not in self.paths:
+            self.paths = self.find()
         if run not in self.paths:
             raise UsageError(f"no run {run!r} here{nearest(run, self.paths)}")
         return self.paths[run]

@@ -1,31 +1,36 @@
-"""The runs that the page shows: folders that were named, or those under ./runs."""
+"""The runs that the page shows: folders that were named, or those under ./runs, the newest first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from regard.errors import CheckpointError, RegardError
+from regard.errors import CheckpointError
 from regard.tasks import TEXT
 from regard.training.folder import CONFIG, read_config
 
 HOME = "runs"
 MOST = 200
+SEEN = 20_000  # folders that are looked into, at most
 DEPTH = 3
 RATES = "rates"  # trials of a comparison: nobody looks into those
 
 
-def found_runs(named: Sequence[str]) -> dict[str, Path]:
-    """Run folders by their names. A named folder is a run or holds some; an ARPA file is one by itself."""
+def found_runs(named: Sequence[str], strict: bool = True) -> dict[str, Path]:
+    """Run folders by their names. A named folder is a run or holds some; an ARPA file is one by itself.
+
+    strict  whether a named folder without a run is refused; one that has gone since is not.
+    """
     if not named:
-        return _by_name(islice(_below(Path(HOME)), MOST))
+        return _by_name(_newest(Path(HOME)))
     found: list[Path] = []
     for name in named:
         path = Path(name).expanduser()
-        inside = [path] if _is_run(path) else list(islice(_below(path), MOST))
-        if not inside:
+        inside = [path] if _is_run(path) else _newest(path)
+        if not inside and strict:
             raise CheckpointError(f"{name}: no run: there is no {CONFIG} in it or below it")
         found += inside
     return _by_name(found)
@@ -33,32 +38,58 @@ def found_runs(named: Sequence[str]) -> dict[str, Path]:
 
 def facts(name: str, path: Path) -> dict[str, Any]:
     """What the list says of a run; of a damaged one, why it cannot be used."""
-    told = {"name": name, "label": name.removeprefix(f"{HOME}/"), "path": str(path)}
+    told = {"name": name, "label": name.removeprefix(f"{HOME}/"), "path": name}
     if path.is_file():
         return told | {"model": "ngram", "task": TEXT}
     try:
         config = read_config(path)
-    except RegardError as error:
-        return told | {"error": str(error)}
-    return told | {"model": config.get("model", {}).get("name"), "task": config.get("data", {}).get("task", TEXT)}
+        about = {"model": _told(config, "model", "name"), "task": _told(config, "data", "task", TEXT)}
+    except Exception as error:  # one folder, whatever is in it, must not keep the others from being listed
+        return told | {"error": str(error) or type(error).__name__}
+    return told | about
+
+
+def _told(config: dict[str, Any], part: str, key: str, default: str | None = None) -> str:
+    inside = config.get(part)
+    value = inside.get(key, default) if isinstance(inside, dict) else None
+    if not isinstance(value, str):
+        raise CheckpointError(f"{CONFIG}: {part}.{key}: expected a name, found {value!r:.80}")
+    return value
 
 
 def _is_run(path: Path) -> bool:
     return (path / CONFIG).is_file() or (path.is_file() and ".arpa" in path.suffixes[-2:])
 
 
-def _below(folder: Path, depth: int = DEPTH) -> Iterable[Path]:
-    """Runs in a folder and in its folders, in the order of their names."""
-    if depth == 0 or not folder.is_dir():
+def _newest(folder: Path) -> list[Path]:
+    """The runs in a folder and in its folders that were written last."""
+    found = [(-_written(path), path) for path in islice(_below(folder), SEEN)]
+    return [path for _, path in sorted(found)[:MOST]]
+
+
+def _written(run: Path) -> int:
+    try:
+        return (run / CONFIG).stat().st_mtime_ns
+    except OSError:  # it has gone since
+        return 0
+
+
+def _below(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
+    """Runs in a folder and in its folders; what may not be looked into is passed over."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
         return
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name == RATES or not path.is_dir():
+    for name in names:
+        path = folder / name
+        if name.startswith(".") or name == RATES or not path.is_dir():
             continue
         if _is_run(path):
             yield path
-        else:
+        elif depth > 1:
             yield from _below(path, depth - 1)
 
 
 def _by_name(paths: Iterable[Path]) -> dict[str, Path]:
-    return {path.as_posix(): path for path in paths}
+    # A name that is no text stays one that can be sent and printed.
+    return {path.as_posix().encode("utf-8", "backslashreplace").decode(): path for path in paths}

@@ -13,7 +13,7 @@ import pytest
 
 from open_lab import answering
 from regard.errors import ResourceError, UsageError
-from regard.explain.view import Bars, Heat, View
+from regard.explain.view import Bars, Heat, View, packed
 from regard.serving.guard import HEADERS, LARGEST
 from regard.serving.lab import Lab
 
@@ -31,7 +31,10 @@ class Few:
         return [{"name": "runs/a", "label": "a", "path": "runs/a", "model": "gpt", "task": "text"}]
 
     def offer(self, run: str) -> dict[str, Any]:
-        return {"views": {"attention": "weights"}, "example": "a b"}
+        return {"views": {"attention": "weights"}, "limits": {"attention": 9}, "example": "a b"}
+
+    def tokens(self, run: str, text: str) -> int | None:
+        return len(text.split())
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
         self.made += 1
@@ -148,7 +151,7 @@ def test_a_question_that_is_no_good_gets_one_clear_line(server: Lab, question: A
 
 
 def test_a_question_without_its_length_is_refused(server: Lab) -> None:
-    with socket.create_connection(server.server_address) as line:  # pyright: ignore[reportArgumentType]
+    with socket.create_connection(server.server_address, timeout=10) as line:  # pyright: ignore[reportArgumentType]
         line.sendall(b"POST /api/run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n")
         assert line.recv(1000).startswith(b"HTTP/1.1 411")
 
@@ -199,11 +202,16 @@ def test_curves_asked_for_badly_get_one_clear_line(server: Lab, question: Any, t
 def test_a_row_is_given_in_full_without_making_the_view_again(server: Lab, few: Few) -> None:
     of = {"run": "runs/a", "view": "attention", "text": "a", "options": {}}
     ask(server, "/api/view", of)
-    assert ask(server, "/api/row", {"of": of, "panel": 1, "row": 1})[2] == {"values": [None, 1 / 3]}
+    assert ask(server, "/api/row", {"of": of, "panel": 1, "row": 1})[2] == {"weights": packed(WEIGHTS[1:])}
     assert few.made == 1
-    assert ask(server, "/api/row", {"of": {"example": "ab"}, "panel": 0, "row": 0})[2] == {"values": [1.0, 0.0]}
+    assert ask(server, "/api/row", {"of": {"example": "ab"}, "panel": 0, "row": 0})[2] == {
+        "weights": packed(WEIGHTS[:1])
+    }
+    assert ask(server, "/api/row", {"of": of, "panel": 1, "row": 0, "count": 2})[2] == {"weights": packed(WEIGHTS)}
     for panel, row in ((0, 0), (2, 0), (-1, 0), (1, 2), (1, -1), (True, 0)):
         assert ask(server, "/api/row", {"of": of, "panel": panel, "row": row})[0] == 400
+    for count in (0, -1, 3, 10**30, True, "1"):
+        assert ask(server, "/api/row", {"of": of, "panel": 1, "row": 0, "count": count})[0] == 400
 
 
 def test_a_port_in_use_is_one_line(server: Lab) -> None:

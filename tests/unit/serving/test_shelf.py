@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,24 @@ from regard.errors import CheckpointError, UsageError
 from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
 from regard.serving.shelf import MOST, facts, found_runs
+from regard.training import manifest
 from regard.training.curve import CURVE, curve
+from regard.training.manifest import Manifest
 
 
 def made(folder: Path, **config: object) -> Path:
     """A folder that looks like a run."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def hashed(folder: Path, config: object) -> Path:
+    """The same with a manifest that fits."""
+    folder.mkdir(parents=True)
+    content = config if isinstance(config, str) else json.dumps(config)
+    files = {"config.json": manifest.write_file(folder / "config.json", [content.encode("utf-8", "surrogatepass")])}
+    (folder / manifest.NAME).write_bytes(Manifest(files=files).to_bytes())
     return folder
 
 
@@ -46,13 +59,51 @@ def test_without_names_the_runs_under_runs_are_found_comparisons_included(
     for name in ("b", "a", "race/lstm/lr-0.1", "race/gpt/lr-0.1", ".trash/old", "a/checkpoints/5", "deep/er/than/that"):
         made(tmp_path / "runs" / name)
     (tmp_path / "runs" / "note.txt").write_text("no run")
-    assert list(found_runs([])) == ["runs/a", "runs/b", "runs/race/gpt/lr-0.1", "runs/race/lstm/lr-0.1"]
+    assert sorted(found_runs([])) == ["runs/a", "runs/b", "runs/race/gpt/lr-0.1", "runs/race/lstm/lr-0.1"]
 
 
-def test_the_list_has_an_end(tmp_path: Path) -> None:
+def test_the_list_has_an_end_and_the_newest_runs_come_first(tmp_path: Path) -> None:
     for number in range(MOST + 5):
-        made(tmp_path / f"{number:04}")
-    assert len(found_runs([str(tmp_path)])) == MOST
+        os.utime(made(tmp_path / f"{number:04}") / "config.json", (number, number))
+    found = found_runs([str(tmp_path)])
+    assert [path.name for path in found.values()] == [f"{number:04}" for number in range(MOST + 4, 4, -1)]
+
+
+def test_a_run_that_appears_later_is_listed_before_the_others_and_one_that_has_gone_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    provider = RunProvider(lambda: found_runs([], strict=False))
+    assert provider.runs() == []
+    for number, name in enumerate(("old", "new")):
+        os.utime(made(Path("runs") / name) / "config.json", (number, number))
+    assert [run["label"] for run in provider.runs()] == ["new", "old"]
+    shutil.rmtree("runs/new")
+    assert [run["label"] for run in provider.runs()] == ["old"]
+    shutil.rmtree("runs")
+    assert found_runs(["runs"], strict=False) == {}
+
+
+def test_runs_whose_names_have_spaces_and_odd_characters_are_found_by_the_name_that_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["my run", "a#b&c=d%41+e?", "ünï \N{SNOWMAN}", "'\"<b>", "two\nlines", os.fsdecode(b"no \xff text")]
+    for name in names:
+        trained(Path("runs") / name, 4.0)
+    provider = RunProvider(lambda: found_runs([], strict=False))
+    told = json.loads(json.dumps([run["name"] for run in provider.runs()]))
+    assert len(told) == len(names)
+    for name in told:
+        assert name.encode()  # it can be printed and sent
+        assert provider.curves([name], {})["curves"].lines
+
+
+def test_a_folder_that_may_not_be_looked_into_is_passed_over(tmp_path: Path) -> None:
+    made(tmp_path / "good")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / ("x" * 200) / ("y" * 200)).mkdir(parents=True)
+    assert [path.name for path in found_runs([str(tmp_path)]).values()] == ["good"]
 
 
 def test_a_named_folder_is_a_run_or_holds_some(tmp_path: Path) -> None:
@@ -72,9 +123,30 @@ def test_a_damaged_run_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
     assert "model" not in told
 
 
+@pytest.mark.parametrize("part", ["model", "data"])
+@pytest.mark.parametrize("value", [None, 5, [], "x", {}, {"name": 5, "task": [1]}, {"name": None, "task": None}])
+def test_a_well_hashed_but_malformed_config_is_told_in_its_row_and_the_others_are_listed(
+    tmp_path: Path, part: str, value: object
+) -> None:
+    good = {"model": {"name": "gpt"}, "data": {"task": "text"}}
+    paths = {"good": hashed(tmp_path / "good", good), "bad": hashed(tmp_path / "bad", good | {part: value})}
+    first, second = RunProvider(lambda: paths).runs()
+    assert (first["model"], first["task"]) == ("gpt", "text")
+    if (part, value) != ("data", {}):  # a run without a task is one of text
+        assert part in second["error"]
+        assert "\n" not in second["error"]
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "5", "null", "\x00", '{"model": 1e999}', "\ud800"])
+def test_a_config_of_nonsense_keeps_no_other_run_from_being_listed(tmp_path: Path, content: str) -> None:
+    paths = {"bad": hashed(tmp_path / "bad", content)}
+    (told,) = RunProvider(lambda: paths).runs()
+    assert told["error"]
+
+
 def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
     paths = {"a": trained(tmp_path / "a", 4.0, 2.0), "b": trained(tmp_path / "b", 5.0), "c": made(tmp_path / "c")}
-    view = RunProvider(paths).curves(["a", "b", "c"], {})
+    view = RunProvider(lambda: paths).curves(["a", "b", "c"], {})
     assert view["curves"].lines == {"a": [(1000, 4.0), (2000, 2.0)], "b": [(1000, 5.0)]}
     assert view.panels[-1].text.endswith(": c.")  # pyright: ignore[reportAttributeAccessIssue]
     other = learning_curves({"a": paths["a"]}, x="step", y="bleu", log=True)
@@ -107,4 +179,4 @@ def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
     for score in ("loss", "bleu"):
         assert learning_curves({}, y=score).panels[0].text == "No run is chosen."  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(UsageError, match="no run 'b' here"):
-        RunProvider(paths).curves(["b"], {})
+        RunProvider(lambda: paths).curves(["b"], {})

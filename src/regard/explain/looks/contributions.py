@@ -17,7 +17,7 @@ from regard.decoding.warp import largest
 from regard.errors import UsageError
 from regard.explain.asked import MOST_BARS, position_control
 from regard.explain.change import answers, columns_of, embedding_of, without
-from regard.explain.look import Look, Options
+from regard.explain.look import MANY_PASSES, Look, Options
 from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
 from regard.explain.reading import Reading
 from regard.explain.site import sites
@@ -148,5 +148,6 @@ LOOKS = [
         contributions,
         frozenset({"mean", "window"}),
         frozenset({TEXT, "labelled", "tagged"}),
+        max_tokens=MANY_PASSES,
     )
 ]

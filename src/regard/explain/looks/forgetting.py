@@ -17,7 +17,7 @@ from torch import Tensor
 from regard.errors import UsageError
 from regard.explain.asked import position_control, seed_control, side_control, side_number, spread
 from regard.explain.change import answers, columns_of, gradients, others, replaced, words_of
-from regard.explain.look import Look, Options
+from regard.explain.look import MANY_PASSES, Look, Options
 from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
 from regard.explain.reading import Reading
 from regard.explain.view import Bars, Control, Curves, Panel, View
@@ -177,5 +177,6 @@ LOOKS = [
         "how far back a model still feels a token, by gradient and by occlusion",
         forgetting,
         tasks=frozenset({TEXT, "masked", "labelled", "tagged", "pairs"}),
+        max_tokens=MANY_PASSES,
     )
 ]

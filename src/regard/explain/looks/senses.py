@@ -27,7 +27,7 @@ from regard.explain.site import Site, sites
 from regard.explain.view import Control, Heat, Listing, Note, Panel, View
 
 TOP, CHANGED = 6, 8
-SCALE = re.compile(r"(?P<word>.+):(?P<sense>\d+)=(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)", re.IGNORECASE)
+SCALE = re.compile(r"(?P<word>.+):(?P<sense>\d{1,9})=(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)", re.IGNORECASE)
 CAVEAT = (
     "A sense is what training made of it: its top words are a reading of it, and the same sense need not mean the same "
     "thing in two words. What is linear is the logits, not the probabilities."

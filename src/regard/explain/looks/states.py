@@ -10,7 +10,7 @@ import torch
 from regard.core.trace import Trace
 from regard.errors import UsageError
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
-from regard.explain.look import Look, Options, numbers
+from regard.explain.look import ONE_PASS, Look, Options, numbers
 from regard.explain.reading import Reading
 from regard.explain.scan import AT_ONCE, channels_of, half_lives, kept, moved, scan_matrix, turned
 from regard.explain.site import Site, directions, sites
@@ -219,6 +219,7 @@ LOOKS = [
         "what a selective state space lets in, and the matrix that its scan is equal to",
         selection,
         frozenset({"mamba", "ssd"}),
+        max_tokens=ONE_PASS // 2,  # a channel of Mamba has a matrix for each of its states
     ),
     Look("kernels", "how long the channels of a state space remember", kernels, frozenset({"s4d"})),
     Look("states", "how the states of a recurrence move from token to token", moving, frozenset(RECURRENT)),

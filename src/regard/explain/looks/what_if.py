@@ -16,7 +16,7 @@ from regard.core.trace import plain
 from regard.errors import UsageError
 from regard.explain.asked import by_token, position_control, seed_control, side_control, side_number
 from regard.explain.change import answers, columns_of, embedding_of, others, replaced, without, words_of
-from regard.explain.look import Look, Options, numbers, place_of
+from regard.explain.look import MANY_PASSES, Look, Options, numbers, place_of
 from regard.explain.outcome import log_probs_at, number_of, outcome
 from regard.explain.reading import Reading
 from regard.explain.site import Site, sites
@@ -229,7 +229,7 @@ def _log_probs(outputs: Tensor) -> Tensor:
 
 
 LOOKS = [
-    Look("drop", "how much worse the answer is without each token", drop, tasks=TASKS),
+    Look("drop", "how much worse the answer is without each token", drop, tasks=TASKS, max_tokens=MANY_PASSES),
     Look("shuffle", "whether order is felt, and which parts feel it", shuffle, tasks=TASKS),
     Look("future", "whether a later token changes what was said before it", future, tasks=TASKS - {"labelled"}),
 ]

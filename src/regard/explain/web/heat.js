@@ -2,7 +2,7 @@
 
 import { isDark, rampOf, whenTurned } from "./colour.js";
 import { freshName, make, token, whenSized } from "./element.js";
-import { Matrix, largestOf, unpacked } from "./matrix.js";
+import { largestOf, unpacked } from "./matrix.js";
 import { four } from "./number.js";
 import { Overview } from "./overview.js";
 import { Plane } from "./plane.js";
@@ -13,28 +13,33 @@ const WIDE = 48; // columns from which on a weight of an even row would be too f
 const MOST_IN_TABLE = 1024;
 const MOST_NAMED = 20;
 const REST = 150; // milliseconds on a row before its exact weights are asked for
+const READ = 6; // pixels of a cell from which on the rows that are seen are asked for
+const MOST_AT_ONCE = 256 * 256; // weights of rows that are asked for together
 
 /**
  * The body of a panel of shades.
- * memory: what the reader chose before. exactRow(row): its weights in full. hidesSink: whether it offers to do so.
+ * memory: what the reader chose before. exactRows(first, count): weights in full. hidesSink: whether it offers to do so.
  */
 export function drawHeat(panel, given) {
   return new HeatMap(panel, given).element;
 }
 
 class HeatMap {
-  constructor(panel, { memory = {}, exactRow = null, hidesSink = true } = {}) {
+  constructor(panel, { memory = {}, exactRows = null, hidesSink = true } = {}) {
     this.panel = { low: 0, high: 1, scale: "weight", rows: [], columns: [], ...panel };
     this.memory = memory;
-    this.exactRow = exactRow;
+    this.exactRows = exactRows;
     this.given = unpacked(panel.weights);
-    this.exact = new Set();
     this.mayHide = hidesSink && this.given.columns > 1 && this.panel.low >= 0 && this.given.sumsToOne;
-    memory.range ??= this.given.columns > WIDE ? "row" : "given";
     this.build();
     this.reshade();
     whenSized(this.element, (width) => this.resize(width));
     whenTurned(this.element, () => this.reshade());
+  }
+
+  /** How weights become shades: as the reader chose, or by the size of this map. */
+  get range() {
+    return this.memory.range ?? (this.given.columns > WIDE ? "row" : "given");
   }
 
   build() {
@@ -45,7 +50,10 @@ class HeatMap {
       onmove: (row, column, byKey) => this.look(byKey),
       onpick: (row) => this.pick(row),
       onclear: () => this.clear(),
-      onscroll: () => this.overview.frame(),
+      onscroll: () => {
+        this.overview.frame();
+        this.refine();
+      },
     });
     this.overview = new Overview(this.plane);
     this.box = make("div", { class: "row" }, this.hint());
@@ -70,7 +78,7 @@ class HeatMap {
     const given = `${four(this.panel.low)} to ${four(this.panel.high)}`;
     const told = { given, largest: "up to the largest", row: "each row to its largest" };
     for (const [name, label] of Object.entries(told)) {
-      ranges.append(make("option", { value: name, selected: name === this.memory.range }, label));
+      ranges.append(make("option", { value: name, selected: name === this.range }, label));
     }
     const hide = make("input", {
       type: "checkbox",
@@ -103,8 +111,9 @@ class HeatMap {
   reshade() {
     const hides = this.mayHide && this.memory.hidesSink;
     const matrix = hides ? this.given.withoutFirst() : this.given;
-    const { low, high, rows, columns } = this.panel;
-    const shades = shadesOf(matrix, { low, high, range: this.memory.range });
+    const { low, rows, columns } = this.panel;
+    this.largest = largestOf(matrix.values);
+    const shades = this.shades(matrix);
     this.ramp = rampOf(low < 0, isDark(this.element.isConnected ? this.element : document.body));
     this.plane.cursor = null;
     this.plane.show({ matrix, shades, ramp: this.ramp, rows, columns: hides ? columns.slice(1) : columns });
@@ -140,9 +149,8 @@ class HeatMap {
       context.fillStyle = this.ramp.css(shade);
       context.fillRect(shade - 1, 0, 1, 1);
     }
-    const largest = four(largestOf(this.plane.map.matrix.values));
-    const span = { given: four(Math.max(high, -low)), largest, row: "largest of its row" }[this.memory.range];
-    const start = low < 0 ? `-${span}` : this.memory.range === "given" ? four(low) : "0";
+    const span = { given: four(Math.max(high, -low)), largest: four(this.largest), row: "largest of its row" }[this.range];
+    const start = low < 0 ? `-${span}` : this.range === "given" ? four(low) : "0";
     this.legend.replaceChildren(`${scale} `, start, " ", strip, ` ${span}`);
   }
 
@@ -167,33 +175,67 @@ class HeatMap {
       this.box.replaceChildren(this.hint());
       return;
     }
-    const isExact = numbers.every((number) => this.exact.has(number));
+    const missing = numbers.filter((number) => !this.given.exact.has(number));
+    if (map.matrix.error && this.exactRows) this.fetchSoon(missing);
+    if (!numbers.every((number) => map.matrix.knows(number))) {
+      this.box.replaceChildren(this.hint("The weights of this row are on their way."), this.chosen());
+      return;
+    }
     const told = {
       numbers,
       weights: numbers.length === 1 ? map.matrix.row(numbers[0]) : map.matrix.sum(numbers),
       names: map.rows,
       columns: map.columns,
       column: cursor?.column ?? -1,
-      error: isExact ? 0 : map.matrix.error * numbers.length,
+      error: missing.length ? map.matrix.error * numbers.length : 0,
     };
     this.box.replaceChildren(...rowBox(told), this.chosen());
     if (byKey) this.live.textContent = spokenRow(told);
-    if (map.matrix.error && this.exactRow) this.fetchSoon(numbers.filter((number) => !this.exact.has(number)));
   }
 
   fetchSoon(numbers) {
     clearTimeout(this.timer);
     this.timer = setTimeout(async () => {
-      for (const number of numbers) {
-        const values = await this.exactRow(number);
-        if (!values) return;
-        const row = new Matrix(1, values.length, Float32Array.from(values, (value) => value ?? NaN));
-        this.given.row(number).set(row.values);
-        if (this.plane.map.matrix !== this.given) this.plane.map.matrix.row(number).set(row.withoutFirst().values);
-        this.exact.add(number);
-      }
-      if (numbers.length) this.look(false);
+      for (const number of numbers) if (!(await this.fetch(number, 1))) return;
+      const isAwaited = this.given.block > 1 && this.element.contains(document.activeElement);
+      if (numbers.length) this.look(isAwaited);
     }, REST);
+  }
+
+  /** Of a map that came smaller, the rows that are seen in cells large enough to be told apart. */
+  refine() {
+    if (this.given.block === 1 || !this.exactRows || this.plane.cell < READ) return;
+    clearTimeout(this.refining);
+    this.refining = setTimeout(async () => {
+      const { row, rows } = this.plane.seen;
+      const last = Math.min(this.given.rows, Math.ceil(row + rows));
+      const most = Math.max(1, Math.floor(MOST_AT_ONCE / this.given.columns));
+      for (let first = Math.floor(row); first < last; first += 1) {
+        if (this.given.knows(first)) continue;
+        let count = 1;
+        while (count < most && first + count < last && !this.given.knows(first + count)) count += 1;
+        if (!(await this.fetch(first, count))) return;
+      }
+    }, REST);
+  }
+
+  /** Asks for rows in full, and shows them. */
+  async fetch(first, count) {
+    const rows = await this.exactRows(first, count).then(unpacked, () => null);
+    if (!rows || !this.element.isConnected) return false;
+    this.given.learn(first, rows);
+    const { matrix, shades } = this.plane.map;
+    if (matrix !== this.given) matrix.learn(first, rows.withoutFirst());
+    else if (this.given.block > 1) {
+      shades.learn(first, this.shades(rows));
+      this.plane.repaint();
+    }
+    return true;
+  }
+
+  shades(matrix) {
+    const { low, high } = this.panel;
+    return shadesOf(matrix, { low, high, range: this.range, largest: this.largest });
   }
 
   chosen() {
@@ -205,8 +247,8 @@ class HeatMap {
     return make("p", { class: "chosen" }, ...names, clear);
   }
 
-  hint() {
-    return make("p", { class: "hint" }, "Point at a row to read its weights. Click rows to sum them.");
+  hint(text = "Point at a row to read its weights. Click rows to sum them.") {
+    return make("p", { class: "hint" }, text);
   }
 
   table() {

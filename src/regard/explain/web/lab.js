@@ -4,6 +4,7 @@ import { addressOf, readAddress } from "./address.js";
 import { ask } from "./client.js";
 import { Controls } from "./controls.js";
 import { make } from "./element.js";
+import { counted } from "./number.js";
 import { Question } from "./question.js";
 import { Side } from "./side.js";
 import { drawView } from "./view.js";
@@ -12,8 +13,9 @@ class Lab {
   constructor(root) {
     this.memory = {};
     this.offers = new Map();
-    this.side = new Side((curves) => this.go({ curves, options: this.place.options }));
-    this.question = new Question((change) => this.go(this.asked(change)));
+    const show = (curves) => this.go({ curves, options: this.place.options });
+    this.side = new Side(show, () => this.refresh());
+    this.question = new Question((change) => this.go(this.asked(change)), (text) => this.count(text));
     this.controls = new Controls((values) => this.go(this.turned(values), true));
     this.message = make("div", { class: "message", role: "alert", hidden: true });
     this.view = make("div", { class: "shown", "aria-live": "off" });
@@ -21,6 +23,7 @@ class Lab {
     this.main = make("main", { id: "main" }, ...parts);
     root.replaceChildren(...this.side.parts, this.main);
     window.addEventListener("hashchange", () => this.runs && this.show());
+    window.addEventListener("focus", () => this.runs && this.refresh());
   }
 
   /** Asks what there is, and shows the place of the address. */
@@ -34,6 +37,21 @@ class Lab {
       return;
     }
     await this.show();
+  }
+
+  /** Asks again which runs there are: one may have been trained meanwhile. */
+  async refresh() {
+    const { runs } = await ask("/api/runs").catch(() => this);
+    if (JSON.stringify(runs) === JSON.stringify(this.runs)) return;
+    this.runs = runs;
+    this.offers.clear();
+    this.side.list(runs, this.examples);
+    this.side.mark(this.place);
+  }
+
+  /** How many tokens a text has for the run that is shown; null where nobody can tell. */
+  count(text) {
+    return ask("/api/tokens", { run: this.place.run, text }).then(({ tokens }) => tokens, () => null);
   }
 
   /** The place of another question. A position belongs to the text that it was chosen in. */
@@ -109,19 +127,24 @@ class Lab {
   draw(view) {
     const { run, text, example, options } = this.place;
     const of = example === undefined ? { run, view: this.place.view ?? null, text, options } : { example };
-    const exactRow = (panel, row) => ask("/api/row", { of, panel, row }).then(({ values }) => values, () => null);
+    const rows = (panel, row, count) => ask("/api/row", { of, panel, row, count }).then(({ weights }) => weights);
     const memory = (this.memory[`${example ?? ""} ${view.view}`] ??= {});
     if (this.question.choose(view.view)) this.place.view = view.view;
     history.replaceState(null, "", addressOf(this.place)); // whole, so that it can be shared
     this.side.mark(this.place);
     this.controls.show(view.controls ?? []);
-    this.view.replaceChildren(drawView(view, { memory, exactRow }));
+    this.view.replaceChildren(drawView(view, { memory, exactRows: rows }));
     document.title = `${view.title} · regard lab`;
   }
 
   fail(error, again) {
-    const button = make("button", { type: "button", onclick: again }, "Try again");
-    this.message.replaceChildren(make("p", { class: "failure" }, error.message), ...(error.isGone ? [button] : []));
+    const button = (label, act) => make("button", { type: "button", onclick: act }, label);
+    const first = () => this.go(this.asked({ text: [...this.place.text].slice(0, error.fits).join("") }));
+    const buttons = [
+      error.isGone ? button("Try again", again) : null,
+      error.fits ? button(`Look at the first ${counted(error.most, "token")}`, first) : null,
+    ];
+    this.message.replaceChildren(make("p", { class: "failure" }, error.message), ...buttons.filter(Boolean));
     this.message.hidden = false;
     this.main.setAttribute("aria-busy", "false");
   }

@@ -1,12 +1,28 @@
 // Matrices as a page gets them: numbers in base64, four bytes each, or one byte each with a scale for every row.
 
-/** A matrix of weights. NaN is what was masked. error: how far a weight may be off, where it came in eight bits. */
+/**
+ * A matrix of weights. NaN is what was masked. error: how far a weight may be off, where it came in eight bits.
+ * block: where only a smaller map came, cells of block x block hold the largest of their weights.
+ */
 export class Matrix {
-  constructor(rows, columns, values, error = 0) {
+  constructor(rows, columns, values, error = 0, block = 1) {
     this.rows = rows;
     this.columns = columns;
     this.values = values;
     this.error = error;
+    this.block = block;
+    this.exact = new Set(); // rows that came in full since
+  }
+
+  /** Whether the weights of a row are its own, and not those of a block. */
+  knows(number) {
+    return this.block === 1 || this.exact.has(number);
+  }
+
+  /** Takes rows in full, from `first` on. */
+  learn(first, rows) {
+    this.values.set(rows.values, first * this.columns);
+    for (let number = first; number < first + rows.rows; number += 1) this.exact.add(number);
   }
 
   /** The weights of one row. */
@@ -35,7 +51,7 @@ export class Matrix {
       }
       if (Math.abs(total - 1) > 0.01 + this.error * this.columns) return false;
     }
-    return this.rows > 0;
+    return this.rows > 0 && this.block === 1;
   }
 
   /** Without the first column, and every row summing to one again. A row that had nothing else is left empty. */
@@ -63,8 +79,19 @@ export function largestOf(values) {
   return found;
 }
 
-/** The matrix that `View.to_page` packed. */
-export function unpacked({ shape, type, data, low, high }) {
+/** The matrix that `View.to_page` packed; a smaller map is spread over the blocks that it stands for. */
+export function unpacked({ shape, type, data, low, high, block = 1 }) {
+  if (block > 1) {
+    const [rows, columns] = shape;
+    const few = unpacked({ shape: shape.map((count) => Math.ceil(count / block)), type, data, low, high });
+    const values = new Float32Array(rows * columns);
+    for (let number = 0; number < rows; number += 1) {
+      const row = few.row(Math.floor(number / block));
+      const begin = number * columns;
+      for (let column = 0; column < columns; column += 1) values[begin + column] = row[Math.floor(column / block)];
+    }
+    return new Matrix(rows, columns, values, few.error, block);
+  }
   const [rows, columns] = shape;
   const bytes = decoded(data);
   if (type === "float32") {

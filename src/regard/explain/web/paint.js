@@ -109,6 +109,7 @@ function numbers(frame) {
   context.textAlign = "center";
   context.textBaseline = "middle";
   for (const [row, y] of along(frame, true)) {
+    if (!map.matrix.knows(row)) continue;
     for (const [column, x] of along(frame, false)) {
       const place = row * map.matrix.columns + column;
       context.fillStyle = inkOn(map.ramp.colours[shades[place]]);

@@ -10,6 +10,12 @@ export class Shades {
     this.diverging = diverging;
   }
 
+  /** Takes other shades for rows from `first` on; smaller versions are made again when they are needed. */
+  learn(first, { levels: [{ bytes, columns }] }) {
+    this.levels.length = 1;
+    this.levels[0].bytes.set(bytes, first * columns);
+  }
+
   /** The map whose every cell stands for a block of 2^level x 2^level. */
   level(number) {
     while (this.levels.length <= number) {
@@ -23,11 +29,11 @@ export class Shades {
  * Shades of a matrix.
  * range: "given" from low to high, "largest" to the largest of all, "row" to the largest of each row.
  */
-export function shadesOf(matrix, { low, high, range }) {
+export function shadesOf(matrix, { low, high, range, largest }) {
   const diverging = low < 0;
   const bytes = new Uint8Array(matrix.rows * matrix.columns);
   const given = diverging ? Math.max(high, -low) : high;
-  const top = range === "largest" ? largestOf(matrix.values) || 1 : given;
+  const top = range === "largest" ? largest || 1 : given;
   for (let number = 0; number < matrix.rows; number += 1) {
     const row = matrix.row(number);
     const end = range === "row" ? largestOf(row) || 1 : top;

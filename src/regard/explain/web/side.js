@@ -5,10 +5,15 @@ import { make, visible } from "./element.js";
 
 const MOST_CURVES = 8; // that are shown before the reader chooses
 
-/** Both lists. oncurves(names) is called when other runs are to be shown beside each other. */
+/**
+ * Both lists. oncurves(names) is called when other runs are to be shown beside each other, onagain() when the reader
+ * wants to know of new ones.
+ */
 export class Side {
-  constructor(oncurves) {
+  constructor(oncurves, onagain) {
     this.oncurves = oncurves;
+    const again = { type: "button", class: "again", title: "Look for new runs", "aria-label": "Look for new runs" };
+    this.again = make("button", { ...again, onclick: onagain }, "↻");
     this.tabs = {
       inside: make("a", { href: "#", class: "tab" }, "Look inside"),
       curves: make("a", { class: "tab" }, "Learning curves"),
@@ -35,8 +40,10 @@ export class Side {
     const none = runs.length ? null : make("p", { class: "unit" }, "none here: regard train my.txt --out runs/first");
     const worked = make("ul", {}, ...Object.entries(examples).map(example));
     this.worked = make("div", {}, make("h2", {}, "Worked examples"), worked);
-    const parts = [make("h2", {}, "Runs"), none, this.inside, this.beside, this.worked];
+    const isFocused = document.activeElement === this.again;
+    const parts = [make("h2", {}, "Runs", this.again), none, this.inside, this.beside, this.worked];
     this.links.replaceChildren(...parts.filter(Boolean));
+    if (isFocused) this.again.focus();
   }
 
   /** Marks the place that is shown. */

@@ -25,15 +25,15 @@ const KINDS = {
 /**
  * A view as an element.
  * memory    an object that keeps what the reader chose when the view is drawn again with other numbers.
- * exactRow  asks for a row (panel, row) of a map that came in eight bits, where somebody can answer.
+ * exactRows asks for rows (panel, first, count) of a map in full, where somebody can answer.
  */
-export function drawView(view, { memory = {}, exactRow = null } = {}) {
+export function drawView(view, { memory = {}, exactRows = null } = {}) {
   // Where the view itself can be had without the sink, a map does not offer the same once more.
   const hidesSink = !(view.controls ?? []).some(({ name }) => name === "hide_sink");
   const panels = view.panels.map((panel, place) => {
     const name = panel.key || `${panel.kind} ${place}`;
-    const exact = exactRow && ((row) => exactRow(place, row));
-    return drawPanel(panel, { memory: (memory[name] ??= {}), exactRow: exact, hidesSink });
+    const exact = exactRows && ((first, count) => exactRows(place, first, count));
+    return drawPanel(panel, { memory: (memory[name] ??= {}), exactRows: exact, hidesSink });
   });
   memory.player ??= {};
   return make(

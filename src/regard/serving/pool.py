@@ -1,0 +1,103 @@
+"""Pool: loaded runs, lent to one question at a time.
+
+Looking listens to a model, and what listens must not hear another question. Where questions to one run meet it is
+loaded again, so that a short one is answered while a long one is computed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Condition, Semaphore
+from typing import Any
+
+from regard.serving import wanted
+from regard.serving.guard import Refused
+from regard.training.folder import CONFIG, WEIGHTS
+
+IN_MEMORY = 4  # runs
+COPIES = 3  # of one run, at most
+WAITING = 8  # long questions that wait for their turn
+BETWEEN = 0.1  # seconds between two looks at whether a question that waits is still wanted
+
+Key = tuple[Path, tuple[int, ...]]
+
+
+class RunPool:
+    """Runs by their folders. A folder that was written anew is another run."""
+
+    def __init__(self, load: Callable[[Path], Any]) -> None:
+        self.load = load
+        self.changed = Condition()
+        self.free: OrderedDict[Key, list[Any]] = OrderedDict()
+        self.count: Counter[Key] = Counter()
+
+    @contextmanager
+    def lent(self, path: Path) -> Iterator[Any]:
+        """The run of a folder, for as long as the block runs."""
+        key = (path, _stamp(path))
+        run = self._taken(key)
+        try:
+            yield run
+        finally:
+            with self.changed:
+                self.free[key].append(run)
+                self._forget()
+                self.changed.notify_all()
+
+    def _taken(self, key: Key) -> Any:
+        with self.changed:
+            while True:
+                free = self.free.setdefault(key, [])
+                self.free.move_to_end(key)
+                if free:
+                    return free.pop()
+                if self.count[key] < COPIES:
+                    self.count[key] += 1
+                    break
+                self.changed.wait(BETWEEN)
+                wanted.check()
+        try:
+            return self.load(key[0])
+        except BaseException:
+            with self.changed:
+                self.count[key] -= 1
+                self._forget()
+                self.changed.notify_all()
+            raise
+
+    def _forget(self) -> None:
+        """Let go of the runs that were not asked for lately and are not in use."""
+        for key in list(self.free)[:-IN_MEMORY]:
+            if len(self.free[key]) == self.count[key]:
+                del self.free[key], self.count[key]
+
+
+class Turns:
+    """Turns of long questions: one is computed at a time, and a few wait."""
+
+    def __init__(self) -> None:
+        self.places = Semaphore(1 + WAITING)
+        self.turn = Semaphore()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        if not self.places.acquire(blocking=False):
+            raise Refused(503, "too many long texts are being looked at: try again in a while")
+        try:
+            while not self.turn.acquire(timeout=BETWEEN):
+                wanted.check()
+            try:
+                yield
+            finally:
+                self.turn.release()
+        finally:
+            self.places.release()
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """When the files of a run were written."""
+    files = [path] if path.is_file() else [path / CONFIG, path / WEIGHTS]
+    return tuple(file.stat().st_mtime_ns for file in files if file.exists())

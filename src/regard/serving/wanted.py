@@ -1,0 +1,73 @@
+"""Wanted: whether the answer to a question is still waited for, asked again and again while it is computed.
+
+A computation cannot be broken off from outside without leaving a model half listened to. It ends by itself instead:
+every part of a model that is about to run asks `check`, which raises where the time is up or nobody listens any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from regard.serving.guard import Refused
+
+if TYPE_CHECKING:
+    from torch import nn
+
+LONGEST = 30.0  # seconds of an answer, what it waits for others included
+BETWEEN = 0.05  # seconds between two looks at the connection
+
+
+@dataclass
+class Wanted:
+    """is_gone  whether the one who asked has left.
+    seconds  that the answer may take.
+    """
+
+    is_gone: Callable[[], bool]
+    seconds: float = LONGEST
+    begun: float = field(default_factory=time.monotonic)
+    looked: float = 0.0
+
+    def check(self) -> None:
+        now = time.monotonic()
+        if now - self.begun > self.seconds:
+            raise Refused(503, f"this takes longer than {self.seconds:g} seconds and was stopped: give a shorter text")
+        if now - self.looked > BETWEEN:
+            self.looked = now
+            if self.is_gone():
+                raise ConnectionAbortedError("nobody waits for the answer any more")
+
+
+_current: ContextVar[Wanted | None] = ContextVar("wanted", default=None)
+
+
+@contextmanager
+def answering(wanted: Wanted) -> Iterator[None]:
+    """What is computed inside is computed for `wanted`."""
+    token = _current.set(wanted)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def check() -> None:
+    """Go on, or raise where the answer that is being computed is not wanted any more."""
+    wanted = _current.get()
+    if wanted is not None:
+        wanted.check()
+
+
+def watched(model: nn.Module) -> None:
+    """Make every part of a model ask before it runs whether it is still wanted."""
+    for part in model.modules():
+        part.register_forward_pre_hook(_before)
+
+
+def _before(_module: nn.Module, _inputs: object) -> None:
+    check()
