@@ -94,7 +94,7 @@ def model_summary(name: str) -> dict[str, Any]:
     from regard.catalogue import parameters_by_size
     from regard.core.registry import entry, names
 
-    if ":" not in name and name not in names():
+    if name not in names():
         raise UsageError(f"{name}: no such run folder and no such model{nearest(name, names())}")
     known = entry(name)
     return {

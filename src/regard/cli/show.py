@@ -10,6 +10,7 @@ import typer
 
 from regard.cli.options import Common, command
 from regard.cli.screen import Screen
+from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.table import human, span
 from regard.tasks import TEXT
@@ -39,7 +40,7 @@ def show(
     if not path.is_dir() and "/" not in target:
         if origin or verify:
             raise UsageError(f"{target}: no such run folder, and --origin and --verify are about runs")
-        _show_model(common.screen, summary.model_summary(target))
+        _show_model(common.screen, summary.model_summary(typed_name(target)))
         return
     facts = summary.run_summary(path)
     if verify:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import ResourceError, UsageError
 from regard.preparation import prepared
@@ -109,6 +110,7 @@ def compare(
     if size is not None:
         given["model.size"] = Origin(size, "argument")
     given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
+    models = None if models is None else [typed_name(text) for text in models]
     planned = _plan(given, models, budget, seeds, parameters, SCALES if scaling else (1.0,))
     return _raced(planned, out, force, board or board_for(sys.stdout, quiet=False))
 
