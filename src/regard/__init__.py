@@ -8,8 +8,8 @@
 Names are imported when they are first used, so that `import regard` costs nothing and torch comes with the first verb.
 """
 
-# Nothing is imported here that Python has not loaded by itself: with `python -m regard` the current folder is still first
-# on the path, and a typing.py in it would be run.
+# Nothing is imported here that Python has not loaded by itself: with `python -m regard` the current folder is still
+# first on the path, and a typing.py in it would be run.
 import importlib
 import os
 

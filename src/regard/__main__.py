@@ -8,6 +8,6 @@ import sys
 if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):
     del sys.path[0]
 
-from regard.cli.main import main  # noqa: E402
+from regard.cli.main import main
 
 sys.exit(main())

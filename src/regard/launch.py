@@ -76,7 +76,8 @@ def train(
     Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
     `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
     """
-    named = {"model.name": None if model is None else typed_name(model), "data.path": data, "train.budget": budget, "model.size": size}
+    name = None if model is None else typed_name(model)
+    named = {"model.name": name, "data.path": data, "train.budget": budget, "model.size": size}
     changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
     job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, resume="last" if resume else "no")
     return launch(job, display_for(sys.stdout, job.title, quiet=quiet))[0]

@@ -1,7 +1,7 @@
 """Importing modules of other people: only because somebody typed it, never because a file says so.
 
-`--import MODULE`, `module:Name` on the command line and in a call from Python come through here. What is read from files
-(recipes, run folders, data) is looked up by plain names, and a name with a colon in it is then refused.
+`--import MODULE`, `module:Name` on the command line and in a call from Python come through here. What is read from
+files (recipes, run folders, data) is looked up by plain names, and a name with a colon in it is then refused.
 """
 
 from __future__ import annotations
