@@ -16,12 +16,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.data import settings as data_settings
-from regard.errors import DataError, UsageError
-from regard.place import saved_model
+from regard.errors import DataError, UsageError, blamed_on
+from regard.saved_model import saved_model
 from regard.tasks import task as task_of
-from regard.tasks.contract import Answer, Material, Report, TaskKind
+from regard.tasks.contract import CODEC, Answer, Material, Report, TaskKind
 from regard.texts import options_from
-from regard.training import folder, tensors
+from regard.training import folder
 from regard.training.loop import device_of
 from regard.training.settings import TrainSettings
 from regard.training.settings import from_dict as settings_from_dict
@@ -130,10 +130,11 @@ class TaskRun:
 def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     """The run in a folder, every file checked against its hash before it is used."""
     config = folder.read_config(path)
-    task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
-    codec = task.load_codec(lambda name: folder.verified(path, name))
+    with blamed_on(path / folder.CONFIG):
+        task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
+    with blamed_on(path / CODEC):
+        codec = task.load_codec(lambda name: folder.verified(path, name))
     weights = folder.verified_weights(path)
-    model = saved_model(path, config).build()
-    tensors.load_weights(model, weights)
+    model = saved_model(path, config).with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))
     return TaskRun(path, config, task, model.eval(), codec)

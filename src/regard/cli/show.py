@@ -77,7 +77,7 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         rows[0] = ("model", f"{model.get('name')}, n-grams by order: {kept}")
         rows.append(("counted", f"{config['fit']['tokens']:,} tokens in one pass"))
     else:
-        rows.append(("budget", f"{config['train']['budget']}, {ENDINGS[facts['ended']]}"))
+        rows.append(("budget", f"{config['train']['budget']}, {ENDINGS.get(facts['ended'], facts['ended'])}"))
         rows.append(("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"))
     if facts["last"]:
         last = facts["last"]

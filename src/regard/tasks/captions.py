@@ -85,7 +85,7 @@ class Captions(TaskKind[CaptionCodec]):
         return read_captions(data, caption=settings.caption, size=settings.size)
 
     def load_codec(self, verified: Callable[[str], Path]) -> CaptionCodec:
-        tokenizer, facts = read_files(verified)
+        tokenizer, facts = read_files(verified, {"size": int, "longest": int})
         return CaptionCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:

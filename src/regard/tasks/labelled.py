@@ -108,8 +108,9 @@ class LabelledText(TaskKind[LabelCodec]):
         return read_labelled(data, text=settings.text, label=settings.label)
 
     def load_codec(self, verified: Callable[[str], Path]) -> LabelCodec:
-        tokenizer, facts = read_files(verified)
-        return LabelCodec(tokenizer, tuple(facts.pop("classes")), **facts)
+        hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool}
+        tokenizer, facts = read_files(verified, hints)
+        return LabelCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)

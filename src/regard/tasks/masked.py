@@ -109,7 +109,7 @@ class MaskedText(TaskKind[MaskedCodec]):
         return list(read_documents(data, documents=settings.documents))
 
     def load_codec(self, verified: Callable[[str], Path]) -> MaskedCodec:
-        tokenizer, facts = read_files(verified)
+        tokenizer, facts = read_files(verified, {"whole_words": bool})
         return MaskedCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:

@@ -92,8 +92,8 @@ class Pairs(TaskKind[PairCodec]):
         return _non_empty(read_pairs(source, target or None, reverse=settings.reverse), data)
 
     def load_codec(self, verified: Callable[[str], Path]) -> PairCodec:
-        target, facts = read_files(verified)
-        source = target if facts["source"] is None else from_dict(facts["source"], CODEC)
+        target, facts = read_files(verified, {"source": Any, "truncate": bool})
+        source = target if facts["source"] is None else from_dict(facts["source"], str(verified(CODEC)))
         return PairCodec(source, target, facts["truncate"])
 
     def objective(self, settings: TrainSettings) -> Objective:

@@ -22,7 +22,7 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
-from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind, read_facts
 from regard.training.objective import quantile_loss
 from regard.training.task import Objective
 
@@ -121,9 +121,11 @@ class SeriesTask(TaskKind[SeriesCodec]):
         return [Moment(series, int(place)) for place in places if place >= first]
 
     def load_codec(self, verified: Callable[[str], Path]) -> SeriesCodec:
-        told = json.loads(verified(CODEC).read_bytes())
-        scalers = {name: Scaler.from_dict(told.pop(name)) for name in ("target", "known")}
-        return SeriesCodec(**scalers, **told | {"columns": tuple(told["columns"])})
+        hints = {"history": int, "horizon": int, "columns": tuple[str, ...], "target_name": str, "scale": float}
+        told = read_facts(verified, hints | {"target": Any, "known": Any})
+        shapes = {"target": (), "known": (len(told["columns"]),)}
+        scalers = {name: Scaler.from_dict(told.pop(name), shape, name) for name, shape in shapes.items()}
+        return SeriesCodec(**scalers, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return quantile_loss

@@ -71,9 +71,8 @@ class TaggedText(TaskKind[TagCodec]):
         return read_tagged(data, tag=settings.tag)
 
     def load_codec(self, verified: Callable[[str], Path]) -> TagCodec:
-        tokenizer, facts = read_files(verified)
-        classes = tuple(facts["classes"])
-        return PieceCodec(tokenizer, classes, facts["last"]) if "last" in facts else TagCodec(tokenizer, classes)
+        tokenizer, facts = read_files(verified, {"classes": tuple[str, ...], "last": bool})
+        return PieceCodec(tokenizer, **facts) if "last" in facts else TagCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
