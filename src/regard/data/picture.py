@@ -260,7 +260,7 @@ def _images(array: Path, count: int | None = None, table: Path | None = None) ->
         if count not in (None, shape[0]):
             raise DataError(f"{array} holds {shape[0]:,} pictures but {table} has {count:,} captions: one for each")
         if math.prod(shape) > part.file_size:
-            raise DataError(f"{array} is cut short: its pictures would take {math.prod(shape):,} bytes")
+            raise DataError(f"{array} is no good .npz file: it is cut short; copy or download it again")
         file.seek(0)
         return np.load(file, allow_pickle=False)["images"]
 

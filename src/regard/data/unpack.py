@@ -13,7 +13,7 @@ from typing import Any
 
 from regard.errors import DataError
 
-OPENERS: dict[str, Any] = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile}
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 MOST_TIMES = 100
 ALWAYS_ALLOWED = 1 << 28
 PIECE = 1 << 20
