@@ -151,14 +151,14 @@ class Run:
         """A held-out part of the run's own data, made again and checked to be what it was."""
         about = self.config["data"]
         if self.corpus is None:
-            if about["path"] is None:
+            if about.get("path") is None:
                 raise UsageError(f"{self.path} says nothing of the text it was counted on: name data to evaluate on")
             if about["path"] == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
             settings = {key: about[key] for key in ("valid", "test", "documents", "cache") if key in about}
             seed = self.config["train"]["seed"]
             corpus = prepare(about["path"], tokenizer=self.tokenizer, seed=seed, **settings)
-            if corpus.hash != about["hash"]:
+            if corpus.hash != about.get("hash"):
                 raise DataError(f"{about['path']} is not what {self.path} was trained on: name data to evaluate on")
             self.corpus = corpus
         if part == "valid":

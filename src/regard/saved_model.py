@@ -6,6 +6,7 @@ the file of weights is the model itself made. So a file can ask for no more memo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.core.config import Config
+    from regard.core.facts import Facts
 
 LARGEST_COUNT = 1 << 24
 LARGEST_VOCABULARY = 1 << 32
@@ -34,6 +36,20 @@ class SavedModel:
     def vocab_size(self) -> int | None:
         """None of a model that reads no tokens."""
         return getattr(self.shapes, "vocab_size", None)
+
+    def require_for(self, facts: Facts) -> None:
+        """Refuse a model that was built for other data than `facts` says; it may know more tokens than are read."""
+        sizes = {"n_classes": facts.n_classes, "n_known": facts.n_known, "horizon": facts.horizon}
+        sizes |= {"n_channels": facts.n_channels, "size": facts.picture[1] if facts.picture else 0}
+        with blamed_on(self.path):
+            for where, found in _counts(self.config.to_dict(), "model.config"):
+                *above, key = where.split(".")
+                vocabulary = facts.source_vocab_size if "encoder" in above else None
+                wanted = (vocabulary or facts.vocab_size) if key == "vocab_size" else sizes.get(key, found)
+                if wanted and (found < wanted if key == "vocab_size" else found != wanted):
+                    raise UsageError(f"{where}: is {found}, and what the run reads and writes has {wanted}")
+            if facts.vocab_size and self.vocab_size not in (None, facts.vocab_size):
+                raise UsageError(f"the model writes {self.vocab_size} tokens, and the run knows {facts.vocab_size}")
 
     def with_weights(self, weights: Path) -> nn.Module:
         """The model with the numbers of its verified file."""
@@ -67,6 +83,16 @@ def saved_model(path: Path, config: dict[str, Any]) -> SavedModel:
         found = from_dict(tree, "model.config")
     with blamed_on(f"{file}: model.config"):
         return SavedModel(file, found, on_meta(found))
+
+
+def _counts(tree: Any, where: str) -> Iterator[tuple[str, int]]:
+    """Every whole number of a config and its place."""
+    parts = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, part in parts:
+        if isinstance(part, int) and not isinstance(part, bool):
+            yield f"{where}.{key}", part
+        else:
+            yield from _counts(part, f"{where}.{key}")
 
 
 def _refuse_absurd(value: Any, where: str) -> None:

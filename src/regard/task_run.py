@@ -115,11 +115,11 @@ class TaskRun:
     def held_out(self, part: str) -> Sequence[Any]:
         """A held-out part of the run's own data, made again and checked to be what it was."""
         if self.material is None:
-            if self.config["data"]["path"] == "-":
+            if self.config["data"].get("path") == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
             material = self.task.ready(self.settings, self.seed, self.codec)
-            if material.hash != self.config["data"]["hash"]:
-                path = self.config["data"]["path"]
+            if material.hash != self.config["data"].get("hash"):
+                path = self.settings.path
                 raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")
             self.material = material
         if part == "test" and not self.material.test:
@@ -135,6 +135,8 @@ def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     with blamed_on(path / CODEC):
         codec = task.load_codec(lambda name: folder.verified(path, name))
     weights = folder.verified_weights(path)
-    model = saved_model(path, config).with_weights(weights)
+    saved = saved_model(path, config)
+    saved.require_for(codec.facts)
+    model = saved.with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))
     return TaskRun(path, config, task, model.eval(), codec)

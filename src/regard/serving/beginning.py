@@ -38,7 +38,7 @@ def example_input(run: Any) -> str:
 def _held_out(run: Any, task: str) -> list[str]:
     """Some held-out inputs as a person would type them; none where it would take long to make them again."""
     about, seed = run.config["data"], run.config["train"]["seed"]
-    path = about["path"] or ""
+    path = about.get("path") or ""
     if path.startswith(PREFIX):
         return _of_world(run, task, path, seed)
     if _size(about) > LARGEST:

@@ -46,6 +46,7 @@ E = TypeVar("E")
 EVERYWHERE = frozenset({"path", "task", "valid", "test"})
 JUDGED = 200  # examples by which weights are compared while training
 LARGEST_CODEC = 1 << 28  # bytes: of pairs with two vocabularies it holds one of them
+LARGEST_FACT = 1 << 16
 SHOWN = 3  # examples in a sample
 TOKENIZER, CODEC = "tokenizer.json", "codec.json"
 
@@ -56,6 +57,11 @@ class Codec(ABC):
     @abstractmethod
     def files(self) -> dict[str, bytes]:
         """The files of the run folder that hold it."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What a model that goes with it was built for."""
 
     @cached_property
     def hash(self) -> str:
@@ -85,7 +91,11 @@ def read_facts(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> dic
         for key in facts:
             if key not in hints:
                 raise UsageError(f"unknown key {key[:40]!r}{nearest(key, hints)}")
-        return {key: decode(value, hints[key], key) for key, value in facts.items()}
+        found = {key: decode(value, hints[key], key) for key, value in facts.items()}
+        for key, value in found.items():
+            if hints[key] is int and not 0 < value <= LARGEST_FACT:
+                raise UsageError(f"{key}: expected a whole number from 1 to {LARGEST_FACT}, found {value}")
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,6 +70,11 @@ class SeriesCodec(Codec):
         plain = {name: getattr(self, name) for name in ("history", "horizon", "target_name", "scale")}
         return {CODEC: json.dumps(scalers | plain | {"columns": list(self.columns)}).encode()}
 
+    @property
+    def facts(self) -> Facts:
+        n_known = len(self.columns) + len(CALENDAR)
+        return Facts(n_channels=1 + n_known, n_known=n_known, horizon=self.horizon)
+
     def rows(self, series: Series, places: np.ndarray) -> SeriesRows:
         """Windows at `places` of a series with the same columns."""
         if series.columns != self.columns:
@@ -102,14 +107,9 @@ class SeriesTask(TaskKind[SeriesCodec]):
         if not len(train) or not len(valid):
             raise DataError(f"{series.name}: too short for a training part and a held-out part; give a longer series")
         codec = codec or self._codec(series, border, settings)
-        facts = Facts(
-            n_channels=1 + len(series.columns) + len(CALENDAR),
-            n_known=len(series.columns) + len(CALENDAR),
-            horizon=settings.horizon,
-        )
         moments = [Moment(series, int(place)) for place in valid]
         rows = codec.rows(series, train), codec.rows(series, valid)
-        return Material(Path(settings.path).name, codec, facts, *rows, moments, best, series.notes)
+        return Material(Path(settings.path).name, codec, codec.facts, *rows, moments, best, series.notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
         if data.startswith(PREFIX):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
-from regard.core.facts import Facts
 from regard.data.example import Tagged
 from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
@@ -61,9 +60,8 @@ class TaggedText(TaskKind[TagCodec]):
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
         codec = codec or self._codec(train, settings)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
         name = Path(settings.path).name
-        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
         if data.startswith(PREFIX):

@@ -37,7 +37,6 @@ def checked(content: Any) -> dict[str, Any]:
     data_settings.from_dict(config["data"])
     for key in IDENTITY:
         decode(config["data"].get(key, ""), str, f"data.{key}")
-    config["data"] = {"path": None, "hash": ""} | config["data"]
     config["train"] = train_settings.from_dict(config["train"]).to_dict()
     for key, origin in config["origins"].items():
         decode(origin, str, f"origins.{key}")

@@ -183,7 +183,7 @@ def test_a_run_folder_has_what_it_should_and_all_of_it_verifies(tmp_path):
     assert listed == names - {".lock", "checkpoints", "manifest.json"}
     config = folder.read_config(tmp_path / "run")
     assert config["model"]["config"]["kind"] == "language_model"
-    assert config["data"] == {"hash": "data-1", "tokenizer": "words-1", "path": None}
+    assert config["data"] == {"hash": "data-1", "tokenizer": "words-1"}
     assert config["train"]["batch_size"] == 4
     assert config["environment"]["threads"] == 1
     (tmp_path / "run" / "samples.txt").write_text("changed")
