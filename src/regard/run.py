@@ -190,8 +190,8 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     saved = saved_model(where, config)
     if saved.vocab_size != tokenizer.vocab_size:
         raise CheckpointError(
-            f"{where / folder.CONFIG}: the model has a vocabulary of {saved.vocab_size} and the tokenizer one of "
-            f"{tokenizer.vocab_size}"
+            f"{where / folder.CONFIG}: model.config: the model has a vocabulary of {saved.vocab_size} and the "
+            f"tokenizer one of {tokenizer.vocab_size}"
         )
     model: Any = saved.with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))

@@ -40,12 +40,14 @@ class SavedModel:
     def require_for(self, facts: Facts) -> None:
         """Refuse a model that was built for other data than `facts` says; it may know more tokens than are read."""
         sizes = {"n_classes": facts.n_classes, "n_known": facts.n_known, "horizon": facts.horizon}
-        sizes |= {"n_channels": facts.n_channels, "size": facts.picture[1] if facts.picture else 0}
+        sizes |= {"n_channels": facts.n_channels}
         with blamed_on(self.path):
             for where, found in _counts(self.config.to_dict(), "model.config"):
                 *above, key = where.split(".")
                 vocabulary = facts.source_vocab_size if "encoder" in above else None
                 wanted = (vocabulary or facts.vocab_size) if key == "vocab_size" else sizes.get(key, found)
+                if key == "size" and above[-1] == "embedding" and facts.picture:
+                    wanted = facts.picture[1]
                 if wanted and (found < wanted if key == "vocab_size" else found != wanted):
                     raise UsageError(f"{where}: is {found}, and what the run reads and writes has {wanted}")
             if facts.vocab_size and self.vocab_size not in (None, facts.vocab_size):

@@ -19,7 +19,7 @@ def run_summary(path: Path) -> dict[str, Any]:
 
     config = folder.read_config(path)
     records = metrics.read(path / folder.METRICS)
-    losses = [record for record in records if "loss" in record]
+    losses = [record for record in records if record.keys() >= {"loss", "tokens", "seconds"}]
     held_out = [record for record in records if "valid_loss" in record]
     return {
         "run": str(path),

@@ -71,7 +71,10 @@ def from_dict(data: Any, where: str = "config") -> Config:
     missing = [f.name for f in dataclasses.fields(cls) if _required(f) and f.name not in decoded]
     if missing:
         raise UsageError(f"{where}: {kind!r} needs {', '.join(missing)}")
-    return cls(**decoded)
+    try:
+        return cls(**decoded)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def check(condition: bool, message: str) -> None:

@@ -92,6 +92,8 @@ def read_facts(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> dic
             if key not in hints:
                 raise UsageError(f"unknown key {key[:40]!r}{nearest(key, hints)}")
         found = {key: decode(value, hints[key], key) for key, value in facts.items()}
+        if not found.get("classes", True):
+            raise UsageError("classes: there are none")
         for key, value in found.items():
             if hints[key] is int and not 0 < value <= LARGEST_FACT:
                 raise UsageError(f"{key}: expected a whole number from 1 to {LARGEST_FACT}, found {value}")

@@ -68,7 +68,9 @@ def _require_sound(found: Mapping[str, Tensor], model: NgramModel) -> None:
     """Refuse arrays that lead out of others: keys that do not rise, contexts and codes that there are none of."""
     order, before = model.config.order, model.vocab_size
     _require(_is(found["table.discounts"], torch.float64, (order, 3)), "discounts")
-    _require(_is(found["table.root"], torch.float64, (2,)) and float(found["table.root"][1]) >= 1, "root")
+    root = found["table.root"]
+    _require(_is(root, torch.float64, (2,)) and bool(root.isfinite().all()), "root")
+    _require(float(root[0]) >= 0 and float(root[1]) >= 1, "root")
     for level in range(order):
         name = f"table.levels.{level}"
         keys, n = found[f"{name}.keys"], len(found[f"{name}.alpha.codes"])

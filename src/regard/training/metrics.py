@@ -74,6 +74,8 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 def _checked(record: dict[str, Any], where: str) -> dict[str, Any]:
     """A record whose numbers are numbers: whoever draws or prints them does not ask again."""
+    if "step" not in record:
+        raise CheckpointError(f"{where}: says of no step what it measured; the file is not one of regard")
     for key, value in record.items():
         if key in NUMBERS or key.startswith("valid_"):
             is_number = (

@@ -148,7 +148,7 @@ class Session:
     def restore(self, path: Path) -> None:
         """Take up where the checkpoint at `path` ends. It must be verified; nothing is touched before all fits."""
         state = checkpoint.read_state(path)
-        counters = _counters(state, path)
+        counters = counters_of(state, path)
         tensors.require_fits(self.model, path / checkpoint.MODEL)
         forms = tensors.forms_in(path / checkpoint.OPTIMISER)[0]
         # Torch's own loader takes moments of other shapes and fails a step later, or not at all.
@@ -205,7 +205,8 @@ def environment_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> li
     return [f"{key} {now[key]} instead of {known.get(key)}" for key in now if now[key] != known.get(key)]
 
 
-def _counters(state: Mapping[str, Any], path: Path) -> Counters:
+def counters_of(state: Mapping[str, Any], path: Path) -> Counters:
+    """The counters that the state of a checkpoint holds, each of its type and range."""
     hints = typing.get_type_hints(Counters)
     with blamed_on(path / checkpoint.STATE):
         told = state.get("counters")
