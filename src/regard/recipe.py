@@ -34,7 +34,7 @@ FINE_TUNING = {"lr": 1e-3}
 # Above these a number is a slip of the finger: a billion layers would not even fit in memory as a config.
 LARGEST_COUNT = 2**24
 LARGEST_LAYERS = 1024
-LARGEST_RECIPE = 1 << 20
+LARGEST_RECIPE = 1 << 16
 
 
 @dataclass(frozen=True)
