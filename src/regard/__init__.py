@@ -8,12 +8,12 @@
 Names are imported when they are first used, so that `import regard` costs nothing and torch comes with the first verb.
 """
 
-from __future__ import annotations
-
+# Nothing is imported here that Python has not loaded by itself: with `python -m regard` the current folder is still
+# first on the path, and a typing.py in it would be run.
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from regard.core.config import Config
     from regard.core.context import Context
@@ -82,7 +82,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
     module, _, attribute = _HOMES[name].partition(":")

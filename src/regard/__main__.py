@@ -1,6 +1,12 @@
 """`python -m regard` is the `regard` command."""
 
+# No import of anything that Python has not loaded by now may stand above the removal, not even of __future__.
+import os
 import sys
+
+# `python -m` puts the current folder first on the path: a json.py or torch.py in it would be imported for the real one.
+if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):
+    del sys.path[0]
 
 from regard.cli.main import main
 

@@ -6,7 +6,11 @@ Anything that is not a `RegardError` is a bug of ours and is shown as one.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+LONGEST_NAME = 100  # characters of a name that are worth comparing
+LONGEST_TOLD = 300  # characters of a failure within another
 
 
 class RegardError(Exception):
@@ -65,6 +69,22 @@ class Stopped(RegardError):
     exit_code = 75
 
 
+@contextmanager
+def blamed_on(file: object) -> Iterator[None]:
+    """Whatever the content of a saved file leads to, as a CheckpointError that names the file.
+
+    For the place where such content is decoded: there a wrong type or an impossible size is the file's, not a bug.
+    """
+    try:
+        yield
+    except (CheckpointError, ResourceError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        told = str(error) if isinstance(error, RegardError) else f"{type(error).__name__}: {error}"
+        brief = told if len(told) <= LONGEST_TOLD else f"{told[:LONGEST_TOLD]}..."
+        raise CheckpointError(f"{file}: {brief}") from error
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint such as ", did you mean 'gpt'?", or the whole short list when nothing is close.
 
@@ -72,7 +92,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ", did you mean 'gpt'?"
     """
     options = sorted(known)
-    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name[:LONGEST_NAME], options, n=1, cutoff=0.6)
     if close:
         return f", did you mean {close[0]!r}?"
     return f"; known: {', '.join(options)}" if options else ""

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from regard.core.facts import EXAMPLE, Facts
+from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.live import display_for, working
 from regard.place import free_path, latest_path, require_name, saved_settings
@@ -75,7 +76,8 @@ def train(
     Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
     `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
     """
-    named = {"model.name": model, "data.path": data, "train.budget": budget, "model.size": size}
+    name = None if model is None else typed_name(model)
+    named = {"model.name": name, "data.path": data, "train.budget": budget, "model.size": size}
     changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
     job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, resume="last" if resume else "no")
     return launch(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
@@ -245,7 +247,7 @@ def _model_config(settings: Settings, facts: Facts | int) -> Config:
 def _name(given: Layer) -> str:
     """What a run folder is called when nobody says: as the model, or as the one that the task takes."""
     if "model.name" in given:
-        return str(given["model.name"].value).rpartition(":")[2]
+        return str(given["model.name"].value)
     return str(with_task(given)["model.name"].value)
 
 

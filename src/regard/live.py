@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.core.progress import Progress, watching
-from regard.table import human, span, visible
+from regard.table import human, span, visible, visible_line
 from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update, told
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Live:
         self._draw()
 
     def note(self, text: str) -> None:
-        self.console.print(text, style="yellow" if text.startswith("WARNING") else "dim", markup=False)
+        self.console.print(visible(text), style="yellow" if text.startswith("WARNING") else "dim", markup=False)
 
     def finish(self, result: Result | None) -> None:
         self.live.stop()
@@ -164,7 +164,7 @@ class Live:
             parts += [Text(), Text("\n".join(lines)[:600], style="dim italic")]
         # The echo of a Ctrl-C must find room beside the panel: on a new line it would shift what is redrawn.
         width = min(PANEL_WIDTH, self.console.width - len("^C^C"))
-        title = Text(self.title)
+        title = Text(visible_line(self.title))
         return Panel(Group(*parts), title=title, title_align="left", border_style="dim", padding=(0, 1), width=width)
 
     def _bar(self) -> RenderableType:

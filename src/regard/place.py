@@ -5,13 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from regard.errors import CheckpointError, UsageError
-from regard.recipe import Layer, Origin
-
-if TYPE_CHECKING:
-    from regard.core.config import Config
+from regard.errors import CheckpointError, UsageError, blamed_on
+from regard.recipe import Layer, Origin, resolve
 
 RUNS = Path("runs")
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -28,24 +24,14 @@ def saved_settings(path: Path) -> Layer:
         values = {f"model.{key}": value for key, value in model.items()}
         for section in ("data", "train"):
             values |= {f"{section}.{key}": value for key, value in config[section].items()}
-        return {key: Origin(values[key], origin) for key, origin in origins.items() if key in values}
-    except (KeyError, TypeError, AttributeError):
+        layer = {key: Origin(values[key], origin) for key, origin in origins.items() if key in values}
+    except KeyError:
         raise CheckpointError(
             f"{path / folder.CONFIG}: does not say how the run was started; start a new one"
         ) from None
-
-
-def saved_model(path: Path, config: dict[str, Any]) -> Config:
-    """The model that the config.json of a folder describes."""
-    from regard.core.config import from_dict
-    from regard.core.registry import load_kinds
-    from regard.training import folder
-
-    load_kinds()
-    tree = config.get("model", {}).get("config")
-    if tree is None:
-        raise CheckpointError(f"{path / folder.CONFIG}: has no model; the folder is not one of regard")
-    return from_dict(tree, f"{path / folder.CONFIG}: model.config")
+    with blamed_on(path / folder.CONFIG):
+        resolve(layer)
+    return layer
 
 
 def free_path(name: str) -> Path:

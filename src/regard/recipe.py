@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.data.regular import NotRegular, TooLarge, read_regular
 from regard.data.settings import DEFAULT_PATH
 from regard.errors import UsageError, nearest
 
@@ -33,6 +34,7 @@ FINE_TUNING = {"lr": 1e-3}
 # Above these a number is a slip of the finger: a billion layers would not even fit in memory as a config.
 LARGEST_COUNT = 2**24
 LARGEST_LAYERS = 1024
+LARGEST_RECIPE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ def _read(path: Path, seen: tuple[Path, ...]) -> Layer:
 
 def _parse(path: Path, where: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return tomllib.loads(read_regular(path, LARGEST_RECIPE).decode("utf-8"))
+    except (NotRegular, TooLarge) as error:
+        raise UsageError(f"{where}: {error.strerror}; a recipe is a TOML file of settings") from None
     except FileNotFoundError:
         raise UsageError(f"{where}: no such file; `regard new {path}` writes one to start from") from None
     except IsADirectoryError:
@@ -116,7 +120,7 @@ def _parse(path: Path, where: str) -> dict[str, Any]:
         raise UsageError(f"{where}: a part of this path is a file, not a folder") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{where}: not UTF-8 at byte {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # beside what is no TOML, numbers of thousands of digits
         raise UsageError(f"{where}: {error}") from None
 
 
@@ -148,7 +152,7 @@ def parse_value(text: str) -> Any:
     """
     try:
         table = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         try:
             return float(text)  # .5 and 1. are numbers everywhere but in TOML
         except ValueError:

@@ -29,12 +29,12 @@ from regard.decoding.logits import device_of as device_of_model
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
-from regard.place import saved_model
+from regard.saved_model import saved_model
 from regard.task_run import load_task_run
 from regard.tasks import TASKS, TEXT
 from regard.tasks.contract import require_task
 from regard.texts import ScoredText, Text, Writer, options_from
-from regard.training import folder, tensors
+from regard.training import folder
 from regard.training.loop import device_of
 from regard.training.settings import TrainSettings
 
@@ -151,14 +151,14 @@ class Run:
         """A held-out part of the run's own data, made again and checked to be what it was."""
         about = self.config["data"]
         if self.corpus is None:
-            if about["path"] is None:
+            if about.get("path") is None:
                 raise UsageError(f"{self.path} says nothing of the text it was counted on: name data to evaluate on")
             if about["path"] == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
             settings = {key: about[key] for key in ("valid", "test", "documents", "cache") if key in about}
             seed = self.config["train"]["seed"]
             corpus = prepare(about["path"], tokenizer=self.tokenizer, seed=seed, **settings)
-            if corpus.hash != about["hash"]:
+            if corpus.hash != about.get("hash"):
                 raise DataError(f"{about['path']} is not what {self.path} was trained on: name data to evaluate on")
             self.corpus = corpus
         if part == "valid":
@@ -187,17 +187,13 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
         return load_task_run(where, device=device)  # pyright: ignore[reportReturnType]  # what a run of a task can do
     tokenizer = tokenizers.load(folder.verified_tokenizer(where))
     weights = folder.verified_weights(where)
-    model = saved_model(where, config).build()
-    if model.vocab_size != tokenizer.vocab_size:
+    saved = saved_model(where, config)
+    if saved.vocab_size != tokenizer.vocab_size:
         raise CheckpointError(
-            f"{where}: the model has a vocabulary of {model.vocab_size} and the tokenizer one of {tokenizer.vocab_size}"
+            f"{where / folder.CONFIG}: model.config: the model has a vocabulary of {saved.vocab_size} and the "
+            f"tokenizer one of {tokenizer.vocab_size}"
         )
-    if model.config.counts:
-        from regard.training.counted_file import open_file
-
-        open_file(model, weights)
-    else:
-        tensors.load_weights(model, weights)
+    model: Any = saved.with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))
     return Run(where, config, model.eval(), tokenizer)
 

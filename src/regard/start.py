@@ -67,10 +67,9 @@ class Start:
 def read_start(path: str) -> Start:
     """The encoder in a run folder; a run that has none is refused."""
     from regard.data import tokenizer
-    from regard.estimate import on_meta
     from regard.models.encoder import EncoderConfig
     from regard.models.language import LanguageModelConfig
-    from regard.place import saved_model
+    from regard.saved_model import saved_model
     from regard.training import folder
 
     where = Path(path).expanduser()
@@ -78,10 +77,11 @@ def read_start(path: str) -> Start:
     task = saved.get("data", {}).get("task", FROM_TASKS[0])
     if task not in FROM_TASKS:
         raise UsageError(f"--from {path}: is a run of the task {task}; start from one of {' or '.join(FROM_TASKS)}")
-    config = saved_model(where, saved)
+    found = saved_model(where, saved)
+    config = found.config
     if not isinstance(config, LanguageModelConfig):
         raise UsageError(f"--from {path}: {saved['model'].get('name')} has no encoder; start from a neural model")
-    whole: Any = on_meta(config)
+    whole: Any = found.shapes
     return Start(
         where,
         tokenizer.load(folder.verified_tokenizer(where)),

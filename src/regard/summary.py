@@ -10,7 +10,7 @@ from regard.tasks import SHAPES, TASKS, TEXT
 from regard.tasks import task as task_of
 
 if TYPE_CHECKING:
-    from regard.core.config import Config
+    from torch import nn
 
 
 def run_summary(path: Path) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def run_summary(path: Path) -> dict[str, Any]:
 
     config = folder.read_config(path)
     records = metrics.read(path / folder.METRICS)
-    losses = [record for record in records if "loss" in record]
+    losses = [record for record in records if record.keys() >= {"loss", "tokens", "seconds"}]
     held_out = [record for record in records if "valid_loss" in record]
     return {
         "run": str(path),
@@ -55,32 +55,28 @@ def _tokenizer(path: Path) -> dict[str, Any] | None:
     from regard.data.tokenizer import load as load_tokenizer
     from regard.training import folder
 
-    try:
-        tokenizer = load_tokenizer(folder.verified(path, folder.TOKENIZER))
-    except FileNotFoundError:
+    if not folder.has(path, folder.TOKENIZER):
         return None
+    tokenizer = load_tokenizer(folder.verified(path, folder.TOKENIZER))
     return {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size}
 
 
 def _sizes(config: dict[str, Any], path: Path) -> dict[str, Any]:
-    from regard.estimate import count_parameters, on_meta
-    from regard.place import saved_model
+    from regard.estimate import count_parameters
+    from regard.saved_model import saved_model
 
-    model_config = saved_model(path, config)
-    length = config["train"]["length"]
-    return {"parameters": count_parameters(on_meta(model_config)), "state": state_size(model_config, length)}
+    model = saved_model(path, config).shapes
+    return {"parameters": count_parameters(model), "state": state_size(model, config["train"]["length"])}
 
 
-def state_size(config: Config, length: int) -> dict[str, Any] | None:
+def state_size(shapes: nn.Module, length: int) -> dict[str, Any] | None:
     """Bytes that the model carries from token to token, for one text after `length` tokens; None without a state.
 
     What an encoder-decoder remembers of its source comes on top, as much as the source is long.
     """
     import torch
 
-    from regard.estimate import on_meta
-
-    model: Any = on_meta(config)
+    model: Any = shapes
     if not hasattr(model, "init_state") or not getattr(model, "has_state", True):
         return None
     with torch.device("meta"):
@@ -94,7 +90,7 @@ def model_summary(name: str) -> dict[str, Any]:
     from regard.catalogue import parameters_by_size, vocabularies_by_size
     from regard.core.registry import entry, names
 
-    if ":" not in name and name not in names():
+    if name not in names():
         raise UsageError(f"{name}: no such run folder and no such model{nearest(name, names())}")
     known = entry(name)
     return {

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+# C0 but \t and \n, DEL and C1; marks, embeddings, overrides and isolates of direction; line and paragraph separators.
+COMMANDS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]"
+)
 STYLES = {"NO": "bold red", "yes": "green"}
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print a table. A column whose name ends in `#` holds numbers and is set to the right."""
-    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    columns, title = [visible_line(name) for name in columns], visible_line(title)
+    texts = [["" if cell is None else visible_line(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _draw(columns, texts, title)
         return
@@ -63,12 +68,24 @@ def power_of_ten(log_value: float) -> str:
 
 
 def visible(text: str) -> str:
-    """Text that cannot command a terminal: control characters, which a model may well write, become U+FFFD.
+    """Text that cannot command a terminal: control characters, which a model or a file may well hold, become U+FFFD.
 
-    >>> visible("a\\tb\\n\\x1b[2J")
-    'a\\tb\\n\ufffd[2J'
+    Those are C0 without tabs and line ends, C1, what turns the direction of writing round, what ends lines unseen, and
+    halves of characters. Every string from data, runs and file names goes through here on its way to a terminal.
+
+    >>> visible("a\\tb\\n\\x1b[2J \\x9b2J \\u202eb\\u2069")
+    'a\\tb\\n\ufffd[2J \ufffd2J \ufffdb\ufffd'
     """
-    return "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
+    return COMMANDS.sub("\ufffd", text)
+
+
+def visible_line(text: str) -> str:
+    """The same within one line, such as a cell of a table: ends of lines and tabs are spelt.
+
+    >>> visible_line("two\\nlines")
+    'two\\\\nlines'
+    """
+    return visible(text.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def span(seconds: float) -> str:

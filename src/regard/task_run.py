@@ -17,12 +17,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.data import settings as data_settings
-from regard.errors import DataError, UsageError
-from regard.place import saved_model
+from regard.errors import DataError, UsageError, blamed_on
+from regard.saved_model import saved_model
 from regard.tasks import task as task_of
-from regard.tasks.contract import Answer, Material, Report, TaskKind
+from regard.tasks.contract import CODEC, Answer, Material, Report, TaskKind
 from regard.texts import TextOptions, options_from
-from regard.training import folder, tensors
+from regard.training import folder
 from regard.training.loop import device_of
 from regard.training.settings import TrainSettings
 from regard.training.settings import from_dict as settings_from_dict
@@ -124,11 +124,11 @@ class TaskRun:
     def held_out(self, part: str) -> Sequence[Any]:
         """A held-out part of the run's own data, made again and checked to be what it was."""
         if self.material is None:
-            if self.config["data"]["path"] == "-":
+            if self.config["data"].get("path") == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
             material = self.task.ready(self.settings, self.seed, self.codec)
-            if material.hash != self.config["data"]["hash"]:
-                path = self.config["data"]["path"]
+            if material.hash != self.config["data"].get("hash"):
+                path = self.settings.path
                 raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")
             self.material = material
         if part == "test" and not self.material.test:
@@ -139,10 +139,13 @@ class TaskRun:
 def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     """The run in a folder, every file checked against its hash before it is used."""
     config = folder.read_config(path)
-    task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
-    codec = task.load_codec(lambda name: folder.verified(path, name))
+    with blamed_on(path / folder.CONFIG):
+        task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
+    with blamed_on(path / CODEC):
+        codec = task.load_codec(lambda name: folder.verified(path, name))
     weights = folder.verified_weights(path)
-    model = saved_model(path, config).build()
-    tensors.load_weights(model, weights)
+    saved = saved_model(path, config)
+    saved.require_for(codec.facts)
+    model = saved.with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))
     return TaskRun(path, config, task, model.eval(), codec)

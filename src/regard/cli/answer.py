@@ -29,7 +29,7 @@ def answer_all(screen: Screen, run: TaskRun, text: str | None, options: dict[str
     screen.object({"answers": [answer.to_dict() for answer in answers]})
     for answer in answers:
         for line in (answer.text, *(other["text"] for other in answer.details.get("others", ()))):
-            screen.line(line)
+            screen.written(line)
 
 
 def changed(options: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import sys
 import traceback
 
 from regard.errors import RegardError, ResourceError, Stopped, UsageError
+from regard.table import visible
 
 INTERRUPTED = 130
 LONGEST = 1000  # characters of a message
@@ -26,14 +27,14 @@ def report(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if debug:
-        traceback.print_exception(error)
+        print(visible("".join(traceback.format_exception(error))), end="", file=sys.stderr)
     known = as_known(error)
     if known is None:
         message = f"unexpected {type(error).__name__}: {error}"
         code, advice = 1, "" if debug else " (a bug of regard; run again with --debug to see where)"
     else:
         message, code, advice = str(known), known.exit_code, ""
-    message = " ".join(message.split())
+    message = visible(" ".join(message.split()))
     if len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]}...{message[-LONGEST // 2 :]}"
     what = "regard" if isinstance(known, Stopped) else "regard: error"

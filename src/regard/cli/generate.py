@@ -71,8 +71,7 @@ def generate(
     texts = loaded.write(prompts, copies=n, **options)
     screen.object({"texts": [text.to_dict() for text in texts]})
     for number, text in enumerate(texts):
-        shown = visible(text.text) if sys.stdout.isatty() else text.text
-        screen.line(("\n" if number and not lines else "") + shown)
+        screen.written(("\n" if number and not lines else "") + text.text)
 
 
 def _stream(prompt: str, pieces: Iterator[str]) -> None:

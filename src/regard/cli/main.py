@@ -143,7 +143,3 @@ def use_utf8() -> None:
         os.environ["PYTHONUTF8"] = "1"
         os.environ.pop("PYTHONIOENCODING", None)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -103,10 +103,10 @@ def spread(function: Callable[..., Any]) -> Callable[..., Any]:
 def import_all(modules: list[str]) -> None:
     """Import what `--import` names, so that it can register itself."""
     if modules:
-        from regard.core.registry import import_plugin
+        from regard.core.plugin import import_module
 
         for module in modules:
-            import_plugin(module)
+            import_module(module)
 
 
 def _field_parameters(group: type[Any]) -> list[inspect.Parameter]:

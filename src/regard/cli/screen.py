@@ -6,12 +6,13 @@ With `--json` only the object goes to stdout, and what people may want to see me
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from regard.table import finite, show_table
+from regard.table import COMMANDS, finite, show_table, visible
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,17 @@ class Screen:
     def line(self, text: str = "") -> None:
         """A line of the result."""
         if not self.json:
-            print(text)
+            print(visible(text))
+
+    def written(self, text: str) -> None:
+        """A line of what a model wrote: to the byte in a pipe, made visible on a terminal."""
+        if not self.json:
+            print(visible(text) if sys.stdout.isatty() else text)
 
     def note(self, text: str) -> None:
         """A remark beside the result, on stderr."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(visible(text), file=sys.stderr, flush=True)
 
     def hint(self, text: str) -> None:
         """What to do next, for somebody who sits at a terminal."""
@@ -44,9 +50,14 @@ class Screen:
     def object(self, value: dict[str, Any]) -> None:
         """The result for a program."""
         if self.json:
-            print(json.dumps(finite(value), ensure_ascii=False))
+            print(COMMANDS.sub(_escaped, json.dumps(finite(value), ensure_ascii=False)))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
         """A table of the result."""
         if not self.json:
             show_table(columns, rows, title=title)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A character that JSON leaves as it is and a terminal would obey, as JSON may also write it."""
+    return f"\\u{ord(found[0]):04x}"

@@ -10,6 +10,7 @@ import typer
 
 from regard.cli.options import Common, command
 from regard.cli.screen import Screen
+from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.table import human, span
 from regard.tasks import TEXT
@@ -39,7 +40,7 @@ def show(
     if not path.is_dir() and "/" not in target:
         if origin or verify:
             raise UsageError(f"{target}: no such run folder, and --origin and --verify are about runs")
-        _show_model(common.screen, summary.model_summary(target))
+        _show_model(common.screen, summary.model_summary(typed_name(target)))
         return
     facts = summary.run_summary(path)
     if verify:
@@ -76,7 +77,7 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         rows[0] = ("model", f"{model.get('name')}, n-grams by order: {kept}")
         rows.append(("counted", f"{config['fit']['tokens']:,} tokens in one pass"))
     else:
-        rows.append(("budget", f"{config['train']['budget']}, {ENDINGS[facts['ended']]}"))
+        rows.append(("budget", f"{config['train']['budget']}, {ENDINGS.get(facts['ended'], facts['ended'])}"))
         rows.append(("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"))
     if facts["last"]:
         last = facts["last"]

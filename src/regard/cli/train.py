@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.options import CommonWithChance, command
+from regard.core.plugin import typed_name
 from regard.errors import Stopped, UsageError, nearest
+
+if TYPE_CHECKING:
+    from regard.recipe import Layer
 
 RESUME = ("last", "auto")
 
@@ -96,10 +100,11 @@ def train(
         "train.seed": (common.seed, "flag --seed"),
         "train.device": (common.device, "flag --device"),
     }
-    given = {key: Origin(value, place) for key, (value, place) in named.items() if value is not None}
+    changes = read_assignments(flags.sets)
+    changes |= {key: Origin(value, place) for key, (value, place) in named.items() if value is not None}
     job = plan(
         recipe=flags.recipe,
-        changes=read_assignments(flags.sets) | given,
+        changes=with_import(changes),
         out=flags.out,
         resume=flags.resume or "no",
         is_large=flags.yes_really,
@@ -110,3 +115,11 @@ def train(
         raise Stopped(f"{stop}: regard train --resume --out {job.out}") from None
     found = task_card(run, result) if isinstance(run, TaskRun) else card(run, result)
     found.show(common.screen)
+
+
+def with_import(changes: Layer) -> Layer:
+    """What was typed, with the model by its plain name: the module of `--model module:name` is imported here."""
+    name = changes.get("model.name")
+    if name is None or not isinstance(name.value, str):
+        return changes
+    return changes | {"model.name": replace(name, value=typed_name(name.value))}

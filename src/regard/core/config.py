@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 from regard.errors import UsageError, nearest
 
 KINDS: dict[str, type[Config]] = {}
+LARGEST_FLOAT = 1 << 1000
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def from_dict(data: Any, where: str = "config") -> Config:
     cls = KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise UsageError(
-            f"{where}: unknown kind {kind!r}{nearest(str(kind), KINDS)} (a part from outside the package must be "
+            f"{where}: unknown kind {_brief(kind)}{nearest(str(kind), KINDS)} (a part from outside the package must be "
             f"imported first: --import MODULE)"
         )
     values = {key: value for key, value in data.items() if key != "kind"}
@@ -70,7 +71,10 @@ def from_dict(data: Any, where: str = "config") -> Config:
     missing = [f.name for f in dataclasses.fields(cls) if _required(f) and f.name not in decoded]
     if missing:
         raise UsageError(f"{where}: {kind!r} needs {', '.join(missing)}")
-    return cls(**decoded)
+    try:
+        return cls(**decoded)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def check(condition: bool, message: str) -> None:
@@ -87,7 +91,7 @@ def _refuse_unknown(values: dict[str, Any], cls: type[Config], where: str) -> No
     known = {f.name for f in dataclasses.fields(cls)}
     for key in values:
         if key not in known:
-            raise UsageError(f"{where}: unknown key {key!r}{nearest(key, known)}")
+            raise UsageError(f"{where}: unknown key {_brief(key)}{nearest(key, known)}")
 
 
 def _plain(value: Any) -> Any:
@@ -105,25 +109,33 @@ def decode(value: Any, hint: Any, where: str) -> Any:
         if value is None and type(None) in arguments:
             return None
         rest = [argument for argument in arguments if argument is not type(None)]
-        if isinstance(value, dict):
-            return from_dict(value, where)
-        return decode(value, rest[0], where) if len(rest) == 1 else value
+        return from_dict(value, where) if isinstance(value, dict) else _first_fitting(value, rest, where)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise UsageError(f"{where}: expected a list, found {_brief(value)}")
         return tuple(decode(part, arguments[0], f"{where}.{i}") for i, part in enumerate(value))
     if origin is typing.Literal:
-        if value not in arguments:
-            raise UsageError(f"{where}: {value!r} is not a choice{nearest(str(value), map(str, arguments))}")
+        if not isinstance(value, str) or value not in arguments:
+            raise UsageError(f"{where}: {_brief(value)} is not a choice{nearest(str(value), map(str, arguments))}")
         return value
     if isinstance(hint, type) and issubclass(hint, Config):
         return from_dict(value, where)
     return scalar(value, hint, where)
 
 
+def _first_fitting(value: Any, hints: list[Any], where: str) -> Any:
+    """The value as the first of several types that takes it; what none takes is refused as the last one says."""
+    for hint in hints[:-1]:
+        try:
+            return decode(value, hint, where)
+        except UsageError:
+            continue
+    return decode(value, hints[-1], where)
+
+
 def scalar(value: Any, hint: Any, where: str) -> Any:
     """`value` as a bool, int, float or str, strictly: 1.0 is no int, "3" is no number, True is no count."""
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_FLOAT:
         return float(value)
     if hint in (bool, int, float, str):
         wrong_bool = hint is not bool and isinstance(value, bool)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from regard.core.facts import EXAMPLE, Facts
+from regard.core.plugin import typed_name
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -145,35 +145,22 @@ def names() -> list[str]:
 
 
 def entry(name: str) -> Entry:
-    """What is registered under `name`. A `module:name` imports the module first."""
-    module, _, rest = name.rpartition(":")
-    if module:
-        import_plugin(module)
-        name = rest
+    """What is registered under a plain name. Nothing but regard's own files and entry points is imported for it."""
     if name not in _entries and name in MODELS:
         importlib.import_module(MODELS[name])
     if name not in _entries:
         known = names()
         if name not in _entries:
-            raise UsageError(f"unknown model {name!r}{nearest(name, known)}")
+            outside = "a model from outside the package is imported first: --import MODULE"
+            if ":" in name:
+                raise UsageError(f"model {name!r}: a file names no module; {outside}")
+            raise UsageError(f"unknown model {name!r}{nearest(name, known)} ({outside})")
     return _entries[name]
 
 
 def build(name: str, *, vocab_size: int, size: str = "small", **settings: Any) -> Any:
     """A bare module, such as `build("gpt", vocab_size=65, size="tiny", n_layers=3)`."""
-    return entry(name).config(vocab_size, size, **settings).build()
-
-
-def import_plugin(module: str) -> Any:
-    """Import a module that registers something, from the environment or the current folder."""
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0] and error.name != module:
-            raise
-        raise UsageError(f"no module {module!r} here or in the environment") from None
+    return entry(typed_name(name)).config(vocab_size, size, **settings).build()
 
 
 def load_kinds() -> None:

@@ -8,6 +8,7 @@ several languages, is a header: then the columns may stand in any order, and oth
 from __future__ import annotations
 
 import importlib
+import math
 import warnings
 import zipfile
 import zlib
@@ -20,7 +21,9 @@ from typing import IO, Any
 import numpy as np
 
 from regard.data.example import Captioned
+from regard.data.regular import NotRegular, open_regular
 from regard.data.source import read_lines
+from regard.data.unpack import most_unpacked, too_much
 from regard.errors import DataError, ResourceError, UsageError, nearest
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
@@ -60,9 +63,8 @@ def pictures_in(path: str) -> list[str] | list[Captioned]:
     if place.suffix.lower() != ".npz":
         return [path]
     with _good(place):
-        shape = _shape(place)
-        images = np.load(place, allow_pickle=False)["images"]
-    return [Captioned(images[row], "", where=f"{path}, picture {row}", file=path) for row in range(shape[0])]
+        images = _images(place)
+    return [Captioned(images[row], "", where=f"{path}, picture {row}", file=path) for row in range(len(images))]
 
 
 def resized(picture: np.ndarray, size: int) -> np.ndarray:
@@ -76,7 +78,7 @@ def read_picture(path: str, size: int) -> np.ndarray:
     """One picture file as (size, size, 3) unsigned bytes: red, green, blue, on white where it is transparent."""
     image, operation = _pillow("PIL.Image"), _pillow("PIL.ImageOps")
     try:
-        with warnings.catch_warnings(action="ignore"), image.open(path) as opened:
+        with warnings.catch_warnings(action="ignore"), open_regular(path) as file, image.open(file) as opened:
             if opened.width * opened.height > PIXEL_LIMIT:
                 raise image.DecompressionBombError(f"{opened.width} x {opened.height} pixels")
             # A JPEG is then decoded at a fraction of its size, several times faster.
@@ -84,6 +86,8 @@ def read_picture(path: str, size: int) -> np.ndarray:
             return _resized(operation.exif_transpose(opened), size)
     except FileNotFoundError:
         raise DataError(f"there is no picture {path}") from None
+    except NotRegular as error:
+        raise DataError(f"{path} {error.strerror}; give the file of a picture") from None
     except image.DecompressionBombError as error:
         raise DataError(f"{path} is too large ({error}); give a picture of at most {PIXEL_LIMIT:,} pixels") from None
     except MemoryError:
@@ -219,10 +223,7 @@ def _is_picture(file: Path, folder: Path) -> bool:
 
 def _from_array(rows: list[_Row], table: Path, array: Path, size: int) -> list[np.ndarray]:
     with _good(array):
-        count = _shape(array)[0]
-        if count != len(rows):
-            raise DataError(f"{array} holds {count:,} pictures but {table} has {len(rows):,} captions: one for each")
-        images = np.load(array, allow_pickle=False)["images"]
+        images = _images(array, len(rows), table)
     return [resized(picture, size) for picture in images]
 
 
@@ -239,16 +240,29 @@ def _good(array: Path) -> Iterator[None]:
         raise ResourceError(f"{array} does not fit into the memory: give fewer or smaller pictures") from None
     except PermissionError:
         raise ResourceError(f"cannot read {array}: check its permissions") from None
+    except NotRegular as error:
+        raise DataError(f"{array} {error.strerror}") from None
     except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{array} is no good .npz file ({reason}); copy or download it again") from None
 
 
-def _shape(array: Path) -> tuple[int, ...]:
-    with zipfile.ZipFile(array) as archive, archive.open("images.npy") as stream:
-        shape, dtype = _header(stream)
-    _check_array(shape, dtype, array)
-    return shape
+def _images(array: Path, count: int | None = None, table: Path | None = None) -> np.ndarray:
+    """The pictures of an .npz, refused by its header before they are unpacked. count: how many captions there are."""
+    with open_regular(array) as file:
+        with zipfile.ZipFile(file) as archive:
+            part = archive.getinfo("images.npy")
+            if part.file_size > most_unpacked(part.compress_size):
+                raise too_much(str(array), part.compress_size)
+            with archive.open(part) as stream:
+                shape, dtype = _header(stream)
+        _check_array(shape, dtype, array)
+        if count not in (None, shape[0]):
+            raise DataError(f"{array} holds {shape[0]:,} pictures but {table} has {count:,} captions: one for each")
+        if math.prod(shape) > part.file_size:
+            raise DataError(f"{array} is no good .npz file: it is cut short; copy or download it again")
+        file.seek(0)
+        return np.load(file, allow_pickle=False)["images"]
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.errors import DataError
+from regard.core.config import decode
+from regard.errors import DataError, UsageError
 
 # The quartiles of a normal distribution lie this many standard deviations apart.
 QUARTILES_PER_DEVIATION = 1.3489795003921634
@@ -52,5 +53,21 @@ class Scaler:
         return {"centre": self.centre.tolist(), "scale": self.scale.tolist(), "asinh": self.asinh}
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Scaler:
-        return cls(np.array(facts["centre"]), np.array(facts["scale"]), bool(facts["asinh"]))
+    def from_dict(cls, facts: Any, shape: tuple[int, ...] | None = None, where: str = "scaler") -> Scaler:
+        """The scaler that `to_dict` told. shape: of its numbers, where it is known. where: named in errors."""
+        if not isinstance(facts, dict) or not facts.keys() >= {"centre", "scale", "asinh"}:
+            raise UsageError(f"{where}: expected an object with centre, scale and asinh")
+        centre, scale = (_numbers(facts[key], shape, f"{where}.{key}") for key in ("centre", "scale"))
+        if not (scale > 0).all():
+            raise UsageError(f"{where}.scale: expected numbers above 0")
+        return cls(centre, scale, decode(facts["asinh"], bool, f"{where}.asinh"))
+
+
+def _numbers(value: Any, shape: tuple[int, ...] | None, where: str) -> np.ndarray:
+    """A number or a list of them, all finite."""
+    listed = value if isinstance(value, list) else [value]
+    found = np.array([decode(part, float, where) for part in listed], dtype=np.float64)
+    found = found if isinstance(value, list) else found[0]
+    if not np.isfinite(found).all() or (shape is not None and found.shape != shape):
+        raise UsageError(f"{where}: expected {'a number' if not shape else f'{shape[0]} numbers'}, all of them finite")
+    return np.asarray(found)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from regard.core.config import decode
 from regard.errors import UsageError, nearest
 
 DEFAULT_PATH = "world:stories"
@@ -46,7 +48,7 @@ class DataSettings:
     test: float = 0.0
     tokens: str = "auto"
     vocab_size: int | None = None
-    documents: str = "auto"
+    documents: Literal["auto", "file", "line", "blank"] = "auto"
     cache: str | None = None
     whole_words: bool = False
     shared: bool = True
@@ -78,6 +80,7 @@ class DataSettings:
 
 
 def from_dict(values: dict[str, Any]) -> DataSettings:
-    """The settings among `values`; what else a run's config says of its data is left out."""
-    known = {field.name for field in dataclasses.fields(DataSettings)}
-    return DataSettings(**{key: value for key, value in values.items() if key in known})
+    """The settings among `values`, each of its type; what else a run's config says of its data is left out."""
+    hints = typing.get_type_hints(DataSettings)
+    known = {key: decode(value, hints[key], f"data.{key}") for key, value in values.items() if key in hints}
+    return DataSettings(**known)

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from regard.data.regular import NotRegular, open_regular
+from regard.data.unpack import OPENERS, Unpacked
 from regard.errors import DataError, ResourceError, UsageError, nearest
 
 STDIN = "-"
@@ -128,8 +131,8 @@ def fingerprint(path: str) -> str:
     total = hashlib.sha256()
     for file in files(path):
         relative = str(Path(file).relative_to(path)) if file != path else ""
-        with named(file), open(file, "rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        with named(file), open_regular(file) as stream:
+            content = hashlib.file_digest(io.BufferedReader(stream), "sha256").hexdigest()
         total.update(f"{relative}\0{Path(file).suffix}\0{content}\n".encode())
     return total.hexdigest()
 
@@ -197,9 +200,14 @@ def opened(file: str) -> Iterator[io.BufferedReader]:
         finally:
             reader.detach()
     else:
-        opener = {".gz": gzip.open, ".xz": lzma.open}.get(Path(file).suffix, io.open)
-        with opener(file, "rb") as raw:
-            yield io.BufferedReader(cast(Any, raw), HEAD)
+        opener = OPENERS.get(Path(file).suffix)
+        with open_regular(file) as raw:
+            if opener is None:
+                yield io.BufferedReader(raw, HEAD)
+                return
+            size = os.fstat(raw.fileno()).st_size
+            with io.BufferedReader(raw, HEAD) as packed, opener(packed) as plain:
+                yield io.BufferedReader(Unpacked(plain, size, shown(file)), HEAD)
 
 
 def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
@@ -235,6 +243,8 @@ def named(file: str) -> Iterator[None]:
         raise DataError(f"{name} is cut short: its compressed data ends too early; copy or download it again") from None
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{name} is no good {Path(file).suffix} file ({error}); copy or download it again") from None
+    except NotRegular as error:
+        raise DataError(f"{name} {error.strerror}: save what it gives to a file, or pipe it in as {STDIN}") from None
     except FileNotFoundError:
         raise DataError(f"there is no file {name}{_close(Path(file))}") from None
     except OSError as error:

@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 
 from regard.data.mapped import sha256, slices
+from regard.data.regular import open_regular, read_regular
 from regard.errors import DataError, ResourceError
 
 MANIFEST = "manifest.json"
 TEMPORARY = ".preparing-"
+LARGEST_MANIFEST = 1 << 24
 DTYPES = ("<u2", "<u4", "<i8")
 
 
@@ -88,9 +90,11 @@ def open_store(folder: Path) -> Store:
 def _verified(folder: Path, name: str, facts: Mapping[str, Any]) -> np.ndarray:
     """The bytes of a file, mapped, after comparing them with what the manifest says."""
     path = folder / name
-    if path.is_symlink() or not path.is_file():
-        raise DataError(f"{path} is missing{_advice(folder)}")
-    size = path.stat().st_size
+    try:
+        with open_regular(path, links=False) as file:
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}{_advice(folder)}") from None
     if size != facts["size"]:
         raise DataError(f"{path} has {size} bytes and should have {facts['size']}{_advice(folder)}")
     data = np.memmap(path, mode="r") if size else np.empty(0, np.uint8)
@@ -104,7 +108,7 @@ def _verified(folder: Path, name: str, facts: Mapping[str, Any]) -> np.ndarray:
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = json.loads(read_regular(path, LARGEST_MANIFEST))
         seal = manifest.pop("sha256")
         sound = seal == _seal(manifest) and manifest["format"] == "regard-store"
     except OSError as error:

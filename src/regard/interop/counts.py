@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.data.regular import open_regular
 from regard.errors import DataError, ResourceError, UsageError
 from regard.ngram.counts import LARGEST_ORDER, NEVER, Counts, check_order, grouped, token_type
 from regard.training import disk
@@ -45,8 +46,9 @@ def load_counts(path: Path | str) -> Counts:
     """The table in a file, mapped, after every byte was compared with what was written."""
     path = Path(path)
     try:
-        size = os.stat(path).st_size
-        data = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            data = np.memmap(file, np.uint8, "r") if size else np.zeros(0, np.uint8)
     except OSError as error:
         raise DataError(f"cannot read counts from {path}: {error.strerror or error}") from None
     facts, digest, start = _read_header(data, path)

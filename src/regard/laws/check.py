@@ -14,6 +14,7 @@ from regard.core import registry
 from regard.core.config import Config
 from regard.core.facts import EXAMPLE
 from regard.core.mixer import Mixer
+from regard.core.plugin import import_module
 from regard.core.stack import MixerConfig
 from regard.errors import RegardError, UsageError, nearest
 from regard.laws import form, module
@@ -107,7 +108,7 @@ def check_all() -> Iterator[list[LawResult]]:
 
 def _check_foreign(target: str) -> list[LawResult]:
     path, _, attribute = target.partition(":")
-    found: Any = registry.import_plugin(path)
+    found: Any = import_module(path)
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise UsageError(f"{path} has no {attribute!r}{nearest(part, [n for n in dir(found) if n[0] != '_'])}")

@@ -25,6 +25,7 @@ class NormConfig(Config, kind="norm"):
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        check(self.epsilon >= 0, f"epsilon must not be negative, found {self.epsilon}")
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> nn.Module:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from regard.data.regular import read_regular
 from regard.data.worlds import PREFIX, text_world, world_of
 from regard.errors import RegardError
 from regard.tasks import TEXT
@@ -16,6 +17,7 @@ SAMPLED_WITH_INPUT = (TEXT, "pairs", "labelled")  # a line of the samples begins
 EXAMPLE = 60  # characters
 LOOKED_THROUGH = 20  # held-out examples, for one that is not too long
 LARGEST = 2_000_000  # bytes of files that are read again
+LARGEST_SAMPLES = 1 << 28
 
 
 def example_input(run: Any) -> str:
@@ -71,7 +73,7 @@ def _size(about: dict[str, Any]) -> int:
 def _last_sample(path: Path) -> str:
     """The start of the last sample that the run wrote, or the input that it answered there."""
     try:
-        lines = (path / SAMPLES).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_regular(path / SAMPLES, LARGEST_SAMPLES).decode(errors="replace").splitlines()
     except OSError:
         return ""
     start = max((place for place, line in enumerate(lines) if line.startswith("--- ")), default=-1)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TextIO
 
 from regard.core.progress import Progress
 from regard.live import Patient
-from regard.table import human, span
+from regard.table import human, span, visible, visible_line
 from regard.training.display import Display, Evaluation, Result, Start, Update
 
 
@@ -136,7 +136,7 @@ class LineBoard(_Places):
     def note(self, text: str) -> None:
         if self.stream is not None:
             try:
-                print(text, file=self.stream, flush=True)
+                print(visible(text), file=self.stream, flush=True)
             except OSError:
                 self.stream = None
 
@@ -168,6 +168,7 @@ class LiveBoard(_Places):
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for name, justify in (("model", "left"), ("stage", "left"), ("step", "right"), ("loss", "right")):
@@ -180,13 +181,14 @@ class LiveBoard(_Places):
             loss = "" if place.loss is None else f"{place.loss:.4f}"
             left = "" if place.left is None else span(place.left)
             step = f"{place.step:,}" if place.step else ""
-            table.add_row(place.label, place.stage, step, loss, place.score, place.speed, left, style=style)
+            cells = (place.label, place.stage, step, loss, place.score, place.speed, left)
+            table.add_row(*(Text(visible_line(cell)) for cell in cells), style=style)
         bar = Table.grid(expand=False, padding=(0, 1))
         bar.add_row(ProgressBar(total=1.0, completed=self.done, width=50), f"{self.done:4.0%} of the comparison")
         return Group(table, bar)
 
     def note(self, text: str) -> None:
-        self.console.print(text, style="yellow", markup=False)
+        self.console.print(visible(text), style="yellow", markup=False)
 
     def finish(self) -> None:
         self.live.stop()

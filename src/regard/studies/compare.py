@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
-from regard.errors import ResourceError, UsageError
+from regard.errors import CheckpointError, ResourceError, UsageError
 from regard.preparation import prepared
 from regard.recipe import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.studies.board import Board, board_for
@@ -37,12 +39,14 @@ from regard.tasks import TASKS
 from regard.tasks.choice import with_task
 from regard.training import disk
 from regard.training.loop import device_of
+from regard.training.manifest import read_json
 from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
 KEPT = "comparison.json"
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
+LARGEST_SIZE = 1 << 50
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ def compare(
     if size is not None:
         given["model.size"] = Origin(size, "argument")
     given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
+    models = None if models is None else [typed_name(text) for text in models]
     planned = _plan(given, models, budget, seeds, parameters, SCALES if scaling else (1.0,))
     return _raced(planned, out, force, board or board_for(sys.stdout, quiet=False))
 
@@ -206,10 +211,12 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
 
 def _agreed(path: Path, planned: _Planned, common: int) -> int:
     """The common size, which a comparison that goes on keeps; one with other settings is refused untouched."""
-    try:
-        told = json.loads((path / KEPT).read_text())
-    except (OSError, ValueError):
+    if not os.path.lexists(path / KEPT):
         return common
+    told = read_json(path / KEPT)
+    hints = {"protocol": dict, "settings": dict, "parameters": int}
+    if not isinstance(told, dict) or not all(isinstance(told.get(key), kind) for key, kind in hints.items()):
+        raise CheckpointError(f"{path / KEPT}: not what a comparison keeps; begin anew with --force")
     here = json.loads(json.dumps({**planned.protocol.to_dict(), **planned.shared}, default=str))
     there = {**told["protocol"], **told["settings"]}
     apart = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
@@ -218,7 +225,9 @@ def _agreed(path: Path, planned: _Planned, common: int) -> int:
         raise UsageError(
             f"{path} holds a comparison with other settings ({shown}): name another --out, or begin anew with --force"
         )
-    return int(told["parameters"])
+    if not 0 <= told["parameters"] <= LARGEST_SIZE:
+        raise CheckpointError(f"{path / KEPT}: parameters: {told['parameters']} is no count; begin anew with --force")
+    return told["parameters"]
 
 
 def _fixed(path: str) -> str:

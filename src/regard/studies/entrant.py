@@ -77,7 +77,7 @@ def read_entrant(text: str) -> Entrant:
         if not equals:
             raise UsageError(f"--models {text}: expected key=value after the question mark, found {pair!r}")
         changes[key if "." in key else section_of(key, name)] = Origin(parse_value(value), "--models")
-    return Entrant(text.strip().rpartition(":")[2], changes)
+    return Entrant(text.strip(), changes)
 
 
 def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.shard import TokenShard
+from regard.estimate import on_meta
 from regard.run import Run
 from regard.summary import state_size
 from regard.task_run import TaskRun
@@ -32,7 +33,7 @@ def measured(run: Run | TaskRun, *, intervals: bool) -> dict[str, Any]:
     """
     found = _text(run, intervals) if isinstance(run, Run) else _task(run, intervals)
     length = run.config["train"]["length"]
-    state = state_size(run.model.config, length) if hasattr(run.model, "config") else None  # pyright: ignore[reportArgumentType]
+    state = state_size(on_meta(run.model.config), length) if hasattr(run.model, "config") else None  # pyright: ignore[reportArgumentType]
     return found | {"state_bytes": state["bytes"] if state else None, "state_grows": bool(state and state["grows"])}
 
 

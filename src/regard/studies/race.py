@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.errors import NumericError, RegardError, Stopped, UsageError
+from regard.errors import CheckpointError, NumericError, RegardError, Stopped, UsageError
 from regard.launch import Job, launch
 from regard.preparation import work
 from regard.recipe import Layer, Origin, Settings, resolve
@@ -27,9 +28,11 @@ from regard.tasks import TASKS
 from regard.training import disk
 from regard.training.curve import curve
 from regard.training.flops import flops_per_target
+from regard.training.manifest import read_json
 from regard.training.settings import DEFAULT_LR
 
 STATE = "state.json"
+LARGEST_STATE = 1 << 28
 HAND = "comparison"
 
 
@@ -204,10 +207,14 @@ class Race:
 
 def read_state(out: Path) -> dict[str, Any]:
     """Finished trainings of an earlier go at this comparison."""
-    try:
-        return json.loads((out / STATE).read_text())
-    except (OSError, ValueError):
+    file = out / STATE
+    if not os.path.lexists(file):
         return {}
+    state = read_json(file, LARGEST_STATE, constants=True)
+    entries = list(state.values()) if isinstance(state, dict) else [None]
+    if not all(isinstance(one, dict) and isinstance(one.get("outcome"), dict) and "digest" in one for one in entries):
+        raise CheckpointError(f"{file}: not the trainings of a comparison; begin anew with --force")
+    return state
 
 
 def _folder_name(label: str) -> str:

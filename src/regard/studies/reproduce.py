@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError, UsageError, nearest
+from regard.data.regular import read_regular
+from regard.errors import RegardError, UsageError, blamed_on, nearest
 from regard.studies.claims.study import SEEDS, Found, Lab, ScaleName, Study
 from regard.studies.machine import versions
 from regard.training import disk
@@ -58,6 +59,7 @@ STUDIES = {
 }
 OUT = Path("runs/reproduce")
 FAILED = "failed"
+LARGEST = 1 << 28  # bytes of a file of results
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,11 @@ def reproduce(
 def saved(path: Path, scale: ScaleName | None = None) -> Result | None:
     """A result from its file, when it is there, whole and, where one is asked for, of that scale."""
     try:
-        told = json.loads(path.read_text())
+        told = json.loads(read_regular(path, LARGEST))
         figure = path.with_suffix(".svg")
-        found = Result(**told | {"seeds": tuple(told["seeds"])}, figure=figure.read_text() if figure.exists() else "")
-    except (OSError, ValueError, TypeError, KeyError):
+        drawn = read_regular(figure, LARGEST).decode() if figure.exists() else ""
+        found = Result(**told | {"seeds": tuple(told["seeds"])}, figure=drawn)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     return found if found.outcome != FAILED and scale in (None, found.scale) else None
 
@@ -145,8 +148,9 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
 def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any], float]:
     """The numbers of one seed and the seconds they took, measured now or found in their file."""
     if not force and part.exists():
-        told = json.loads(part.read_text())
-        return told["found"], told["seconds"]
+        with blamed_on(part):
+            told = json.loads(read_regular(part, LARGEST))
+            return dict(told["found"]), float(told["seconds"])
     folder = Path(tempfile.mkdtemp(prefix=f"regard-{one.id}-"))
     began = time.monotonic()
     try:

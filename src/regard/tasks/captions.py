@@ -52,6 +52,10 @@ class CaptionCodec(Codec):
     def files(self) -> dict[str, bytes]:
         return files_of(self.tokenizer, {"size": self.size, "longest": self.longest})
 
+    @property
+    def facts(self) -> Facts:
+        return Facts(vocab_size=self.tokenizer.vocab_size, picture=(3, self.size, self.size))
+
     def see(self, one: Any) -> np.ndarray:
         """The picture of an example or of a path, as the model reads it."""
         return resized(one.picture, self.size) if isinstance(one, Captioned) else read_picture(str(one), self.size)
@@ -74,10 +78,9 @@ class Captions(TaskKind[CaptionCodec]):
         require_metrics()
         world, train, valid, notes = self._parts(settings, seed)
         codec = codec or self._codec(train, settings, world)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size, picture=(3, codec.size, codec.size))
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
-        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
         if data.startswith(PREFIX):
@@ -85,7 +88,7 @@ class Captions(TaskKind[CaptionCodec]):
         return read_captions(data, caption=settings.caption, size=settings.size)
 
     def load_codec(self, verified: Callable[[str], Path]) -> CaptionCodec:
-        tokenizer, facts = read_files(verified)
+        tokenizer, facts = read_files(verified, {"size": int, "longest": int})
         return CaptionCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:

@@ -53,15 +53,14 @@ def _fitting(model: str, task: str, path: str) -> Layer:
     from regard.models.reader import ReaderName
 
     own = entry(model).task
-    name = model.rpartition(":")[2]
     if own == task:
         return {}
-    if task in HEADED and name in typing.get_args(ReaderName):
-        said = f"model {name} as an encoder"
-        return {"model.name": Origin(HEADED[task], said), "model.encoder": Origin(name, said)}
+    if task in HEADED and model in typing.get_args(ReaderName):
+        said = f"model {model} as an encoder"
+        return {"model.name": Origin(HEADED[task], said), "model.encoder": Origin(model, said)}
     fitting = [other for other in _models() if entry(other).task == task] or [default_model(task)]
     raise UsageError(
-        f"{name} is for {own}, and {path} holds {task}; choose --model {' or '.join(fitting)}, or say --task {own}"
+        f"{model} is for {own}, and {path} holds {task}; choose --model {' or '.join(fitting)}, or say --task {own}"
     )
 
 

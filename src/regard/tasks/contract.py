@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from regard.core.config import decode
 from regard.core.facts import Facts
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
@@ -29,7 +30,8 @@ from regard.data.split import here_and_there, overlap, places, rule, split_examp
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.word_dropout import WordDropout
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, UsageError, blamed_on, nearest
+from regard.training.manifest import read_json
 from regard.training.task import Metric, Objective, Task
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ C = TypeVar("C", bound="Codec")
 E = TypeVar("E")
 EVERYWHERE = frozenset({"path", "task", "valid", "test"})
 JUDGED = 200  # examples by which weights are compared while training
+LARGEST_CODEC = 1 << 28  # bytes: of pairs with two vocabularies it holds one of them
+LARGEST_FACT = 1 << 16
 SHOWN = 3  # examples in a sample
 TOKENIZER, CODEC = "tokenizer.json", "codec.json"
 
@@ -53,6 +57,11 @@ class Codec(ABC):
     @abstractmethod
     def files(self) -> dict[str, bytes]:
         """The files of the run folder that hold it."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What a model that goes with it was built for."""
 
     @cached_property
     def hash(self) -> str:
@@ -67,9 +76,28 @@ def files_of(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> dict[str, bytes]
     return {TOKENIZER: as_file(tokenizer), CODEC: json.dumps(facts, ensure_ascii=False).encode()}
 
 
-def read_files(verified: Callable[[str], Path]) -> tuple[Tokenizer, dict[str, Any]]:
-    """What `files_of` wrote."""
-    return load_tokenizer(verified(TOKENIZER)), json.loads(verified(CODEC).read_bytes())
+def read_files(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> tuple[Tokenizer, dict[str, Any]]:
+    """What `files_of` wrote, each value of the type that `hints` says."""
+    return load_tokenizer(verified(TOKENIZER)), read_facts(verified, hints)
+
+
+def read_facts(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a codec's file, each of the type that `hints` says; what has a default may be missing."""
+    file = verified(CODEC)
+    facts = read_json(file, LARGEST_CODEC)
+    with blamed_on(file):
+        if not isinstance(facts, dict):
+            raise UsageError(f"expected an object, found {type(facts).__name__}")
+        for key in facts:
+            if key not in hints:
+                raise UsageError(f"unknown key {key[:40]!r}{nearest(key, hints)}")
+        found = {key: decode(value, hints[key], key) for key, value in facts.items()}
+        if not found.get("classes", True):
+            raise UsageError("classes: there are none")
+        for key, value in found.items():
+            if hints[key] is int and not 0 < value <= LARGEST_FACT:
+                raise UsageError(f"{key}: expected a whole number from 1 to {LARGEST_FACT}, found {value}")
+        return found
 
 
 @dataclass(frozen=True, eq=False)

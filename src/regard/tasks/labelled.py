@@ -61,6 +61,10 @@ class LabelCodec(Codec):
         facts = {name: getattr(self, name) for name in ("classes", "spelled", "truncate", "framed")}
         return files_of(self.tokenizer, facts)
 
+    @property
+    def facts(self) -> Facts:
+        return Facts(self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=self.spelled)
+
     @cached_property
     def _words(self) -> SpelledWords:
         return SpelledWords(self.tokenizer)
@@ -98,9 +102,8 @@ class LabelledText(TaskKind[LabelCodec]):
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
         codec = codec or replace(self._codec(train, settings), truncate=settings.truncate)
-        facts = Facts(codec.tokenizer.vocab_size, n_classes=len(codec.classes), spelled=codec.spelled)
         name = Path(settings.path).name
-        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Labelled]:
         if data.startswith(PREFIX):
@@ -108,8 +111,9 @@ class LabelledText(TaskKind[LabelCodec]):
         return read_labelled(data, text=settings.text, label=settings.label)
 
     def load_codec(self, verified: Callable[[str], Path]) -> LabelCodec:
-        tokenizer, facts = read_files(verified)
-        return LabelCodec(tokenizer, tuple(facts.pop("classes")), **facts)
+        hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool}
+        tokenizer, facts = read_files(verified, hints)
+        return LabelCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)

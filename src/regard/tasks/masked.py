@@ -53,6 +53,10 @@ class MaskedCodec(Codec):
     def files(self) -> dict[str, bytes]:
         return files_of(self.tokenizer, {"whole_words": self.whole_words})
 
+    @property
+    def facts(self) -> Facts:
+        return Facts(vocab_size=self.tokenizer.vocab_size + 1)
+
     @cached_property
     def masking(self) -> Masking:
         return Masking(self.tokenizer, self.whole_words)
@@ -95,9 +99,8 @@ class MaskedText(TaskKind[MaskedCodec]):
         train = MaskedRows(cut(corpus.train, self.length, samples, rolls=True), codec.masking, seed)
         valid = MaskedRows(cut(corpus.valid, self.length, samples), codec.masking, HELD_OUT_SEED)
         apart = corpus.test and MaskedRows(cut(corpus.test, self.length, samples), codec.masking, HELD_OUT_SEED)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size + 1)
         test = _examples(apart) if apart else ()
-        return Material(corpus.name, codec, facts, train, valid, _examples(valid), notes=corpus.notes, test=test)
+        return Material(corpus.name, codec, codec.facts, train, valid, _examples(valid), notes=corpus.notes, test=test)
 
     def ready(self, settings: DataSettings, seed: int, codec: MaskedCodec | None = None) -> Material[MaskedCodec]:
         """Whole documents are set apart, before they are cut into rows: one and its duplicates are never in both."""
@@ -109,7 +112,7 @@ class MaskedText(TaskKind[MaskedCodec]):
         return list(read_documents(data, documents=settings.documents))
 
     def load_codec(self, verified: Callable[[str], Path]) -> MaskedCodec:
-        tokenizer, facts = read_files(verified)
+        tokenizer, facts = read_files(verified, {"whole_words": bool})
         return MaskedCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:

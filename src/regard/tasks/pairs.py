@@ -55,6 +55,10 @@ class PairCodec(Codec):
         source = None if self.shared else self.source.to_dict()
         return files_of(self.target, {"source": source, "truncate": self.truncate})
 
+    @property
+    def facts(self) -> Facts:
+        return Facts(self.target.vocab_size, None if self.shared else self.source.vocab_size)
+
     def read(self, text: str) -> np.ndarray:
         """The ids of a source with its `<eos>`, so that no source is empty."""
         return np.append(self.source.encode(text), self.source.eos_id)
@@ -77,13 +81,9 @@ class Pairs(TaskKind[PairCodec]):
         require_metrics()
         world, train, valid, notes = self._parts(settings, seed)
         codec = codec or replace(self._codec(train, settings, world), truncate=settings.truncate)
-        facts = Facts(
-            vocab_size=codec.target.vocab_size,
-            source_vocab_size=None if codec.shared else codec.source.vocab_size,
-        )
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
-        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Pair]:
         if data.startswith(PREFIX):
@@ -92,8 +92,8 @@ class Pairs(TaskKind[PairCodec]):
         return _non_empty(read_pairs(source, target or None, reverse=settings.reverse), data)
 
     def load_codec(self, verified: Callable[[str], Path]) -> PairCodec:
-        target, facts = read_files(verified)
-        source = target if facts["source"] is None else from_dict(facts["source"], CODEC)
+        target, facts = read_files(verified, {"source": Any, "truncate": bool})
+        source = target if facts["source"] is None else from_dict(facts["source"], str(verified(CODEC)))
         return PairCodec(source, target, facts["truncate"])
 
     def objective(self, settings: TrainSettings) -> Objective:

@@ -10,10 +10,11 @@ An encoder that looks back only has read a whole word at its last piece, and the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from regard.core.facts import Facts
 from regard.data.batch import NOT_COUNTED
 from regard.data.example import Tagged
 from regard.data.ragged import ragged
@@ -30,6 +31,10 @@ class PieceCodec(TagCodec):
 
     def files(self) -> dict[str, bytes]:
         return files_of(self.tokenizer, {"classes": self.classes, "last": self.last})
+
+    @property
+    def facts(self) -> Facts:
+        return replace(super().facts, spelled=False)
 
     def knows(self, word: str) -> bool:
         return self.tokenizer.unknown_id not in self._pieces([word])[0].tolist()

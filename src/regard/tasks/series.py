@@ -22,7 +22,7 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
-from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind
+from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind, read_facts
 from regard.training.objective import quantile_loss
 from regard.training.task import Objective
 
@@ -70,6 +70,11 @@ class SeriesCodec(Codec):
         plain = {name: getattr(self, name) for name in ("history", "horizon", "target_name", "scale")}
         return {CODEC: json.dumps(scalers | plain | {"columns": list(self.columns)}).encode()}
 
+    @property
+    def facts(self) -> Facts:
+        n_known = len(self.columns) + len(CALENDAR)
+        return Facts(n_channels=1 + n_known, n_known=n_known, horizon=self.horizon, history=self.history)
+
     def rows(self, series: Series, places: np.ndarray) -> SeriesRows:
         """Windows at `places` of a series with the same columns."""
         if series.columns != self.columns:
@@ -102,15 +107,9 @@ class SeriesTask(TaskKind[SeriesCodec]):
         if not len(train) or not len(valid):
             raise DataError(f"{series.name}: too short for a training part and a held-out part; give a longer series")
         codec = codec or self._codec(series, border, settings)
-        facts = Facts(
-            n_channels=1 + len(series.columns) + len(CALENDAR),
-            n_known=len(series.columns) + len(CALENDAR),
-            horizon=settings.horizon,
-            history=settings.history,
-        )
         moments = [Moment(series, int(place)) for place in valid]
         rows = codec.rows(series, train), codec.rows(series, valid)
-        return Material(Path(settings.path).name, codec, facts, *rows, moments, best, series.notes)
+        return Material(Path(settings.path).name, codec, codec.facts, *rows, moments, best, series.notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
         if data.startswith(PREFIX):
@@ -122,9 +121,11 @@ class SeriesTask(TaskKind[SeriesCodec]):
         return [Moment(series, int(place)) for place in places if place >= first]
 
     def load_codec(self, verified: Callable[[str], Path]) -> SeriesCodec:
-        told = json.loads(verified(CODEC).read_bytes())
-        scalers = {name: Scaler.from_dict(told.pop(name)) for name in ("target", "known")}
-        return SeriesCodec(**scalers, **told | {"columns": tuple(told["columns"])})
+        hints = {"history": int, "horizon": int, "columns": tuple[str, ...], "target_name": str, "scale": float}
+        told = read_facts(verified, hints | {"target": Any, "known": Any})
+        shapes = {"target": (), "known": (len(told["columns"]),)}
+        scalers = {name: Scaler.from_dict(told.pop(name), shape, name) for name, shape in shapes.items()}
+        return SeriesCodec(**scalers, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return quantile_loss

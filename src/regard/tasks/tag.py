@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from regard.core.facts import Facts
 from regard.data.example import Tagged
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
@@ -25,6 +26,10 @@ class TagCodec(Codec):
 
     def files(self) -> dict[str, bytes]:
         return files_of(self.tokenizer, {"classes": self.classes})
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=True)
 
     @cached_property
     def _words(self) -> SpelledWords:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
-from regard.core.facts import Facts
 from regard.data.example import Tagged
 from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
@@ -61,9 +60,8 @@ class TaggedText(TaskKind[TagCodec]):
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
         codec = codec or self._codec(train, settings)
-        facts = Facts(vocab_size=codec.tokenizer.vocab_size, n_classes=len(codec.classes))
         name = Path(settings.path).name
-        return Material(name, codec, facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
         if data.startswith(PREFIX):
@@ -71,9 +69,8 @@ class TaggedText(TaskKind[TagCodec]):
         return read_tagged(data, tag=settings.tag)
 
     def load_codec(self, verified: Callable[[str], Path]) -> TagCodec:
-        tokenizer, facts = read_files(verified)
-        classes = tuple(facts["classes"])
-        return PieceCodec(tokenizer, classes, facts["last"]) if "last" in facts else TagCodec(tokenizer, classes)
+        tokenizer, facts = read_files(verified, {"classes": tuple[str, ...], "last": bool})
+        return PieceCodec(tokenizer, **facts) if "last" in facts else TagCodec(tokenizer, **facts)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)

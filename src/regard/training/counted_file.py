@@ -6,6 +6,7 @@ keys, the word of each n-gram and where the n-grams of each context begin; its k
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import CheckpointError
+from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.models.ngram import NgramModel
+from regard.ngram.level import unsigned
 from regard.training import tensors
 
 
@@ -37,10 +39,11 @@ def open_file(model: NgramModel, path: Path) -> None:
         with ThreadPoolExecutor(2) as pool:
             keys = pool.map(lambda part: _keys(part[0], part[1], model.vocab_size), parts)
             found |= {f"{name}.keys": made for name, made in zip(tight, keys, strict=True)}
+        _require_sound(found, model)
         model.load_state_dict(found)
-    except (KeyError, RuntimeError, IndexError) as error:
+    except (KeyError, RuntimeError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
-            f"{path}: not the file of an n-gram model of order {model.config.order}: {error!r}"
+            f"{path}: not the file of an n-gram model of order {model.config.order}: {repr(error)[:LONGEST_TOLD]}"
         ) from None
 
 
@@ -53,6 +56,52 @@ def _tight(keys: Tensor, name: str, n_contexts: int, vocab_size: int) -> dict[st
 
 def _keys(word: Tensor, first: Tensor, vocab_size: int) -> Tensor:
     words = word.numpy().view(np.uint16) if word.dtype is torch.int16 else word.numpy()
+    ends = first.numpy()
+    _require(len(ends) > 0 and ends[0] == 0 and ends[-1] == len(words) and bool((np.diff(ends) >= 0).all()), "first")
+    _require(not len(words) or 0 <= words.min() <= words.max() < vocab_size, "word")
     keys = np.repeat(np.arange(len(first) - 1) * vocab_size, np.diff(first.numpy()))
     keys += words
     return torch.from_numpy(keys)
+
+
+def _require_sound(found: Mapping[str, Tensor], model: NgramModel) -> None:
+    """Refuse arrays that lead out of others: keys that do not rise, contexts and codes that there are none of."""
+    order, before = model.config.order, model.vocab_size
+    _require(_is(found["table.discounts"], torch.float64, (order, 3)), "discounts")
+    root = found["table.root"]
+    _require(_is(root, torch.float64, (2,)) and bool(root.isfinite().all()), "root")
+    _require(float(root[0]) >= 0 and float(root[1]) >= 1, "root")
+    for level in range(order):
+        name = f"table.levels.{level}"
+        keys, n = found[f"{name}.keys"], len(found[f"{name}.alpha.codes"])
+        _require(_is(keys, torch.int64, (0 if level == 0 else n,)), f"{name}.keys")
+        _require(level > 0 or n == model.vocab_size, f"{name}.alpha.codes")
+        if len(keys):
+            rises = bool((keys[1:] > keys[:-1]).all())
+            _require(rises and int(keys[0]) >= 0 and int(keys[-1]) < before * model.vocab_size, f"{name}.keys")
+        _require_values(found, f"{name}.alpha", n)
+        _require_values(found, f"{name}.gamma", len(found[f"{name}.gamma.codes"]) and n)
+        before = n
+
+
+def _require_values(found: Mapping[str, Tensor], name: str, size: int) -> None:
+    codes, table = found[f"{name}.codes"], found[f"{name}.table"]
+    counts, totals = found[f"{name}.counts"], found[f"{name}.totals"]
+    _require(codes.dtype in (torch.uint8, torch.int16, torch.int32) and codes.shape == (size,), f"{name}.codes")
+    _require(
+        table.dtype is torch.float64 and table.dim() == 1 and bool(((table >= 0) & table.isfinite()).all()),
+        f"{name}.table",
+    )
+    highest = -1 if not size else int(unsigned(codes).max())
+    _require(highest < len(table) and (not size or int(unsigned(codes).min()) >= 0), f"{name}.codes")
+    _require(counts.dtype is torch.int64 and counts.shape in ((0,), (len(table),)), f"{name}.counts")
+    _require(totals.dtype is torch.float64 and totals.shape in ((0,), (len(table),)), f"{name}.totals")
+
+
+def _is(tensor: Tensor, dtype: torch.dtype, shape: tuple[int, ...]) -> bool:
+    return tensor.dtype is dtype and tuple(tensor.shape) == shape
+
+
+def _require(condition: bool, name: str) -> None:
+    if not condition:
+        raise ValueError(f"{name} is out of range")

@@ -129,7 +129,9 @@ def try_lock(path: Path) -> int | None:
 
 def append(path: Path, data: bytes) -> None:
     """One whole write at the end of a file, so that lines of a log never interleave."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    # A pipe in the place of a log is not waited for.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    descriptor = os.open(path, flags, 0o644)
     try:
         write(descriptor, memoryview(data))
     finally:

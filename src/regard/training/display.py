@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from regard.core.progress import Progress
-from regard.table import human, span
+from regard.table import human, span, visible
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Lines:
             self._print(f"{result.folder}: {steps}, {result.seconds:.1f} s{held_out}")
 
     def _print(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)
+        print(visible(text), file=self.stream, flush=True)
 
 
 def told(progress: Progress) -> str:

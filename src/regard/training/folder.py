@@ -26,8 +26,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.errors import CheckpointError, LockedError, UsageError
-from regard.training import disk, manifest
+from regard.data.regular import read_regular
+from regard.errors import CheckpointError, LockedError, UsageError, blamed_on
+from regard.training import disk, manifest, saved_config
 from regard.training.manifest import FileRecord, Manifest, canonical
 
 CONFIG = "config.json"
@@ -49,6 +50,9 @@ class RunFolder:
         self.checkpoints = path / CHECKPOINTS
         self.manifest = manifest.read(path) if (path / manifest.NAME).exists() else Manifest()
         with disk.reported("read", path):
+            for name in LOGS:
+                if os.path.lexists(path / name) and not disk.is_plain_file(path / name):
+                    raise CheckpointError(f"{path / name}: is no regular file; move it away")
             self._settle()
 
     @property
@@ -153,11 +157,10 @@ def claim(path: Path) -> Iterator[RunFolder]:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """config.json of a run, checked against the manifest."""
+    """config.json of a run, checked against the manifest, every value of the type that its reader expects."""
     content = manifest.read_json(_verified(path, CONFIG))
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path / CONFIG}: expected an object")
-    return content
+    with blamed_on(path / CONFIG):
+        return saved_config.checked(content)
 
 
 def verified_weights(path: Path) -> Path:
@@ -174,11 +177,14 @@ def verified_tokenizer(path: Path) -> Path:
 
 
 def verified(path: Path, name: str) -> Path:
-    """A file of the run, checked against the manifest; FileNotFoundError where the run has none of that name."""
-    require_run(path)
-    if name not in manifest.read(path).files:
-        raise FileNotFoundError(name)
+    """A file of the run, checked against the manifest."""
     return _verified(path, name)
+
+
+def has(path: Path, name: str) -> bool:
+    """Whether the manifest of a run lists a file of that name."""
+    require_run(path)
+    return name in manifest.read(path).files
 
 
 def verify_run(path: Path) -> dict[str, str]:
@@ -290,7 +296,7 @@ def _sign(lock: int) -> None:
 
 def _holder(path: Path) -> str:
     try:
-        text = (path / LOCK).read_text(encoding="utf-8", errors="replace").strip()
+        text = read_regular(path / LOCK, 1000).decode(errors="replace").strip()
     except OSError:
         text = ""
     return text[:200] or "another process"

@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.errors import CheckpointError
+from regard.data.regular import NotRegular, TooLarge, open_regular, read_regular
+from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.training import disk
 
 NAME = "manifest.json"
 FORMAT_VERSION = 1
 CHUNK, SMALL = 1 << 23, 1 << 20
 LARGEST_JSON = 1 << 24
+FACTS = (str, int, float)
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -95,23 +97,23 @@ def read(folder: Path) -> Manifest:
         actual = _digest(content)
         if claimed != actual or version < 1:
             raise CheckpointError(f"{path}: damaged, its digest is {_short(actual)} and it says {_short(claimed)}")
-        if path.read_bytes() != canonical(content | {"digest": claimed}):
+        if read_regular(path, LARGEST_JSON, links=False) != canonical(content | {"digest": claimed}):
             raise CheckpointError(f"{path}: damaged, its text is not canonical")
         files = {_safe(name, path): _record(plain) for name, plain in content["files"].items()}
-        return Manifest(files, content["facts"])
+        return Manifest(files, _facts(content["facts"]))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: not a manifest of regard: {error!r}") from None
+        raise CheckpointError(f"{path}: not a manifest of regard: {repr(error)[:LONGEST_TOLD]}") from None
 
 
-def read_json(path: Path) -> Any:
-    """A JSON value of modest size from a file that is no link."""
+def read_json(path: Path, most: int = LARGEST_JSON, *, constants: bool = False) -> Any:
+    """A JSON value of modest size from a file that is no link. constants: whether NaN and infinities may occur."""
     try:
-        if not disk.is_plain_file(path):
-            state = "is a link or no file" if path.is_symlink() or path.exists() else "is missing"
-            raise CheckpointError(f"{path}: {state}")
-        if path.stat().st_size > LARGEST_JSON:
-            raise CheckpointError(f"{path}: {path.stat().st_size} bytes are too many for a file of settings")
-        return json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        data = read_regular(path, most, links=False)
+        return json.loads(data, parse_constant=None if constants else _refuse_constant)
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: is missing") from None
+    except (NotRegular, TooLarge, IsADirectoryError) as error:
+        raise CheckpointError(f"{path}: {_state(error)}") from None
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -140,7 +142,7 @@ def verify(folder: Path, names: Iterable[str] | None = None, *, extras: bool = T
 def hash_file(path: Path) -> FileRecord:
     """Size and SHA-256 of a file as it is on disk."""
     digest, total, buffer = hashlib.sha256(), 0, bytearray(CHUNK)
-    with open(path, "rb", buffering=0) as file:
+    with open_regular(path, links=False) as file:
         while count := file.readinto(buffer):
             digest.update(memoryview(buffer)[:count])
             total += count
@@ -190,6 +192,17 @@ def _record(plain: dict[str, Any]) -> FileRecord:
     if not isinstance(plain["bytes"], int) or not isinstance(plain["sha256"], str):
         raise TypeError("bytes must be a count and sha256 a text")
     return FileRecord(plain["bytes"], plain["sha256"], replacing, _record(previous) if previous else None)
+
+
+def _state(error: OSError) -> str:
+    return "is a folder, not a file" if isinstance(error, IsADirectoryError) else str(error.strerror)
+
+
+def _facts(plain: Any) -> dict[str, Any]:
+    """What is said of a folder as a whole: words and numbers."""
+    if not isinstance(plain, dict) or not all(isinstance(one, FACTS) or one is None for one in plain.values()):
+        raise TypeError("facts must be words and numbers")
+    return plain
 
 
 def _refuse_constant(text: str) -> None:

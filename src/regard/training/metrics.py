@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from regard.errors import UsageError
+from regard.data.regular import read_regular
+from regard.errors import CheckpointError, UsageError
 from regard.training import disk
+
+LARGEST = 1 << 30  # bytes
+LARGEST_NUMBER = 1e300
+COUNTED = ("step", "tokens", "seconds")
+NUMBERS = (*COUNTED, "loss", "rate", "norm")
 
 
 class Metrics:
@@ -41,10 +47,15 @@ class Metrics:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The records of a file, in order; a last line torn by a kill is left out."""
-    if not path.exists():
+    """The records of a file, in order; a last line torn by a kill is left out, and one of other things refused."""
+    try:
+        lines = read_regular(path, LARGEST).split(b"\n")
+    except FileNotFoundError:
         return []
-    return [record for record in map(_record, path.read_bytes().split(b"\n")) if record is not None]
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from None
+    records = ((number, _record(line)) for number, line in enumerate(lines, 1))
+    return [_checked(record, f"{path}, line {number}") for number, record in records if record is not None]
 
 
 def up_to(path: Path, step: int) -> Iterable[bytes]:
@@ -56,9 +67,23 @@ def up_to(path: Path, step: int) -> Iterable[bytes]:
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def _checked(record: dict[str, Any], where: str) -> dict[str, Any]:
+    """A record whose numbers are numbers: whoever draws or prints them does not ask again."""
+    if "step" not in record:
+        raise CheckpointError(f"{where}: says of no step what it measured; the file is not one of regard")
+    for key, value in record.items():
+        if key in NUMBERS or key.startswith("valid_"):
+            is_number = (
+                isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) > LARGEST_NUMBER
+            )
+            if not is_number and not (value is None and key not in COUNTED):
+                raise CheckpointError(f"{where}: {key} is no number; the file is not one of regard")
+    return record
 
 
 def _board(folder: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 import time
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.core.config import decode
 from regard.core.state import State
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, UsageError, blamed_on
 from regard.training import budget, checkpoint, tensors
 from regard.training.average import Average
 from regard.training.chance import generator_states, restore_generators
@@ -30,6 +32,10 @@ from regard.training.settings import TrainSettings
 from regard.training.task import Task
 
 T = TypeVar("T")
+NOT_NEGATIVE = frozenset(
+    {"step", "tokens", "seconds", "since_best", "evaluations", "marks", "plan_count", "plan_tokens"}
+)
+LARGEST_COUNTER = 1e300
 
 
 @dataclass
@@ -142,7 +148,7 @@ class Session:
     def restore(self, path: Path) -> None:
         """Take up where the checkpoint at `path` ends. It must be verified; nothing is touched before all fits."""
         state = checkpoint.read_state(path)
-        counters = _counters(state, path)
+        counters = counters_of(state, path)
         tensors.require_fits(self.model, path / checkpoint.MODEL)
         forms = tensors.forms_in(path / checkpoint.OPTIMISER)[0]
         # Torch's own loader takes moments of other shapes and fails a step later, or not at all.
@@ -195,14 +201,24 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 def environment_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs, in words."""
-    return [f"{key} {now[key]} instead of {before.get(key)}" for key in now if now[key] != before.get(key)]
+    known = before if isinstance(before, Mapping) else {}
+    return [f"{key} {now[key]} instead of {known.get(key)}" for key in now if now[key] != known.get(key)]
 
 
-def _counters(state: Mapping[str, Any], path: Path) -> Counters:
-    try:
-        return Counters(**state["counters"])
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{path / checkpoint.STATE}: not the counters of a run: {error}") from None
+def counters_of(state: Mapping[str, Any], path: Path) -> Counters:
+    """The counters that the state of a checkpoint holds, each of its type and range."""
+    hints = typing.get_type_hints(Counters)
+    with blamed_on(path / checkpoint.STATE):
+        told = state.get("counters")
+        if not isinstance(told, dict) or not told.keys() <= hints.keys():
+            raise UsageError("counters: not those of a run")
+        found = Counters(**{key: decode(value, hints[key], f"counters.{key}") for key, value in told.items()})
+        for key, value in vars(found).items():
+            if value is not None and ((key in NOT_NEGATIVE and value < 0) or abs(value) > LARGEST_COUNTER):
+                raise UsageError(f"counters.{key}: {value} is no count")
+        if found.step != int(path.name):
+            raise UsageError(f"counters.step: {found.step}, in the checkpoint of step {int(path.name)}")
+        return found
 
 
 def _below(named: Mapping[str, T], prefix: str) -> dict[str, T]:

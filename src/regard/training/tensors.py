@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from regard.errors import CheckpointError
+from regard.errors import LONGEST_TOLD, CheckpointError
 
 DTYPES = {
     torch.float64: "F64",
@@ -148,10 +148,11 @@ def require_fits(model: nn.Module, path: Path) -> None:
     require_same(forms_of(weights_of(model)), forms, path)
     try:
         stored = json.loads(metadata.get("tied", "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         stored = None
     if stored != ties_of(model):
-        raise CheckpointError(f"{path}: of another architecture: ties {stored} there and {ties_of(model)} here")
+        told = repr(stored)[:LONGEST_TOLD]
+        raise CheckpointError(f"{path}: of another architecture: ties {told} there and {ties_of(model)} here")
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

@@ -6,7 +6,6 @@ import gzip
 import io
 import lzma
 import os
-import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.data import unpack
 from regard.data.source import files, fingerprint, lines, read_documents
 from regard.errors import DataError, RegardError, ResourceError, UsageError
 
@@ -161,7 +161,7 @@ def test_a_file_without_permission_is_a_matter_of_resources(tmp_path, monkeypatc
     def refuse(*arguments, **keywords):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(io, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(ResourceError, match=r"cannot read .*secret\.txt: Permission denied"):
         read(path)
 
@@ -175,12 +175,26 @@ def test_standard_input_is_read_and_left_open(monkeypatch):
     assert "standard input is not UTF-8" in refusal("-")
 
 
-def test_a_pipe_can_be_read_by_name(tmp_path):
+def test_a_pipe_by_name_is_refused_without_waiting_for_it(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    writer = subprocess.Popen([sys.executable, "-c", f"open({str(path)!r}, 'w').write('through a pipe')"])
-    assert read(str(path)) == ["through a pipe"]
-    assert writer.wait() == 0
+    with pytest.raises(DataError, match=r"pipe is a named pipe, not a regular file: save .* or pipe it in as -"):
+        read(str(path))
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
+def test_what_unpacks_to_far_more_than_text_does_is_refused(tmp_path, monkeypatch, suffix, opener):
+    monkeypatch.setattr(unpack, "ALWAYS_ALLOWED", 1 << 20)
+    path = tmp_path / f"bomb.txt{suffix}"
+    with opener(path, "wb") as file:
+        file.write(b"a" * (1 << 20))
+    assert len(read(str(path))[0]) == 1 << 20
+    with opener(path, "wb") as file:
+        for _ in range(64):
+            file.write(b"ab\n" * (1 << 18))
+    for documents in ("file", "line"):
+        with pytest.raises(DataError, match=r"unpacks to more than .* over 100 times .* unpack it yourself"):
+            read(str(path), documents)
 
 
 def test_an_unknown_kind_of_document_names_the_nearest(tmp_path):

@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from regard.data.regular import NotRegular, TooLarge, read_regular
 from regard.data.tokenizer.byte import ByteTokenizer
 from regard.data.tokenizer.character import CharacterTokenizer
 from regard.data.tokenizer.contract import Tokenizer
 from regard.data.tokenizer.integer import IntegerTokenizer
 from regard.data.tokenizer.subword import BytePairTokenizer, UnigramTokenizer
 from regard.data.tokenizer.word import WordTokenizer
-from regard.errors import CheckpointError, RegardError, UsageError, nearest
+from regard.errors import LONGEST_TOLD, CheckpointError, RegardError, UsageError, nearest
 
+LARGEST_FILE = 1 << 30  # bytes: ten million words take about 150 million
 KINDS: dict[str, type[Tokenizer]] = {
     cls.kind: cls
     for cls in (
@@ -47,18 +49,20 @@ def from_dict(data: Any, where: str = "tokenizer") -> Tokenizer:
     if not isinstance(data, dict) or data.get("format") != "regard-tokenizer":
         raise CheckpointError(f'{where} is no tokenizer of regard: it has no "format": "regard-tokenizer"')
     if data.get("version") != 1:
-        raise CheckpointError(f"{where} has format version {data.get('version')!r}, this regard reads version 1")
+        raise CheckpointError(
+            f"{where} has format version {str(data.get('version'))[:40]}, this regard reads version 1"
+        )
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise CheckpointError(f"{where}: unknown kind of tokenizer {kind!r}{nearest(str(kind), KINDS)}")
+        raise CheckpointError(f"{where}: unknown kind of tokenizer {str(kind)[:40]!r}{nearest(str(kind), KINDS)}")
     try:
         return KINDS[kind].from_settings(data)
     except KeyError as error:
         raise CheckpointError(
             f"{where} is damaged: {error.args[0]!r} is missing; copy it again from its origin"
         ) from None
-    except (ValueError, TypeError, AttributeError, RegardError) as error:
-        reason = " ".join(str(error).split())
+    except (ValueError, TypeError, AttributeError, RegardError, RecursionError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:LONGEST_TOLD]
         raise CheckpointError(f"{where} is damaged: {reason}; copy it again from its origin") from None
 
 
@@ -75,7 +79,9 @@ def save(tokenizer: Tokenizer, path: Path | str) -> None:
 def load(path: Path | str) -> Tokenizer:
     """Read `tokenizer.json`."""
     try:
-        data = json.loads(Path(path).read_bytes())
+        data = json.loads(read_regular(path, LARGEST_FILE))
+    except (NotRegular, TooLarge) as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise CheckpointError(f"cannot read the tokenizer {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

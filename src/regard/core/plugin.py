@@ -1,0 +1,60 @@
+"""Importing modules of other people: only because somebody typed it, never because a file says so.
+
+`--import MODULE`, `module:Name` on the command line and in a call from Python come through here. What is read from
+files (recipes, run folders, data) is looked up by plain names, and a name with a colon in it is then refused.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from types import ModuleType
+
+from regard.errors import RegardError, UsageError
+
+
+def typed_name(text: str) -> str:
+    """The plain name behind what a person typed; of `module:name` the module is imported first, so that it registers.
+
+    Settings after a question mark, as `compare` takes them, stay.
+    """
+    name, mark, settings = text.partition("?")
+    module, _, plain = name.rpartition(":")
+    if module:
+        import_module(module)
+    return f"{plain}{mark}{settings}"
+
+
+def import_module(module: str) -> ModuleType:
+    """Import a module that registers something, from the environment or, where it has none such, the current folder.
+
+    The current folder comes last on the path, so that nothing in it takes the place of another module, and stays there
+    only when the module came from it.
+    """
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise UsageError(f"{module!r} is no name of a module; write such as my_module or my_package.my_module")
+    here = os.getcwd()
+    added = here not in sys.path and "" not in sys.path
+    if added:
+        sys.path.append(here)
+    found = None
+    try:
+        found = importlib.import_module(module)
+        return found
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise UsageError(f"no module {module!r} here or in the environment") from None
+        raise UsageError(f"importing {module} failed: {error}; install what it needs") from error
+    except RegardError:
+        raise
+    except Exception as error:
+        raise UsageError(f"importing {module} failed: {type(error).__name__}: {error}") from error
+    finally:
+        if added and not (found is not None and _lies_in(found, here)):
+            sys.path.remove(here)
+
+
+def _lies_in(module: ModuleType, folder: str) -> bool:
+    places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", []))
+    return any(place is not None and os.path.abspath(place).startswith(folder + os.sep) for place in places)
