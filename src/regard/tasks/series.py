@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -169,8 +169,8 @@ class SeriesTask(TaskKind[SeriesCodec]):
         told = " ".join(f"{value:.1f}" for value in right[:6])
         return f"{example.time}: {shown} ... (right: {told} ...), mean error {np.abs(forecast - right).mean():.2f}"
 
-    def key(self, example: Moment) -> str:
-        return str(example.time)
+    def keys(self, examples: Sequence[Moment]) -> Iterable[str]:
+        return (str(one.time) for one in examples)
 
     def command(self, run: str, example: Moment) -> str:
         return f"regard generate {run} {example.series.name}"
