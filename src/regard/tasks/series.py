@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -108,8 +108,9 @@ class SeriesTask(TaskKind[SeriesCodec]):
             horizon=settings.horizon,
         )
         moments = [Moment(series, int(place)) for place in valid]
-        rows = codec.rows(series, train), codec.rows(series, valid)
-        return Material(Path(settings.path).name, codec, facts, *rows, moments, best, series.notes)
+        rows = codec.rows(series, train)
+        held = replace(rows, origins=valid)
+        return Material(Path(settings.path).name, codec, facts, rows, held, moments, best, series.notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
         if data.startswith(PREFIX):
@@ -181,7 +182,8 @@ class SeriesTask(TaskKind[SeriesCodec]):
         device = next(model.parameters()).device
         found = []
         for series, places in _by_series(moments):
-            rows = codec.rows(series, places)
+            start, stop = int(places.min()) - codec.history, int(places.max()) + codec.horizon
+            rows = codec.rows(series.part(start, stop), places - start)
             for first in range(0, len(places), AT_ONCE):
                 chosen = np.arange(first, min(first + AT_ONCE, len(places)))
                 batch = rows.batch_of(chosen, chosen).to(device)
