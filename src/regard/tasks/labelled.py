@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from regard.core.facts import Facts
+from regard.core.progress import watched
 from regard.data.example import Labelled, column
 from regard.data.labelled import read_labelled
 from regard.data.ragged import in_batches, ragged
@@ -76,7 +77,8 @@ class LabelCodec(Codec):
         return found
 
     def rows(self, examples: Sequence[Labelled]) -> LabelRows:
-        texts = ragged(map(self._spelled if self.spelled else self.read, column(examples, "text")))
+        read = self._spelled if self.spelled else self.read
+        texts = ragged(map(read, watched(column(examples, "text"), "tokenising", "texts")))
         texts = replace(texts, table=self._words.table) if self.spelled else texts
         return LabelRows(texts, class_numbers(examples, self.classes))
 
@@ -193,7 +195,7 @@ class LabelledText(TaskKind[LabelCodec]):
             return LabelCodec(self.tokenizer, classes, framed=True)
         spelled = settings.tokens == SPELLED
         if settings.tokens in ("auto", "words", SPELLED):
-            tokenizer = words_seen_twice(lambda: texts, settings.vocab_size)
+            tokenizer = words_seen_twice(lambda: watched(texts, "learning words", "texts"), settings.vocab_size)
         else:
             tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
         return LabelCodec(tokenizer, classes, spelled)

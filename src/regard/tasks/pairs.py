@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from regard.core.facts import Facts
+from regard.core.progress import watched
 from regard.data.example import Pair, column
 from regard.data.pairs import read_pairs
 from regard.data.ragged import in_batches, ragged
@@ -61,8 +62,8 @@ class PairCodec(Codec):
         return np.append(self.source.encode(text), self.source.eos_id)
 
     def rows(self, pairs: Sequence[Pair]) -> PairRows:
-        source = ragged(map(self.read, column(pairs, "source")))
-        return PairRows(source, ragged(map(self.target.encode, column(pairs, "target"))), self.target.eos_id)
+        sources, targets = (watched(column(pairs, side), "tokenising", "texts") for side in ("source", "target"))
+        return PairRows(ragged(map(self.read, sources)), ragged(map(self.target.encode, targets)), self.target.eos_id)
 
 
 class Pairs(TaskKind[PairCodec]):

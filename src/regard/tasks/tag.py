@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.ragged import Ragged, ragged
 from regard.data.rows import TagRows
@@ -43,7 +44,7 @@ class TagCodec(Codec):
         return np.arange(len(words))
 
     def rows(self, examples: Sequence[Tagged]) -> TagRows:
-        text = ragged(map(self._words.numbers, column(examples, "words")))
+        text = ragged(map(self._words.numbers, watched(column(examples, "words"), "tokenising", "sentences")))
         return TagRows(replace(text, table=self._words.table), self.tags(examples))
 
     def tags(self, examples: Sequence[Tagged]) -> Ragged:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from regard.core.facts import Facts
+from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
@@ -156,5 +157,8 @@ class TaggedText(TaskKind[TagCodec]):
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
             return PieceCodec(self.tokenizer, classes, self.last)
-        words = partial(map, " ".join, column(train, "words"))
-        return TagCodec(words_seen_twice(words, settings.vocab_size), classes)
+        words = column(train, "words")
+        return TagCodec(
+            words_seen_twice(lambda: map(" ".join, watched(words, "learning words", "sentences")), settings.vocab_size),
+            classes,
+        )
