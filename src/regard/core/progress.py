@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
+T = TypeVar("T")
+OFTEN = 256  # items between two looks at the clock
 EVERY = 0.1  # seconds between two words
 QUIET = 0.3  # seconds of which nothing is said: most work is over by then
 
@@ -89,6 +92,15 @@ def stage(part: str, total: float = 0.0, unit: str = "") -> Iterator[Advance]:
     yield advance
     if told:
         listener(Progress(part, max(done, total), total, unit, time.monotonic() - begin))
+
+
+def watched(items: Sequence[T], part: str, unit: str) -> Iterator[T]:
+    """The items, one after the other, as a stage of work."""
+    with stage(part, len(items), unit) as advance:
+        for number, item in enumerate(items, 1):
+            yield item
+            if number % OFTEN == 0:
+                advance(OFTEN)
 
 
 def _unheard(units: float) -> None:

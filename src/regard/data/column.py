@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from regard.data.record import Records
@@ -33,15 +34,15 @@ class Columns:
 def choose(records: Records, text: str | None = None, label: str | None = None) -> Columns:
     """The columns of texts and labels; what cannot be told is refused with the names and the setting that tells it."""
     header = _header(records, text, label)
-    width = len(records.rows[0])
+    width = len(records.columns)
     numbers = tuple(str(number) for number in range(1, width + 1))
-    names = records.names or (tuple(str(cell) for cell in records.rows[0]) if header else numbers)
-    rows = records.rows[header:]
-    if not rows:
+    first = tuple(map(str, records.row(0)))
+    names = records.names or (first if header else numbers)
+    if len(records) == int(header):
         raise DataError(f"{shown(records.path)} holds a header and nothing else: give rows below it")
     if width < 2:
         raise DataError(f"{shown(records.path)} has one column, {names[0]!r}: give a text and its label on each line")
-    table = _Table(records.path, names, list(zip(*rows, strict=True)))
+    table = _Table(records.path, names, [column[int(header) :] for column in records.columns])
     text_at, label_at = _told(table, "text", text), _told(table, "label", label)
     if text_at is None:
         text_at = _named(table, "text", TEXT_NAMES, label_at)
@@ -56,14 +57,24 @@ def choose(records: Records, text: str | None = None, label: str | None = None) 
         raise UsageError(f"data.text and data.label are both column {names[text_at]!r} of {shown(records.path)}")
     if not header and records.names is None and _unlike(table.columns[text_at], table.columns[label_at]):
         note = "; ".join(filter(None, [note, "line 1 is taken as a header"]))
-        return Columns(tuple(str(cell) for cell in records.rows[0]), True, text_at, label_at, note)
+        return Columns(first, True, text_at, label_at, note)
     return Columns(names, header, text_at, label_at, note)
 
 
 def looks_labelled(column: Sequence[str | None]) -> bool:
     """Whether there are few different values for the number of rows, and more than one."""
-    different = len(set(column))
-    return 2 <= different <= max(2, min(len(column) // 2, int(4 * math.sqrt(len(column)))))
+    most = max(2, min(len(column) // 2, int(4 * math.sqrt(len(column)))))
+    return 2 <= n_different(column, most + 1) <= most
+
+
+def n_different(column: Iterable[object], enough: int) -> int:
+    """How many different values there are; `enough` of them are not counted further."""
+    seen: set[object] = set()
+    for value in column:
+        seen.add(value)
+        if len(seen) >= enough:
+            break
+    return len(seen)
 
 
 def mean_length(column: Sequence[str | None]) -> float:
@@ -75,7 +86,7 @@ def mean_length(column: Sequence[str | None]) -> float:
 class _Table:
     path: str
     names: tuple[str, ...]
-    columns: list[tuple[str | None, ...]]
+    columns: list[Sequence[str | None]]
 
     def refusal(self, what: str, role: str) -> UsageError:
         names = ", ".join(self.names)
@@ -86,7 +97,7 @@ def _header(records: Records, text: str | None, label: str | None) -> bool:
     """Whether the first row names columns for certain. A text name alone may as well be a label ("question")."""
     if records.names is not None:
         return False
-    cells = [str(cell).strip().lower() for cell in records.rows[0]]
+    cells = [str(cell).strip().lower() for cell in records.row(0)]
     told = [name.lower() for name in (text, label) if name is not None and not name.isdecimal()]
     return any(name in cells for name in (*LABEL_NAMES, *told))
 
@@ -126,7 +137,7 @@ def _fewest(table: _Table, taken: int) -> tuple[int, str]:
     free = [index for index in range(len(table.columns)) if index != taken]
     found = sorted((len(set(table.columns[i])), i) for i in free if looks_labelled(table.columns[i]))
     if not found:
-        single = [index for index in free if len(set(table.columns[index])) == 1]
+        single = [index for index in free if n_different(table.columns[index], 2) == 1]
         if len(single) == 1:
             return single[0], ""
         raise table.refusal("no column looks like labels, with few different values", "label")
@@ -143,11 +154,7 @@ def _fewest(table: _Table, taken: int) -> tuple[int, str]:
 
 def _unlike(texts: Sequence[str | None], labels: Sequence[str | None]) -> bool:
     """Whether the first row names columns by its look: one word as text, and a label that nothing else has."""
-    others = labels[1:]
-    return (
-        len(others) >= 4
-        and labels[0] not in others
-        and all(others.count(label) > 1 for label in set(others))
-        and " " not in (texts[0] or "").strip()
-        and mean_length(texts[1:]) > 2 * len(texts[0] or "")
-    )
+    if len(labels) < 5 or " " in (texts[0] or "").strip():
+        return False
+    counts = Counter(labels)
+    return counts.pop(labels[0]) == 1 and min(counts.values()) > 1 and mean_length(texts[1:]) > 2 * len(texts[0] or "")

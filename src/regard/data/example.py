@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar, overload
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
+
+from regard.data.packed import Chosen, Column
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,64 @@ class Captioned:
 
 
 Example = Pair | Labelled | Tagged | Captioned
+T = TypeVar("T")
 E = TypeVar("E", Pair, Labelled, Tagged, Captioned)
 
 
-class Examples(list[E]):
-    """The examples of a file.
+class Examples(Sequence[E]):
+    """The examples of a file, kept by column; each is made when it is asked for.
 
+    kind      what an example is; columns hold its fields, by their names.
+    rows      which rows of the columns are meant, in order; None for all.
     note      what the reader had to decide or wants known, in one line; empty when there is nothing to say.
     settings  the arguments with which the reader makes the same choices for another file.
     """
 
-    def __init__(self, items: Iterable[E] = (), note: str = "", settings: dict[str, str] | None = None) -> None:
-        super().__init__(items)
-        self.note = note
-        self.settings = settings or {}
+    def __init__(
+        self,
+        kind: type[E],
+        columns: Mapping[str, Column[Any]],
+        *,
+        rows: np.ndarray | None = None,
+        note: str = "",
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self.kind, self.columns = kind, columns
+        self.rows = np.arange(len(next(iter(columns.values())))) if rows is None else rows
+        self.note, self.settings = note, settings or {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> E: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[E]: ...
+    def __getitem__(self, index: int | slice) -> E | Sequence[E]:
+        if isinstance(index, slice):
+            return self.taken(np.arange(len(self))[index])
+        row = int(self.rows[index])
+        return self.kind(**{name: column.value(row) for name, column in self.columns.items()})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # equals a list, which has none
+
+    def column(self, name: str) -> Column[Any]:
+        """One field of every example."""
+        return Chosen(self.columns[name], self.rows)
+
+    def taken(self, numbers: np.ndarray) -> Examples[E]:
+        """Those with these numbers, as a view of the same columns."""
+        return Examples(self.kind, self.columns, rows=self.rows[numbers], note=self.note, settings=self.settings)
+
+
+def column(examples: Sequence[Any], name: str) -> Sequence[Any]:
+    """One field of every example, without making the examples of a file for it."""
+    return examples.column(name) if isinstance(examples, Examples) else [getattr(one, name) for one in examples]
+
+
+def taken(examples: Sequence[T], numbers: np.ndarray) -> Sequence[T]:
+    """The examples with these numbers."""
+    return examples.taken(numbers) if isinstance(examples, Examples) else [examples[i] for i in numbers.tolist()]

@@ -55,10 +55,10 @@ def _kind_of_folder(folder: Path) -> str:
 
 
 def _kind_of_columns(records: Records, form: str) -> str:
-    names = [str(cell).strip().lower() for cell in records.rows[0]]
+    names = [str(cell).strip().lower() for cell in records.row(0)]
     if any(name.startswith("caption") for name in names):
         return "captions"
-    if _is_series(names, records.rows[1:]):
+    if _is_series(names, [records.row(index) for index in range(1, len(records))]):
         return "series"
     try:
         choose(records)

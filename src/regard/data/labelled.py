@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from regard.data.column import choose
 from regard.data.example import Examples, Labelled
+from regard.data.packed import Coded, Places
 from regard.data.record import read_records
 from regard.data.source import shown
 from regard.errors import DataError
@@ -18,19 +21,25 @@ def read_labelled(path: str, *, text: str | None = None, label: str | None = Non
     """
     records = read_records(path)
     columns = choose(records, text, label)
-    examples: list[Labelled] = []
-    for index in range(int(columns.header), len(records.rows)):
-        row = records.rows[index]
-        words, kind = row[columns.text], (row[columns.label] or "").strip()
-        if not kind or words is None:
-            role, missing = ("label", columns.label) if not kind else ("text", columns.text)
+    first = int(columns.header)
+    labels, empty = Coded(), 0
+    for index, (words, kind) in enumerate(
+        zip(records.columns[columns.text], records.columns[columns.label], strict=True)
+    ):
+        label_here = (kind or "").strip()
+        if index >= first and (not label_here or words is None):
+            role, missing = ("label", columns.label) if not label_here else ("text", columns.text)
             raise DataError(
                 f"{records.where(index)}: no {role} in column {columns.names[missing]!r}; mend or remove it"
             )
-        examples.append(Labelled(words, kind, records.where(index)))
-    empty = sum(not example.text.strip() for example in examples)
-    notes = [columns.note, f"{empty:,} of {len(examples):,} texts are empty" if empty else ""]
-    chosen = {"text": columns.names[columns.text], "label": columns.names[columns.label]}
+        labels.append(label_here)
+        empty += index >= first and not words.strip()
+    n_rows = len(records) - first
+    notes = [columns.note, f"{empty:,} of {n_rows:,} texts are empty" if empty else ""]
     return Examples(
-        examples, note=f"{shown(path)}: {'; '.join(filter(None, notes))}" if any(notes) else "", settings=chosen
+        Labelled,
+        {"text": records.columns[columns.text], "label": labels, "where": Places(path, records.lines)},
+        rows=np.arange(first, len(records)),
+        note=f"{shown(path)}: {'; '.join(filter(None, notes))}" if any(notes) else "",
+        settings={"text": columns.names[columns.text], "label": columns.names[columns.label]},
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from itertools import zip_longest
 
 from regard.data.example import Examples, Pair
+from regard.data.packed import Packed, Places
 from regard.data.source import read_lines, shown
 from regard.errors import DataError
 
@@ -16,40 +17,35 @@ def read_pairs(source: str, target: str | None = None, *, reverse: bool = False)
     Lines that are empty on one side or both are kept, so that line numbers hold; the note tells how many there are.
     reverse  swaps the sides.
     """
-    sides = _columns(source) if target is None else _aligned(source, target)
-    if reverse:
-        sides = [(right, left) for left, right in sides]
-    pairs = [
-        Pair(left, right, where=f"{shown(source)}, line {number}")
-        for number, (left, right) in enumerate(sides, start=1)
-    ]
-    empty = n_empty(pairs)
-    return Examples(pairs, note=f"{empty:,} of {len(pairs):,} pairs have an empty side" if empty else "")
+    left, right = Packed(), Packed()
+    empty = 0
+    for one, other in _columns(source) if target is None else _aligned(source, target):
+        left.append(one)
+        right.append(other)
+        empty += not one.strip() or not other.strip()
+    columns = {
+        "source": right if reverse else left,
+        "target": left if reverse else right,
+        "where": Places(source, range(1, len(left) + 1)),
+    }
+    return Examples(Pair, columns, note=f"{empty:,} of {len(left):,} pairs have an empty side" if empty else "")
 
 
-def n_empty(pairs: Iterable[Pair]) -> int:
-    """How many pairs have nothing but spaces on one side or both."""
-    return sum(not pair.source.strip() or not pair.target.strip() for pair in pairs)
-
-
-def _aligned(source: str, target: str) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
+def _aligned(source: str, target: str) -> Iterator[tuple[str, str]]:
     n_source = n_target = 0
     for left, right in zip_longest(read_lines(source), read_lines(target)):
         n_source += left is not None
         n_target += right is not None
-        rows.append((left or "", right or ""))
+        yield left or "", right or ""
     if n_source != n_target:
         ended = source if n_source < n_target else target
         raise DataError(
             f"{shown(source)} has {n_source:,} lines and {shown(target)} {n_target:,}: {shown(ended)} ended first; "
             f"line {min(n_source, n_target) + 1:,} has no counterpart, make them line by line"
         )
-    return rows
 
 
-def _columns(path: str) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
+def _columns(path: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t") if line else ["", ""]
         if len(columns) != 2:
@@ -58,5 +54,4 @@ def _columns(path: str) -> list[tuple[str, str]]:
                 f"{shown(path)}, line {number}: {found} where a pair has 2 with a TAB between; "
                 f"keep two, or give two files"
             )
-        rows.append((columns[0], columns[1]))
-    return rows
+        yield columns[0], columns[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,21 +12,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
+JOINED = 1 << 16  # values that are joined at a time
 AT_ONCE = 64  # sequences that are read side by side where nobody trains
 
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """values (P, ...): all sequences. starts (n + 1,): where each begins, and the end of the last."""
+    """values (P, ...): all sequences. starts (n + 1,): where each begins, and the end of the last.
+
+    table  (V, ...) where values (P,) are numbers of its rows, which are what is meant: few different ones, many times.
+    """
 
     values: np.ndarray
     starts: np.ndarray
+    table: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def __getitem__(self, index: int) -> np.ndarray:
-        return self.values[self.starts[index] : self.starts[index + 1]]
+        return self._meant(self.values[self.starts[index] : self.starts[index + 1]])
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -34,7 +40,9 @@ class Ragged:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of everything in it."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.values).data)
+        digest = hashlib.sha256()
+        for first in range(0, len(self.values), JOINED):
+            digest.update(np.ascontiguousarray(self._meant(self.values[first : first + JOINED])).data)
         digest.update(np.ascontiguousarray(self.starts).data)
         return digest.hexdigest()
 
@@ -43,16 +51,39 @@ class Ragged:
         sizes = self.sizes[rows]
         places = np.arange(int(sizes.max()) if len(sizes) else 0)
         real = places < sizes[:, None]
-        found = np.full((*real.shape, *self.values.shape[1:]), fill, dtype=np.int64)
-        found[real] = self.values[(self.starts[rows][:, None] + places)[real]]
+        values = self._meant(self.values[(self.starts[rows][:, None] + places)[real]])
+        found = np.full((*real.shape, *values.shape[1:]), fill, dtype=np.int64)
+        found[real] = values
         return torch.from_numpy(found), torch.from_numpy(sizes.astype(np.int64))
+
+    def cut(self, limit: int) -> Ragged:
+        """The same with at most `limit` values of each sequence."""
+        keep = np.ones(len(self.values), bool)
+        for row in np.flatnonzero(self.sizes > limit).tolist():
+            keep[self.starts[row] + limit : self.starts[row + 1]] = False
+        starts = np.concatenate([[0], np.cumsum(np.minimum(self.sizes, limit))])
+        return Ragged(self.values[keep], starts, self.table)
+
+    def _meant(self, values: np.ndarray) -> np.ndarray:
+        return values if self.table is None else self.table[values]
 
 
 def ragged(sequences: Iterable[np.ndarray], dtype: str = "<i4") -> Ragged:
     """Sequences of whole numbers, laid end to end."""
-    parts = [np.asarray(sequence, dtype=dtype) for sequence in sequences]
-    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return Ragged(np.concatenate(parts) if parts else np.empty(0, dtype), starts)
+    stops = array("q", [0])
+    parts: list[np.ndarray] = []
+    waiting: list[np.ndarray] = []
+    waits = 0
+    for sequence in sequences:
+        waiting.append(np.asarray(sequence, dtype=dtype))
+        waits += len(waiting[-1])
+        stops.append(stops[-1] + len(waiting[-1]))
+        if waits >= JOINED:
+            # Joined by and by: an array has a cost of its own, however short.
+            parts.append(np.concatenate(waiting))
+            waiting, waits = [], 0
+    parts += waiting
+    return Ragged(np.concatenate(parts) if parts else np.empty(0, dtype), np.frombuffer(stops, np.int64))
 
 
 def in_batches(sizes: Sequence[int], at_once: int = AT_ONCE) -> Iterator[np.ndarray]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import csv
 import json
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 
+from regard.data.packed import Packed
 from regard.data.source import LINE_LIMIT, plain, read_lines, shown
 from regard.errors import DataError
 
@@ -21,17 +23,24 @@ FORMS = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjso
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of a file.
+    """The rows of a file, by column.
 
-    names  of the columns, where the file tells them for certain: the keys of JSONL.
-    rows   cells in the order of the columns; None where an object has no such key, or null.
-    lines  the number of the line on which each row begins.
+    names    of the columns, where the file tells them for certain: the keys of JSONL.
+    columns  the cells of each; None where an object has no such key, or null.
+    lines    the number of the line on which each row begins.
     """
 
     path: str
     names: tuple[str, ...] | None
-    rows: list[list[str | None]]
-    lines: list[int]
+    columns: list[Packed]
+    lines: array[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def row(self, index: int) -> list[str | None]:
+        """The cells of a row, in the order of the columns."""
+        return [column[index] for column in self.columns]
 
     def where(self, index: int) -> str:
         """The place of a row, for messages."""
@@ -47,15 +56,23 @@ def read_records(path: str, most: int | None = None) -> Records:
     if form == "jsonl":
         return _objects(path, islice(enumerate(rows, start=1), most))
     cells = _commas(path, rows) if form == "csv" else ((n, row.split("\t")) for n, row in enumerate(rows, start=1))
-    numbered = list(islice(((number, row) for number, row in cells if row not in ([], [""])), most))
-    if not numbered:
+    return _table(path, islice(((number, row) for number, row in cells if row not in ([], [""])), most))
+
+
+def _table(path: str, rows: Iterable[tuple[int, list[str]]]) -> Records:
+    columns: list[Packed] = []
+    lines = array("q")
+    for number, row in rows:
+        columns = columns or [Packed() for _ in row]
+        if len(row) != len(columns):
+            width = len(columns)
+            raise DataError(f"{shown(path)}, line {number}: {len(row)} columns where line {lines[0]} has {width}")
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+        lines.append(number)
+    if not columns:
         raise DataError(f"{shown(path)} holds nothing but blank lines")
-    records = Records(path, None, [list(row) for _, row in numbered], [number for number, _ in numbered])
-    width = len(records.rows[0])
-    for index, row in enumerate(records.rows):
-        if len(row) != width:
-            raise DataError(f"{records.where(index)}: {len(row)} columns where line {records.lines[0]} has {width}")
-    return records
+    return Records(path, None, columns, lines)
 
 
 def _look(first: str) -> str:
@@ -79,8 +96,8 @@ def _commas(path: str, rows: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _objects(path: str, rows: Iterable[tuple[int, str]]) -> Records:
-    found: list[dict[str, str | None]] = []
-    lines: list[int] = []
+    columns: dict[str, Packed] = {}
+    lines = array("q")
     for number, row in rows:
         if not row.strip():
             continue
@@ -90,12 +107,15 @@ def _objects(path: str, rows: Iterable[tuple[int, str]]) -> Records:
             raise DataError(f"{shown(path)}, line {number}: no good JSON ({error}); give one object a line") from None
         if not isinstance(item, dict):
             raise DataError(f"{shown(path)}, line {number}: {row.strip()[:20]!r} is no object; give one object a line")
-        found.append({key: _written(value) for key, value in item.items()})
+        for name in item:
+            if name not in columns:
+                columns[name] = Packed(repeat(None, len(lines)))
+        for name, column in columns.items():
+            column.append(_written(item.get(name)))
         lines.append(number)
-    if not found:
+    if not lines:
         raise DataError(f"{shown(path)} holds nothing but blank lines")
-    names = tuple(dict.fromkeys(key for item in found for key in item))
-    return Records(path, names, [[item.get(name) for name in names] for item in found], lines)
+    return Records(path, tuple(columns), list(columns.values()), lines)
 
 
 def _written(value: object) -> str | None:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from regard.core.progress import OFTEN, stage
 from regard.data.regular import NotRegular, open_regular
 from regard.data.unpack import OPENERS, Unpacked
 from regard.errors import DataError, ResourceError, UsageError, nearest
@@ -89,13 +90,18 @@ def read_lines(path: str) -> Iterator[str]:
     if path != STDIN and Path(path).is_dir():
         raise DataError(f"{path} is a folder: name one file in it")
     files(path)
-    found = False
-    with named(path), opened(path) as stream:
+    number = before = 0
+    is_plain = path != STDIN and Path(path).suffix.lower() not in COMPRESSED
+    size = Path(path).stat().st_size if is_plain else 0
+    with named(path), opened(path) as stream, stage("reading", size, "bytes") as advance:
         refuse_foreign(stream, shown(path))
-        for line in lines(stream, shown(path), advice="break it up"):
-            found = True
+        for number, line in enumerate(lines(stream, shown(path), advice="break it up"), 1):
             yield line
-    if not found:
+            if number % OFTEN == 0 and is_plain:
+                here = stream.tell()
+                advance(here - before)
+                before = here
+    if not number:
         raise DataError(f"{shown(path)} is empty: give a file with at least one line")
 
 

@@ -11,11 +11,13 @@ Whatever the rule, duplicates fall on one side: `chosen` decides for all of them
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
+from regard.data.example import taken
+from regard.data.tokenizer.contract import utf8
 from regard.errors import DataError, UsageError
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ def rule(valid: str) -> tuple[str, float] | None:
 def places(keys: Iterable[str]) -> np.ndarray:
     """A number for each key that depends on the key alone, (n,) uint64: duplicates are told by equal ones."""
     # Keys that share one by chance, in a billion one pair of them, fall on one side: that does no harm.
-    return np.frombuffer(b"".join(hashlib.sha256(key.encode()).digest()[:8] for key in keys), ">u8").astype(np.uint64)
+    return np.fromiter((int.from_bytes(hashlib.sha256(utf8(key)).digest()[:8], "big") for key in keys), np.uint64)
 
 
 def chosen(found: np.ndarray, name: str, fraction: float, sizes: np.ndarray | None = None) -> np.ndarray:
@@ -72,18 +74,19 @@ def here_and_there(found: np.ndarray, fraction: float) -> np.ndarray:
     return (np.floor((number + 1) * fraction) > np.floor(number * fraction))[group]
 
 
-def split_examples(examples: Sequence[T], valid: str, key: Callable[[T], str]) -> tuple[list[T], list[T]]:
+def split_examples(examples: Sequence[T], valid: str, keys: Iterable[str]) -> tuple[Sequence[T], Sequence[T]]:
     """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side."""
     held_out = rule(valid)
     if held_out is None:
         raise UsageError(f"valid = {valid!r} is no rule; give hash:0.1, tail:0.1 or a file that exists")
-    found = places(map(key, examples))
+    found = places(keys)
     if len(found) == 0 or found.min() == found.max():
         raise DataError(
             f"there are {len(examples)} examples, all the same, so nothing can be held out for validation: "
             f"the smallest amount is two different ones (or give a validation file of its own)"
         )
-    return _parted(examples, chosen(found, *held_out))
+    held = chosen(found, *held_out)
+    return taken(examples, np.flatnonzero(~held)), taken(examples, np.flatnonzero(held))
 
 
 def overlap(train: Iterable[str], valid: Iterable[str]) -> int:
@@ -97,10 +100,3 @@ def _grouped(found: np.ndarray) -> tuple[np.ndarray, int]:
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[group], len(first)
-
-
-def _parted(items: Sequence[T], held: np.ndarray) -> tuple[list[T], list[T]]:
-    sides: tuple[list[T], list[T]] = ([], [])
-    for item, is_held in zip(items, held.tolist(), strict=True):
-        sides[is_held].append(item)
-    return sides

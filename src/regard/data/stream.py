@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, cast
 
-from regard.core.progress import stage
+from regard.core.progress import OFTEN, stage
 from regard.data import mapped, source
-
-OFTEN = 256  # lines between two looks at where the reading is
 
 
 class Piece(NamedTuple):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
+from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from regard.data.source import read_documents
+from regard.data.packed import Packed
+from regard.data.source import read_lines
 from regard.errors import DataError, UsageError, nearest
 
 MISSING = ("", "nan", "na", "n/a", "null", "none")
@@ -25,8 +27,8 @@ class Table:
     """The cells of a file as text, by column, without blanks around them, and the line of every row."""
 
     path: str
-    cells: dict[str, list[str]]
-    lines: list[int]
+    cells: dict[str, Packed]
+    lines: array[int]
 
     def column(self, name: str, role: str) -> str:
         """That name, if a column is called so; `role` is the setting that asked for it."""
@@ -45,54 +47,74 @@ class Table:
 
     def times(self, column: str) -> np.ndarray:
         """The times of a column, (n,) datetime64[s]. Those with an offset from UTC are turned into UTC."""
-        found: list[datetime] = []
-        for cell, line in zip(self.cells[column], self.lines, strict=True):
-            time = as_time(cell)
-            if time is None or time.microsecond or (found and (time.tzinfo is None) != (found[0].tzinfo is None)):
-                raise DataError(
-                    f"{self.path}, line {line}, column {column!r}: {cell!r} is no time, or not written as the others; "
-                    f"write 2013-01-31 23:00:00 in every row"
-                )
-            found.append(time)
-        plain = [time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None) for time in found]
-        return np.array(plain, dtype="datetime64[s]")
+        first = as_time(self.cells[column][0])
+        return np.fromiter(
+            (self._time(cell, line, column, first) for cell, line in zip(self.cells[column], self.lines, strict=True)),
+            "datetime64[s]",
+            len(self.lines),
+        )
+
+    def _time(self, cell: str, line: int, column: str, first: datetime | None) -> datetime:
+        time = as_time(cell)
+        if time is None or time.microsecond or first is None or (time.tzinfo is None) != (first.tzinfo is None):
+            raise DataError(
+                f"{self.path}, line {line}, column {column!r}: {cell!r} is no time, or not written as the others; "
+                f"write 2013-01-31 23:00:00 in every row"
+            )
+        return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
     def numbers(self, column: str) -> np.ndarray:
         """The numbers of a column, (n,) float64, NaN where a cell is empty."""
-        cells = self.cells[column]
-        for cell, line in zip(cells, self.lines, strict=True):
-            if not is_missing(cell) and not is_number(cell):
-                raise DataError(
-                    f"{self.path}, line {line}, column {column!r}: {cell!r} is no number; mend it or leave it out"
-                )
-        return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells])
+        return np.fromiter(
+            (self._number(cell, line, column) for cell, line in zip(self.cells[column], self.lines, strict=True)),
+            np.float64,
+            len(self.lines),
+        )
+
+    def _number(self, cell: str, line: int, column: str) -> float:
+        if is_missing(cell):
+            return math.nan
+        if not is_number(cell):
+            raise DataError(
+                f"{self.path}, line {line}, column {column!r}: {cell!r} is no number; mend it or leave it out"
+            )
+        return float(cell)
 
 
 def read_table(path: str) -> Table:
     """The table of a CSV file whose first line names the columns; cut at commas, semicolons or tabs."""
     if Path(path).is_dir():
         raise DataError(f"{path} is a folder: name one CSV file")
-    text = next(read_documents(path))
-    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows: list[list[str]] = []
-    lines: list[int] = []
+    rows = _rows(path)
+    header, at = next(rows, ([], 0))
+    names = [name or f"column {i}" for i, name in enumerate(header, start=1)]
+    columns, lines = [Packed() for _ in names], array("q")
+    for row, line in rows:
+        if not lines:
+            _refuse_names(names, f"{path}, line {at}")
+        if len(row) != len(names):
+            raise DataError(f"{path}, line {line}: {len(row)} cells where the header has {len(names)}; mend that line")
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+        lines.append(line)
+    if not lines:
+        raise DataError(f"{path} holds no rows below a header: give a CSV file of named columns")
+    return Table(path, dict(zip(names, columns, strict=True)), lines)
+
+
+def _rows(path: str) -> Iterator[tuple[list[str], int]]:
+    """The rows that are not blank, without blanks around their cells, and the line on which each ends."""
+    # Other programs end lines with \r alone.
+    source = (part + "\n" for line in read_lines(path) for part in line.split("\r"))
+    first = next(source)
+    reader = csv.reader(chain([first], source), delimiter=max(DELIMITERS, key=first.count))
     try:
         for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append([cell.strip() for cell in row])
-                lines.append(reader.line_num)
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                yield cells, reader.line_num
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: no good CSV ({error}); mend that line") from None
-    if len(rows) < 2:
-        raise DataError(f"{path} holds no rows below a header: give a CSV file of named columns")
-    header = [name or f"column {i}" for i, name in enumerate(rows[0], start=1)]
-    _refuse_names(header, f"{path}, line {lines[0]}")
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(header):
-            raise DataError(f"{path}, line {line}: {len(row)} cells where the header has {len(header)}; mend that line")
-    columns = zip(*rows[1:], strict=True)
-    return Table(path, {name: list(cells) for name, cells in zip(header, columns, strict=True)}, lines[1:])
 
 
 def is_missing(cell: str) -> bool:

@@ -8,9 +8,12 @@ CoNLL-U  ten columns between TABs (universaldependencies.org/format.html). Comme
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import chain
 
 from regard.data.example import Examples, Tagged
+from regard.data.packed import Coded, Nested, Packed, Places
 from regard.data.source import plain, read_lines, shown
 from regard.errors import DataError, UsageError, nearest
 
@@ -31,30 +34,41 @@ def read_tagged(path: str, *, tag: str | None = None) -> Examples[Tagged]:
     tag  CoNLL-U: lemma, upos, xpos, feats or deprel; upos unless told. CoNLL: the number of a column, counted from 1;
          the last unless told.
     """
-    rows = list(read_lines(path))
-    parse = _universal(path, tag or "upos") if _is_universal(path, rows) else _columns(path, tag)
-    sentences: list[Tagged] = []
-    gathered: list[tuple[str, str]] = []
-    start = 0
-    for number, row in enumerate([*rows, ""], start=1):
+    source = read_lines(path)
+    head = list(_up_to_first(source))
+    parse = _universal(path, tag or "upos") if _is_universal(path, head[-1]) else _columns(path, tag)
+    words, tags = Packed(), Coded()
+    stops, lines = array("q"), array("q")
+    gathered = 0
+    for number, row in enumerate(chain(head, source, [""]), start=1):
         if row.strip(" \t"):
             found = parse(number, row)
             if found is not None:
-                start = start if gathered else number
-                gathered.append(found)
+                if not gathered:
+                    lines.append(number)
+                gathered += 1
+                words.append(found[0])
+                tags.append(found[1])
         elif gathered:
-            words, tags = zip(*gathered, strict=True)
-            sentences.append(Tagged(words, tags, f"{shown(path)}, line {start}"))
-            gathered = []
-    if not sentences:
+            stops.append(len(words))
+            gathered = 0
+    if not len(words):
         raise DataError(f"{shown(path)} holds no words with tags: give lines with a word and its tag")
-    return Examples(sentences, settings={"tag": tag} if tag else {})
+    columns = {"words": Nested(words, stops), "tags": Nested(tags, stops), "where": Places(path, lines)}
+    return Examples(Tagged, columns, settings={"tag": tag} if tag else {})
 
 
-def _is_universal(path: str, rows: list[str]) -> bool:
+def _up_to_first(rows: Iterator[str]) -> Iterator[str]:
+    """Rows up to the first that holds something, which tells what kind of file it is."""
+    for row in rows:
+        yield row
+        if row.strip(" \t") and not row.startswith("#"):
+            return
+
+
+def _is_universal(path: str, first: str) -> bool:
     if plain(path).suffix.lower() == ".conllu":
         return True
-    first = next((row for row in rows if row.strip(" \t") and not row.startswith("#")), "")
     columns = first.split("\t")
     return len(columns) == len(UNIVERSAL) and columns[0][:1].isdigit()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -129,9 +129,9 @@ class Captions(TaskKind[CaptionCodec]):
     def describe(self, example: Captioned, answer: Answer) -> str:
         return f"{answer.text} {'=' if self.is_right(example, answer) else f'(right: {example.text})'}"
 
-    def key(self, example: Captioned) -> str:
-        """The bytes of the picture, which may have several captions."""
-        return hashlib.sha256(example.picture.tobytes()).hexdigest()
+    def keys(self, examples: Sequence[Captioned]) -> Iterable[str]:
+        """By the bytes of the picture, which may have several captions."""
+        return (hashlib.sha256(one.picture.tobytes()).hexdigest() for one in examples)
 
     def typed(self, example: Captioned) -> str:
         return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file

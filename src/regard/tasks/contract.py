@@ -13,7 +13,7 @@ import hashlib
 import json
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,6 +23,7 @@ import numpy as np
 
 from regard.core.config import decode
 from regard.core.facts import Facts
+from regard.data.example import taken
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
 from regard.data.source import shown
@@ -127,8 +128,9 @@ class Material(Generic[C]):
         """The same with the `chosen` ones of the held-out examples taken away as a test."""
         if chosen.all() or not chosen.any():
             raise DataError(f"{self.name}: the {len(chosen)} held-out examples are too few to set a test part apart")
-        kept, test = ([self.examples[i] for i in np.flatnonzero(part).tolist()] for part in (~chosen, chosen))
-        return replace(self, examples=kept, kept=np.flatnonzero(~chosen), test=test)
+        kept = np.flatnonzero(~chosen)
+        test = taken(self.examples, np.flatnonzero(chosen))
+        return replace(self, examples=taken(self.examples, kept), kept=kept, test=test)
 
     @cached_property
     def hash(self) -> str:
@@ -202,21 +204,21 @@ class TaskKind(ABC, Generic[C]):
             return material
         number = np.arange(len(material.examples))
         last = number >= round(len(number) * (1 - settings.test))
-        chosen = last if self.by_time else here_and_there(places(map(self.key, material.examples)), settings.test)
+        chosen = last if self.by_time else here_and_there(places(self.keys(material.examples)), settings.test)
         return material.set_apart(chosen)
 
     @abstractmethod
-    def key(self, example: Any) -> str:
-        """What an example shares with its duplicates and with nothing else: its input."""
+    def keys(self, examples: Sequence[Any]) -> Iterable[str]:
+        """What each example shares with its duplicates and with nothing else: its input."""
 
     def held_out(
         self, found: Sequence[E], valid: str, read: Callable[[str], Sequence[E]]
     ) -> tuple[Sequence[E], Sequence[E], tuple[str, ...]]:
         """Examples to train on, those held out by the rule `valid` or read from that file, and what is to be said."""
         if rule(valid) is not None:
-            return *split_examples(found, valid, self.key), ()
+            return *split_examples(found, valid, self.keys(found)), ()
         other = read(valid)
-        common = overlap(map(self.key, found), map(self.key, other))
+        common = overlap(self.keys(found), self.keys(other))
         note = f"{shown(valid)}: {common:,} of {len(other):,} inputs are also in the training part"
         return found, other, (note,) if common else ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from regard.core.facts import Facts
-from regard.data.example import Labelled
+from regard.core.progress import watched
+from regard.data.example import Labelled, column
 from regard.data.labelled import read_labelled
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
@@ -25,7 +26,7 @@ from regard.tasks.contract import Answer, Codec, Material, Report, TaskKind, fil
 from regard.tasks.length import cut, fitted
 from regard.tasks.vocabulary import (
     SpelledWords,
-    class_number,
+    class_numbers,
     classes_of,
     hidden_word,
     require_tokenizer_free,
@@ -72,14 +73,22 @@ class LabelCodec(Codec):
     def read(self, text: str) -> np.ndarray:
         """The ids of a text with its `<eos>`, so that no text is empty; (n,), or (n, 1 + L) with spellings."""
         if self.spelled:
-            words = split(text)
-            return np.concatenate([self._words(words), self._words.end()]) if words else self._words.end()
-        eos = [self.tokenizer.eos_id]
-        return np.concatenate([eos if self.framed else [], self.tokenizer.encode(text), eos]).astype(np.int64)
+            numbers = self._spelled(text)  # which may add rows to the table
+            return self._words.table[numbers]
+        ids = self.tokenizer.encode(text)
+        found = np.full(len(ids) + 1 + self.framed, self.tokenizer.eos_id)
+        found[int(self.framed) : -1] = ids
+        return found
 
     def rows(self, examples: Sequence[Labelled]) -> LabelRows:
-        labels = [class_number(one.label, self.classes, one.where) for one in examples]
-        return LabelRows(ragged(self.read(one.text) for one in examples), np.array(labels, dtype=np.int64))
+        read = self._spelled if self.spelled else self.read
+        texts = ragged(map(read, watched(column(examples, "text"), "tokenising", "texts")))
+        texts = replace(texts, table=self._words.table) if self.spelled else texts
+        return LabelRows(texts, class_numbers(examples, self.classes))
+
+    def _spelled(self, text: str) -> np.ndarray:
+        """The words of a text and its end, as rows of the table of spellings."""
+        return np.append(self._words.numbers(split(text)), self._words.END)
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ class LabelledText(TaskKind[LabelCodec]):
         name = Path(settings.path).name
         return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
-    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Labelled]:
+    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Labelled]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
         return read_labelled(data, text=settings.text, label=settings.label)
@@ -149,8 +158,7 @@ class LabelledText(TaskKind[LabelCodec]):
         self, model: nn.Module, codec: LabelCodec, examples: Sequence[Labelled], options: TextOptions | None = None
     ) -> Report:
         answers = list(self.answers(model, codec, examples))
-        for one in examples:
-            class_number(one.label, codec.classes, one.where)
+        class_numbers(examples, codec.classes)
         report = classification_report([one.label for one in examples], [answer.text for answer in answers])
         chances = [answer.details["probabilities"][one.label] for one, answer in zip(examples, answers, strict=True)]
         scores = {"accuracy": report.accuracy, "macro_f1": report.macro_f1, "examples": report.examples}
@@ -166,8 +174,8 @@ class LabelledText(TaskKind[LabelCodec]):
         mark = "=" if self.is_right(example, answer) else f"(right: {example.label})"
         return f"{example.text[:200]} -> {answer.text} {chance:.0%} {mark}"
 
-    def key(self, example: Labelled) -> str:
-        return example.text
+    def keys(self, examples: Sequence[Labelled]) -> Iterable[str]:
+        return column(examples, "text")
 
     def typed(self, example: Labelled) -> str:
         return example.text
@@ -185,13 +193,13 @@ class LabelledText(TaskKind[LabelCodec]):
         return {}, train, valid, notes + told
 
     def _codec(self, train: Sequence[Labelled], settings: DataSettings) -> LabelCodec:
-        texts = [one.text for one in train]
+        texts, classes = column(train, "text"), classes_of(column(train, "label"))
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
-            return LabelCodec(self.tokenizer, classes_of(one.label for one in train), framed=True)
+            return LabelCodec(self.tokenizer, classes, framed=True)
         spelled = settings.tokens == SPELLED
         if settings.tokens in ("auto", "words", SPELLED):
-            tokenizer = words_seen_twice(texts, settings.vocab_size)
+            tokenizer = words_seen_twice(lambda: watched(texts, "learning words", "texts"), settings.vocab_size)
         else:
             tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
-        return LabelCodec(tokenizer, classes_of(one.label for one in train), spelled)
+        return LabelCodec(tokenizer, classes, spelled)

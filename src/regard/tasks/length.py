@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.data.ragged import Ragged, ragged
+from regard.data.ragged import Ragged
 from regard.errors import DataError, UsageError
 
 
@@ -16,7 +16,7 @@ def cut(texts: Ragged, limit: int | None, truncate: bool, what: str = "text") ->
             f"{what} {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; raise "
             f"model.max_length, or cut with --set data.truncate=true"
         )
-    return _shortened(texts, limit)
+    return texts.cut(limit or 0)
 
 
 def fitted(texts: Ragged, limit: int | None, truncate: bool = False) -> Ragged:
@@ -28,14 +28,10 @@ def fitted(texts: Ragged, limit: int | None, truncate: bool = False) -> Ragged:
         raise UsageError(
             f"input {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; shorten it"
         )
-    return _shortened(texts, limit)
+    return texts.cut(limit or 0)
 
 
 def _too_long(texts: Ragged, limit: int | None) -> int | None:
     """The number of the longest text, if it is too long."""
     fits = limit is None or not len(texts) or int(texts.sizes.max()) <= limit
     return None if fits else int(texts.sizes.argmax())
-
-
-def _shortened(texts: Ragged, limit: int | None) -> Ragged:
-    return ragged(texts[row][:limit] for row in range(len(texts)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -179,8 +179,8 @@ class MaskedText(TaskKind[MaskedCodec]):
             told = told.replace(MASK, mask["token"].replace(word, f"[{word}]") if word else "[ ]", 1)
         return " ".join(told.split())[:SHOWN]
 
-    def key(self, example: Passage) -> str:
-        return example.ids.tobytes().hex()
+    def keys(self, examples: Sequence[Passage]) -> Iterable[str]:
+        return (one.ids.tobytes().hex() for one in examples)
 
     def typed(self, example: Passage) -> str:
         words = example.text.split()[:8]

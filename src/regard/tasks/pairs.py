@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from regard.core.facts import Facts
-from regard.data.example import Pair
+from regard.core.progress import watched
+from regard.data.example import Pair, column
 from regard.data.pairs import read_pairs
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
@@ -64,8 +66,8 @@ class PairCodec(Codec):
         return np.append(self.source.encode(text), self.source.eos_id)
 
     def rows(self, pairs: Sequence[Pair]) -> PairRows:
-        source = ragged(self.read(pair.source) for pair in pairs)
-        return PairRows(source, ragged(self.target.encode(pair.target) for pair in pairs), self.target.eos_id)
+        sources, targets = (watched(column(pairs, side), "tokenising", "texts") for side in ("source", "target"))
+        return PairRows(ragged(map(self.read, sources)), ragged(map(self.target.encode, targets)), self.target.eos_id)
 
 
 class Pairs(TaskKind[PairCodec]):
@@ -85,7 +87,7 @@ class Pairs(TaskKind[PairCodec]):
         best = world.best if world else {}
         return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
-    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Pair]:
+    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
         source, _, target = data.partition(",")
@@ -140,8 +142,8 @@ class Pairs(TaskKind[PairCodec]):
         mark = "=" if self.is_right(example, answer) else f"(right: {example.target})"
         return f"{example.source} -> {answer.text} {mark}"
 
-    def key(self, example: Pair) -> str:
-        return example.source
+    def keys(self, examples: Sequence[Pair]) -> Iterable[str]:
+        return column(examples, "source")
 
     def typed(self, example: Pair) -> str:
         return example.source
@@ -189,9 +191,9 @@ class Pairs(TaskKind[PairCodec]):
         kind = settings.tokens
         if kind == "auto":
             kind = world.tokens if world else SUBWORDS
-        sources, targets = [pair.source for pair in train], [pair.target for pair in train]
+        sources, targets = column(train, "source"), column(train, "target")
         if settings.shared:
-            tokenizer = train_tokenizer(kind, [*sources, *targets], vocab_size=settings.vocab_size)
+            tokenizer = train_tokenizer(kind, chain(sources, targets), vocab_size=settings.vocab_size)
             return PairCodec(tokenizer, tokenizer)
         source, target = (train_tokenizer(kind, texts, vocab_size=settings.vocab_size) for texts in (sources, targets))
         return PairCodec(source, target)
@@ -215,7 +217,7 @@ class Pairs(TaskKind[PairCodec]):
         return alignment_accuracy(weights, links)
 
 
-def _non_empty(pairs: list[Pair], where: str) -> list[Pair]:
+def _non_empty(pairs: Sequence[Pair], where: str) -> Sequence[Pair]:
     if not any(pair.source or pair.target for pair in pairs):
         raise DataError(f"{where} is empty: the smallest amount is two pairs")
     return pairs

@@ -16,7 +16,7 @@ import numpy as np
 
 from regard.core.facts import Facts
 from regard.data.batch import NOT_COUNTED
-from regard.data.example import Tagged
+from regard.data.example import Tagged, column
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
 from regard.tasks.contract import files_of
@@ -49,13 +49,12 @@ class PieceCodec(TagCodec):
         return ends if self.last else np.concatenate([[0], ends[:-1]]) + 1
 
     def rows(self, examples: Sequence[Tagged]) -> TagRows:
-        text = ragged(self.read(one.words) for one in examples)
-        tags = []
-        for size, one in zip(text.sizes.tolist(), examples, strict=True):
-            row = np.full(size, NOT_COUNTED)
-            row[self.places(one.words)] = self.numbers(one)
-            tags.append(row)
-        return TagRows(text, ragged(tags))
+        words = column(examples, "words")
+        text, tags = ragged(map(self.read, words)), self.tags(examples)
+        spread = np.full(len(text.values), NOT_COUNTED, text.values.dtype)
+        for number, one in enumerate(words):
+            spread[text.starts[number] + self.places(one)] = tags[number]
+        return TagRows(text, replace(text, values=spread))
 
     def _pieces(self, words: Sequence[str]) -> list[np.ndarray]:
         """The pieces of each word, which brings the space before it along; none is left without a piece."""

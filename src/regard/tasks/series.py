@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -108,8 +108,9 @@ class SeriesTask(TaskKind[SeriesCodec]):
             raise DataError(f"{series.name}: too short for a training part and a held-out part; give a longer series")
         codec = codec or self._codec(series, border, settings)
         moments = [Moment(series, int(place)) for place in valid]
-        rows = codec.rows(series, train), codec.rows(series, valid)
-        return Material(Path(settings.path).name, codec, codec.facts, *rows, moments, best, series.notes)
+        rows = codec.rows(series, train)
+        held = replace(rows, origins=valid)
+        return Material(Path(settings.path).name, codec, codec.facts, rows, held, moments, best, series.notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
         if data.startswith(PREFIX):
@@ -171,8 +172,8 @@ class SeriesTask(TaskKind[SeriesCodec]):
         told = " ".join(f"{value:.1f}" for value in right[:6])
         return f"{example.time}: {shown} ... (right: {told} ...), mean error {np.abs(forecast - right).mean():.2f}"
 
-    def key(self, example: Moment) -> str:
-        return str(example.time)
+    def keys(self, examples: Sequence[Moment]) -> Iterable[str]:
+        return (str(one.time) for one in examples)
 
     def command(self, run: str, example: Moment) -> str:
         return f"regard generate {run} {example.series.name}"
@@ -183,7 +184,8 @@ class SeriesTask(TaskKind[SeriesCodec]):
         device = next(model.parameters()).device
         found = []
         for series, places in _by_series(moments):
-            rows = codec.rows(series, places)
+            start, stop = int(places.min()) - codec.history, int(places.max()) + codec.horizon
+            rows = codec.rows(series.part(start, stop), places - start)
             for first in range(0, len(places), AT_ONCE):
                 chosen = np.arange(first, min(first + AT_ONCE, len(places)))
                 batch = rows.batch_of(chosen, chosen).to(device)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from regard.core.facts import Facts
-from regard.data.example import Tagged
-from regard.data.ragged import ragged
+from regard.core.progress import watched
+from regard.data.example import Tagged, column
+from regard.data.ragged import Ragged, ragged
 from regard.data.rows import TagRows
 from regard.data.tokenizer import Tokenizer
 from regard.tasks.contract import Codec, files_of
@@ -47,9 +48,16 @@ class TagCodec(Codec):
         """Where the tag of each word is told."""
         return np.arange(len(words))
 
-    def numbers(self, example: Tagged) -> np.ndarray:
-        """The tags by number."""
-        return np.array([class_number(tag, self.classes, example.where, "tag") for tag in example.tags])
-
     def rows(self, examples: Sequence[Tagged]) -> TagRows:
-        return TagRows(ragged(self.read(one.words) for one in examples), ragged(map(self.numbers, examples)))
+        text = ragged(map(self._words.numbers, watched(column(examples, "words"), "tokenising", "sentences")))
+        return TagRows(replace(text, table=self._words.table), self.tags(examples))
+
+    def tags(self, examples: Sequence[Tagged]) -> Ragged:
+        """The tags of all words by number."""
+        place = {name: number for number, name in enumerate(self.classes)}
+        found = ragged([place.get(tag, -1) for tag in tags] for tags in column(examples, "tags"))
+        for at in np.flatnonzero(found.values < 0)[:1]:
+            one = examples[int(np.searchsorted(found.starts, at, side="right")) - 1]
+            for tag in one.tags:
+                class_number(tag, self.classes, one.where, "tag")
+        return found

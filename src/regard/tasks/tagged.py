@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 
-from regard.data.example import Tagged
+from regard.core.progress import watched
+from regard.data.example import Tagged, column
 from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
@@ -23,7 +25,7 @@ from regard.tasks.contract import Answer, Material, Report, TaskKind, read_files
 from regard.tasks.length import fitted
 from regard.tasks.piece import PieceCodec
 from regard.tasks.tag import TagCodec
-from regard.tasks.vocabulary import class_number, classes_of, hidden_word, require_tokenizer_free, words_seen_twice
+from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
 from regard.training.objective import class_loss
 from regard.training.task import Objective
 
@@ -63,7 +65,7 @@ class TaggedText(TaskKind[TagCodec]):
         name = Path(settings.path).name
         return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
 
-    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Tagged]:
+    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Tagged]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
         return read_tagged(data, tag=settings.tag)
@@ -108,9 +110,7 @@ class TaggedText(TaskKind[TagCodec]):
     def evaluate(
         self, model: nn.Module, codec: TagCodec, examples: Sequence[Tagged], options: TextOptions | None = None
     ) -> Report:
-        for one in examples:
-            for tag in one.tags:
-                class_number(tag, codec.classes, one.where, "tag")
+        codec.tags(examples)
         found = [answer.details["tags"] for answer in self.answers(model, codec, examples)]
         seen = {word for one in examples for word in one.words if codec.knows(word)}
         words = [one.words for one in examples]
@@ -127,8 +127,8 @@ class TaggedText(TaskKind[TagCodec]):
         ]
         return f"{answer.text} {'(right: ' + ', '.join(wrong) + ')' if wrong else '='}"
 
-    def key(self, example: Tagged) -> str:
-        return " ".join(example.words)
+    def keys(self, examples: Sequence[Tagged]) -> Iterable[str]:
+        return map(" ".join, column(examples, "words"))
 
     def typed(self, example: Tagged) -> str:
         return " ".join(example.words)
@@ -150,9 +150,12 @@ class TaggedText(TaskKind[TagCodec]):
         return {}, *self.held_out(found, settings.valid, lambda path: read_tagged(path, tag=settings.tag))
 
     def _codec(self, train: Sequence[Tagged], settings: DataSettings) -> TagCodec:
-        classes = classes_of(tag for one in train for tag in one.tags)
+        classes = classes_of(chain.from_iterable(column(train, "tags")))
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
             return PieceCodec(self.tokenizer, classes, self.last)
-        words = [" ".join(one.words) for one in train]
-        return TagCodec(words_seen_twice(words, settings.vocab_size), classes)
+        words = column(train, "words")
+        return TagCodec(
+            words_seen_twice(lambda: map(" ".join, watched(words, "learning words", "sentences")), settings.vocab_size),
+            classes,
+        )

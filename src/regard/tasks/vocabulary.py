@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from regard.data.example import Labelled, column
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest
-from regard.layers.spelling import spelling
+from regard.layers.spelling import LENGTH, spelling
 
 SEEN_ENOUGH = 2
 SPECIALS = 3
 
 
-def words_seen_twice(texts: Sequence[str], vocab_size: int | None) -> Tokenizer:
-    """Words that occur at least twice, so that `<unk>` is met, and learnt, in training."""
-    counts = Counter(word for text in texts for word in split(text))
+def words_seen_twice(texts: Callable[[], Iterable[str]], vocab_size: int | None) -> Tokenizer:
+    """Words that occur at least twice, so that `<unk>` is met, and learnt, in training. `texts` are read twice."""
+    counts = Counter[str]()
+    for text in texts():
+        counts.update(split(text))
     often = sum(count >= SEEN_ENOUGH for count in counts.values())
     most = often + SPECIALS if often < len(counts) and often > 0 else None
     chosen = vocab_size if most is None or (vocab_size is not None and vocab_size < most) else most
-    return train_tokenizer("words", texts, vocab_size=chosen)
+    return train_tokenizer("words", texts(), vocab_size=chosen)
 
 
 def require_tokenizer_free(settings: DataSettings) -> None:
@@ -39,26 +42,42 @@ def hidden_word(tokenizer: Tokenizer) -> int:
 
 
 class SpelledWords:
-    """Words to ids and spellings, each word worked out once."""
+    """Words to ids and spellings, each word worked out once: a row of a table that grows.
+
+    The first row is `<eos>`, which has no letters.
+    """
+
+    END = 0
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        self.known: dict[str, np.ndarray] = {}
+        self._known: dict[str, int] = {}
+        self._rows = np.zeros((1024, 1 + LENGTH), np.int32)
+        self._rows[self.END, 0] = tokenizer.eos_id
+
+    @property
+    def table(self) -> np.ndarray:
+        """(V, 1 + L): the rows of all words so far."""
+        return self._rows[: 1 + len(self._known)]
 
     def __call__(self, words: Sequence[str]) -> np.ndarray:
         """(n, 1 + L)."""
-        return np.stack([self._word(word) for word in words])
+        numbers = self.numbers(words)
+        return self.table[numbers]
 
-    def _word(self, word: str) -> np.ndarray:
-        if word not in self.known:
-            ids = self.tokenizer.encode(word)
-            number = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
-            self.known[word] = np.concatenate([[number], spelling(word)])
-        return self.known[word]
+    def numbers(self, words: Iterable[str]) -> np.ndarray:
+        """The row of each word, (n,)."""
+        known = self._known
+        return np.array([known[word] if word in known else self._added(word) for word in words], np.int64)
 
-    def end(self) -> np.ndarray:
-        """`<eos>`, which has no letters, (1, 1 + L)."""
-        return np.concatenate([[self.tokenizer.eos_id], spelling("")])[None]
+    def _added(self, word: str) -> int:
+        number = self._known[word] = 1 + len(self._known)
+        if number == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        ids = self.tokenizer.encode(word)
+        self._rows[number, 0] = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
+        self._rows[number, 1:] = spelling(word)
+        return number
 
 
 def classes_of(labels: Iterable[str]) -> tuple[str, ...]:
@@ -67,6 +86,15 @@ def classes_of(labels: Iterable[str]) -> tuple[str, ...]:
     if len(found) < 2:
         told = f"only {found[0]!r}" if found else "none"
         raise DataError(f"a label has to tell apart at least two classes, found {told} in the training part")
+    return found
+
+
+def class_numbers(examples: Sequence[Labelled], classes: Sequence[str]) -> np.ndarray:
+    """The places of all labels among the classes, (n,) int64."""
+    place = {name: number for number, name in enumerate(classes)}
+    found = np.fromiter((place.get(label, -1) for label in column(examples, "label")), np.int64, len(examples))
+    for number in np.flatnonzero(found < 0)[:1].tolist():
+        class_number(examples[number].label, classes, examples[number].where)
     return found
 
 

@@ -72,7 +72,7 @@ def parts_of(name: str, path: str, **chosen: Any) -> list[list[str]]:
     """The inputs of validation and of test."""
     kind = task(name)
     material = kind.ready(DataSettings(path=path, task=name, **(MORE.get(name, {}) | chosen)), 0)  # pyright: ignore[reportArgumentType]
-    return [[kind.key(example) for example in part] for part in (material.examples, material.test)]
+    return [list(kind.keys(part)) for part in (material.examples, material.test)]
 
 
 def apart(*parts: list[str]) -> None:

@@ -1,0 +1,153 @@
+"""Columns of a file in little memory: many short values in one piece, each made when it is asked for.
+
+A list of two million short texts takes ten times the bytes of the texts. Here a column is a sequence like any other;
+what it holds is bytes and numbers.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from regard.data.source import shown
+
+T = TypeVar("T")
+NOTHING = b"\xff"  # no text in UTF-8 holds this byte
+AT_ONCE = 1 << 14  # numbers of rows that are in memory as Python's own
+
+
+class Column(Sequence[T]):
+    """Base of the columns: a slice is a view of the rest."""
+
+    def value(self, row: int) -> T:
+        """What stands in a row."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if isinstance(index, slice):
+            return Chosen(self, np.arange(len(self))[index])
+        return self.value(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.value, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other))  # noqa: B905
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # grows, and equals a list
+
+
+class Packed(Column[Any]):
+    """Texts laid end to end in UTF-8; None is a cell that there is not."""
+
+    def __init__(self, texts: Iterable[str | None] = ()) -> None:
+        self._data = bytearray()
+        self._stops = array("q", [0])
+        for text in texts:
+            self.append(text)
+
+    def append(self, text: str | None) -> None:
+        # Half a character, which JSON can spell, is kept for whoever refuses it.
+        self._data += NOTHING if text is None else text.encode("utf-8", "surrogatepass")
+        self._stops.append(len(self._data))
+
+    def __len__(self) -> int:
+        return len(self._stops) - 1
+
+    def value(self, row: int) -> str | None:
+        return _text(self._data[self._stops[row] : self._stops[row + 1]])
+
+    def __iter__(self) -> Iterator[str | None]:
+        data = self._data
+        return (_text(data[start:stop]) for start, stop in pairwise(self._stops))
+
+
+def _text(data: bytearray) -> str | None:
+    return None if data == NOTHING else data.decode("utf-8", "surrogatepass")
+
+
+class Coded(Column[str]):
+    """Texts of few different kinds, each as a number."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._number: dict[str, int] = {}
+        self._codes = array("i")
+        self._names: list[str] = []
+        for text in texts:
+            self.append(text)
+
+    def append(self, text: str) -> None:
+        number = self._number.setdefault(text, len(self._names))
+        if number == len(self._names):
+            self._names.append(text)
+        self._codes.append(number)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def value(self, row: int) -> str:
+        return self._names[self._codes[row]]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._names.__getitem__, self._codes)
+
+
+@dataclass(frozen=True, eq=False)
+class Nested(Column[tuple[Any, ...]]):
+    """Rows of several values: `values` of all of them, and where each row ends among them."""
+
+    values: Column[Any]
+    stops: array[int]
+
+    def __len__(self) -> int:
+        return len(self.stops)
+
+    def value(self, row: int) -> tuple[Any, ...]:
+        return tuple(map(self.values.value, range(self.stops[row - 1] if row else 0, self.stops[row])))
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        rest, start = iter(self.values), 0
+        for stop in self.stops:
+            yield tuple(next(rest) for _ in range(stop - start))
+            start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Places(Column[str]):
+    """Where rows were read, such as "train.tsv, line 3"."""
+
+    path: str
+    lines: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def value(self, row: int) -> str:
+        return f"{shown(self.path)}, line {self.lines[row]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen(Column[T]):
+    """Some values of a column, by the numbers of their rows."""
+
+    values: Column[T]
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def value(self, row: int) -> T:
+        return self.values.value(int(self.rows[row]))
+
+    def __iter__(self) -> Iterator[T]:
+        for first in range(0, len(self.rows), AT_ONCE):
+            yield from map(self.values.value, self.rows[first : first + AT_ONCE].tolist())
