@@ -93,8 +93,8 @@ def run(argv: Sequence[str]) -> int:
     try:
         try:
             call(written_out(argv))
-        except typer.Exit as leave:
-            return leave.exit_code
+        except typer.Exit as ended:
+            return ended.exit_code
         finally:
             sys.stdout.flush()
     except BaseException as error:
