@@ -18,11 +18,14 @@ import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.data.regular import NotRegular, TooLarge, read_regular
 from regard.data.settings import DEFAULT_PATH
 from regard.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from regard.core.registry import Entry
 
 FILES = (("data", "path"), ("data", "valid"), ("data", "cache"), ("train", "start"))
 SECTIONS = ("data", "model", "train")
@@ -189,7 +192,7 @@ def known_settings(section: str, model: str) -> dict[str, Any]:
         return {name: hint for name, (hint, _) in data_settings().items()}
     if section == "train":
         return {name: hint for name, (hint, _) in train_settings().items()}
-    preset = _preset(model)
+    preset = _entry(model).preset
     hints = typing.get_type_hints(preset)
     keywords = _keyword_defaults(preset)
     return {"name": str, "size": str} | {name: hints.get(name, Any) for name in keywords}
@@ -217,12 +220,10 @@ def _fields(default: Any) -> dict[str, tuple[Any, Any]]:
 
 def section_of(name: str, model: str) -> str:
     """The dotted name of a setting given by its key alone, as Python keywords are, or with its dot."""
-    from regard.core.registry import entry
-
     if name.partition(".")[0] in SECTIONS and "." in name:
         return name
     found = [section for section in SECTIONS if name in known_settings(section, model)]
-    if len(found) > 1 and "model" in found and entry(model).counts:
+    if len(found) > 1 and "model" in found and _entry(model).counts:
         found = ["model"]  # of how gradients are followed a model that counts has no use
     if len(found) == 1:
         return f"{found[0]}.{name}"
@@ -245,9 +246,7 @@ def _defaults(given: Mapping[str, Origin]) -> Layer:
 
 
 def _model_defaults(model: Any, size: Any) -> Layer:
-    from regard.core.registry import entry
-
-    known = entry(str(model))
+    known = _entry(str(model))
     if size not in known.sizes:
         raise UsageError(f"{known.name} has no size {size!r}{nearest(str(size), known.sizes)}")
     table = {f"model.{key}": Origin(value, "default") for key, value in known.parameters_of_preset().items()}
@@ -256,15 +255,13 @@ def _model_defaults(model: Any, size: Any) -> Layer:
 
 def _model_training(model: str) -> Layer:
     """Training settings that suit the architecture."""
+    return {f"train.{key}": Origin(value, f"model {model}") for key, value in _entry(model).training.items()}
+
+
+def _entry(model: str) -> Entry:
     from regard.core.registry import entry
 
-    return {f"train.{key}": Origin(value, f"model {model}") for key, value in entry(model).training.items()}
-
-
-def _preset(model: str) -> Any:
-    from regard.core.registry import entry
-
-    return entry(model).preset
+    return entry(model)
 
 
 def _keyword_defaults(function: Any) -> dict[str, Any]:
