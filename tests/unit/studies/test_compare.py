@@ -17,7 +17,8 @@ from regard.errors import ResourceError, Stopped, UsageError
 from regard.recipe import Origin, resolve
 from regard.studies import race as racing
 from regard.studies.board import LineBoard
-from regard.studies.compare import Comparison, compare
+from regard.studies.compare import compare
+from regard.studies.comparison import Comparison
 from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.protocol import Protocol, seeds_for, share
 from regard.studies.summary import notes, table
@@ -158,7 +159,7 @@ def test_seeds_have_intervals(tmp_path: Path) -> None:
     found = run(tmp_path / "c", ["fnn"], seeds=2, budget="16steps")
     row = found.row("fnn")
     assert [one["seed"] for one in row.runs] == [0, 1]
-    assert found.order[0].known
+    assert (found.order[0].over, found.order[0].count) == ("seeds", 2)
     assert row.runs[0]["score"] != row.runs[1]["score"]
 
 
