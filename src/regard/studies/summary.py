@@ -191,13 +191,13 @@ def commands(comparison: Comparison) -> list[str]:
         where = shlex.quote(str(row.runs[0]["path"]))
         told += [f"  regard generate {where}", f"  regard evaluate {where}", f"  regard show {where}"]
         if row.parameters:
-            told.append(f"  regard train --resume --out {where} --budget {further(comparison.protocol)}")
+            told.append(f"  regard train --resume --out {where} --budget {further(row, comparison.protocol)}")
     return told
 
 
-def further(protocol: Protocol) -> str:
+def further(row: Row, protocol: Protocol) -> str:
     """A budget that goes on from where a training of the comparison ended: four times as far."""
-    return share(protocol.main_budget, FURTHER)
+    return share(protocol.main_budget if row.rates else share(protocol.budget, 1 / protocol.seeds), FURTHER)
 
 
 def contrasts(comparison: Comparison) -> list[dict[str, Any]]:
