@@ -282,7 +282,10 @@ def _refuse_misplaced(key: str) -> None:
 def _checked(value: Any, hint: Any, where: str) -> Any:
     """`value` as its setting declares it, refused when no run could mean it."""
     from regard.core.config import decode
+    from regard.data.settings import NUMBERED
 
+    if where in NUMBERED and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
     value = decode(str(value) if isinstance(value, Path) else value, hint, where)
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{where}: {value} is not a number that can be used")

@@ -6,11 +6,13 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from calling import TEXT, call_here
 
-from regard.errors import UsageError
+from regard.errors import CheckpointError, LockedError, NumericError, UsageError
+from regard.training.lock import only_writer
 
 SMALL = ("--size", "tiny", "--budget", "12steps", "--seeds", "1")
 USAGE = UsageError.exit_code
@@ -30,6 +32,93 @@ def test_a_text_of_ones_own_is_compared_and_the_winner_can_be_used(here: Path) -
     assert told["data"]["name"] == "my.txt"
 
 
+def test_a_comparison_is_shown_from_its_folder_wherever_that_is(here: Path) -> None:
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    made = call_here("compare", "my.txt", "--models", "ngram,fnn?lr=0.01", *SMALL, "--out", "c", "--quiet")
+    assert made.code == 0, made.err
+    told = call_here("show", "c")
+    assert told.code == 0, told.err
+    assert told.out == made.out
+    (here / "c").rename(here / "moved")
+    assert "  regard show moved/" in call_here("show", "moved").out
+    as_json = json.loads(call_here("show", "moved", "--json").out)
+    assert as_json == json.loads((here / "moved" / "report.json").read_text())
+    assert call_here("show", "moved", "--verify").code == USAGE
+
+
+@pytest.mark.parametrize("report", ["[]", "{}", '{"rows": 5}', "{", "[" * 10_000, None, '{"protocol": {"factors": 1}}'])
+def test_a_report_that_is_none_is_one_line(report: str | None, here: Path) -> None:
+    (here / "c").mkdir()
+    (here / "c" / "comparison.json").write_text("{}")
+    if report is not None:
+        (here / "c" / "report.json").write_text(report)
+    outcome = call_here("show", "c")
+    assert outcome.code == CheckpointError.exit_code, outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert "compare again" in outcome.err or "goes on" in outcome.err
+
+
+def test_the_winner_goes_on_with_the_command_that_is_named(here: Path) -> None:
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    made = call_here("compare", "my.txt", "--models", "fnn?lr=0.01", *SMALL, "--out", "runs/my cmp", "--quiet")
+    command = made.out.splitlines()[-1].strip()
+    assert command == "regard train --resume --out 'runs/my cmp/fnn_lr-0.01' --budget 48steps"
+    outcome = call_here(*shlex.split(command)[1:], "--quiet", "--json")
+    assert outcome.code == 0, outcome.err
+    assert "48 steps" in call_here("show", "runs/my cmp/fnn_lr-0.01").out
+    # What the comparison found is not what the run has become since.
+    again = json.loads(
+        call_here("compare", "my.txt", "--models", "fnn?lr=0.01", *SMALL, "--out", "runs/my cmp", "--json").out
+    )
+    assert again["rows"][0]["runs"][0]["step"] == 12
+
+
+def test_one_training_each_claims_no_difference_anywhere(here: Path) -> None:
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    made = call_here("compare", "my.txt", "--models", "ngram,fnn?lr=0.01", *SMALL, "--out", "c")
+    assert "is ahead in one training each at 12steps a model" in made.out
+    told = json.loads((here / "c" / "report.json").read_text())
+    assert {one["interval_over"] for one in told["ranking"]} == {"test parts"}
+    for text in (made.out, *((here / "c" / f"report.{end}").read_text() for end in ("md", "html", "json"))):
+        assert "one training each" in text
+        for claim in ("beyond noise", "is best", "winner", "within noise", "Beaten"):
+            assert claim not in text, claim
+
+
+def test_a_failed_model_is_the_exit_code_and_the_last_line_and_the_report_stands(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.studies import race
+
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    real = race.launch
+
+    def fails(job: Any, *rest: Any) -> Any:
+        if job.out.name != "ngram":
+            raise NumericError("step 3: the loss is nan")
+        return real(job, *rest)
+
+    monkeypatch.setattr(race, "launch", fails)
+    outcome = call_here("compare", "my.txt", "--models", "ngram,fnn?lr=0.01", *SMALL, "--out", "c")
+    assert outcome.code == NumericError.exit_code
+    assert outcome.err.splitlines()[-1] == (
+        "regard: error: 1 of 2 models failed (fnn?lr=0.01: step 3: the loss is nan); the others are in c/report.html"
+    )
+    assert "ngram" in (here / "c" / "report.md").read_text()
+    told = json.loads((here / "c" / "report.json").read_text())
+    assert told["failed"] == {"fnn?lr=0.01": "step 3: the loss is nan"}
+
+
+def test_two_on_one_folder_the_second_is_told_with_its_code(here: Path) -> None:
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    for argv in (["compare", "my.txt", *SMALL], ["reproduce", "query", "--quick"], ["reproduce", "--report"]):
+        with only_writer(here / "c"):
+            outcome = call_here(*argv, "--out", "c")
+            assert outcome.code == LockedError.exit_code, (argv, outcome.err)
+            assert len(outcome.err.splitlines()) == 1
+            assert [path.name for path in (here / "c").iterdir()] == [".lock"]
+
+
 def test_the_table_for_a_readme(here: Path) -> None:
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
     outcome = call_here("compare", "my.txt", "--models", "ngram", *SMALL, "--markdown", "--quiet")
@@ -44,14 +133,22 @@ def test_the_table_for_a_readme(here: Path) -> None:
         (["compare", "--models", "gtp"], USAGE, "did you mean 'gpt'"),
         (["compare", "--models", "bahdanau"], USAGE, "is for pairs"),
         (["compare", "--budget", "soon"], USAGE, "is not a budget"),
+        (["compare", "--budget", "5 minutes"], USAGE, "did you mean 5m?"),
+        (["compare", "--budget", "500"], USAGE, "did you mean 500s or 500steps?"),
+        (["compare", "nothing"], 3, "the folder nothing holds no text files"),
+        (["compare", "tables"], 3, "name the file itself: tables/my.tsv"),
         (["compare", "--parameters", "0"], USAGE, "--parameters"),
         (["compare", "my.txt", "--out", "my.txt"], USAGE, "is a file"),
         (["reproduce", "maks"], USAGE, "did you mean 'mask'"),
+        (["reproduce", "p13"], USAGE, "the papers are p0 to p12"),
         (["reproduce", "--quick", "--device", "cuda"], USAGE, "--quick"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(argv: list[str], code: int, words: str, here: Path) -> None:
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    for folder in ("nothing", "tables"):
+        (here / folder).mkdir()
+    (here / "tables" / "my.tsv").write_text("text\tlabel\n", encoding="utf-8")
     outcome = call_here(*argv)
     assert outcome.code == code, outcome.err
     assert words in outcome.err

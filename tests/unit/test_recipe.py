@@ -195,3 +195,11 @@ def test_any_value_is_either_valid_or_refused_in_one_line(case: tuple[str, dict[
     else:
         refusal = ""
     assert "\n" not in refusal
+
+
+@pytest.mark.parametrize("key", ["data.text", "data.label", "data.tag"])
+def test_a_column_may_be_told_by_its_number(key):
+    assert resolve(read_assignments([f"{key}=2"]))[key] == "2"
+    assert resolve(read_assignments([f'{key}="2"']))[key] == "2"
+    with pytest.raises(UsageError, match="expected str"):
+        resolve(read_assignments([f"{key}=true"]))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.options import CommonOnDevice, command
-from regard.errors import Stopped, UsageError
+from regard.errors import RegardError, Stopped, UsageError
+
+if TYPE_CHECKING:
+    from regard.studies.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ def compare(
 ) -> None:
     """Train several models on the same data under the same budget, and rank them.
 
-    Each gets the same time, tokens or operations, finds its learning rate within them, and is tested once.
+    Each gets the same time, tokens or operations, finds its learning rate within them, and is tested once. When a model
+    fails the others go on, the report stands, and the exit code is that of the first that failed.
     """
     from regard.recipe import Origin, read_assignments
     from regard.studies.board import board_for
@@ -90,3 +94,15 @@ def compare(
         found.show()
     if found.stopped:
         raise Stopped(f"stopped; {found.out}/report.html shows what is done, and the same command goes on")
+    if found.failed:
+        raise Incomplete(found)
+
+
+class Incomplete(RegardError):
+    """Some models failed: the last line says which and why, and the exit code is that of the first of them."""
+
+    def __init__(self, found: Comparison) -> None:
+        told = "; ".join(f"{row.label}: {row.failed}" for row in found.failed)
+        where = f"the others are in {found.out}/report.html" if found.order else f"see {found.out}/report.html"
+        super().__init__(f"{len(found.failed)} of {len(found.rows)} models failed ({told}); {where}")
+        self.exit_code = found.failed[0].code

@@ -55,10 +55,7 @@ def reproduce(
             common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")
     if report:
         found = [one for name in studies.names() if (one := studies.saved(out / f"{name}.json")) is not None]
-        path = out / "report.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(verdicts.report(found), encoding="utf-8")
-        common.screen.note(f"wrote {path}")
+        common.screen.note(f"wrote {studies.write_page(verdicts.report(found), out)}")
     common.screen.object({"studies": [one.to_dict() for one in found]})
     rows = [(one.study, one.outcome, f"{one.seconds:.0f}", one.reason) for one in found]
     common.screen.table(("study", "verdict", "seconds#", "why"), rows)

@@ -1,8 +1,9 @@
-"""`regard show`: a run folder, or the settings of an architecture."""
+"""`regard show`: a run folder, the folder of a comparison, or the settings of an architecture."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from regard.cli.options import Common, command
 from regard.cli.screen import Screen
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
-from regard.table import human, span
+from regard.table import human, span, visible
 from regard.tasks import TEXT
 
 ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "counted": "counted"}
@@ -24,15 +25,19 @@ def add_to(app: typer.Typer) -> None:
 
 def show(
     target: Annotated[
-        str, typer.Argument(help="A run folder or the name of a model.", metavar="RUN|NAME", show_default=False)
+        str,
+        typer.Argument(
+            help="A run folder, that of a comparison, or the name of a model.", metavar="RUN|NAME", show_default=False
+        ),
     ],
     common: Common,
     origin: Annotated[bool, typer.Option("--origin", help="Every setting, its value and where it comes from.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Check every file against its hash.")] = False,
 ) -> None:
-    """Show a run or a model.
+    """Show a run, a comparison or a model.
 
-    Of a run: settings, results, checkpoints and what to do next. Of a model: its settings and sizes.
+    Of a run: settings, results, checkpoints and what to do next. Of a comparison: its ranking. Of a model: its
+    settings and sizes.
     """
     from regard import summary
 
@@ -41,6 +46,11 @@ def show(
         if origin or verify:
             raise UsageError(f"{target}: no such run folder, and --origin and --verify are about runs")
         _show_model(common.screen, summary.model_summary(typed_name(target)))
+        return
+    if _is_comparison(path):
+        if origin or verify:
+            raise UsageError(f"{target}: holds a comparison, and --origin and --verify are about one run of it")
+        _show_comparison(common.screen, path)
         return
     facts = summary.run_summary(path)
     if verify:
@@ -59,6 +69,30 @@ def show(
         from regard.errors import CheckpointError
 
         raise CheckpointError(f"{len(damaged)} damaged: {'; '.join(damaged)}")
+
+
+def _is_comparison(path: Path) -> bool:
+    from regard.studies.comparison import is_comparison
+
+    return is_comparison(path)
+
+
+def _show_comparison(screen: Screen, path: Path) -> None:
+    """Its report, as it was printed when it was made."""
+    from regard.errors import CheckpointError
+    from regard.studies.comparison import from_report, read_report
+    from regard.studies.summary import lines, width_of
+
+    told = read_report(path)
+    try:
+        text = lines(from_report(told, path), width_of(sys.stdout))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
+        raise CheckpointError(
+            f"{path}: its report is not one that this version writes ({type(error).__name__}: {error}); compare again"
+        ) from None
+    screen.object(told)
+    for line in text:
+        screen.line(visible(line))
 
 
 def _show_run(screen: Screen, facts: dict[str, Any]) -> None:

@@ -12,6 +12,8 @@ from regard.errors import UsageError, nearest
 
 DEFAULT_PATH = "world:stories"
 BY_HASH = "hash:0.1"
+# Columns that may be told by their number: a bare one is as good as one in quotes.
+NUMBERED = frozenset({"data.text", "data.label", "data.tag"})
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class DataSettings:
     whole_words masked: all tokens of a word are hidden together.
     shared      pairs: one vocabulary for both sides.
     reverse     pairs: read the second side and write the first.
-    text, label columns of labelled text, by name or number.
-    tag         tagged: the column of the tags, or upos, xpos of CoNLL-U.
+    text, label columns of labelled text, by name or by number from 1 on.
+    tag         tagged: upos, xpos and so on of CoNLL-U; of CoNLL, which has no names, the number of the column.
     caption     captions: the column of the captions.
     size        captions: pictures are brought to so many rows and columns.
     time, known series: the column of times, and those known ahead, joined by commas.

@@ -27,6 +27,7 @@ from regard.errors import DataError, ResourceError, UsageError, nearest
 STDIN = "-"
 SUFFIXES = (".txt", ".md")
 COMPRESSED = (".gz", ".xz")
+ONE_BY_ONE = (".tsv", ".csv", ".jsonl", ".conll", ".conllu", ".npz")  # data that is named file by file
 DOCUMENTS = ("auto", "file", "line", "blank")
 LINE_LIMIT = 16 * 1024 * 1024
 HEAD = 1 << 16
@@ -78,7 +79,8 @@ def files(path: str) -> list[str]:
             )
             if not found:
                 kinds = " ".join(SUFFIXES)
-                raise DataError(f"the folder {path} holds no text files ({kinds}, also with {' '.join(COMPRESSED)})")
+                also = " ".join(COMPRESSED)
+                raise DataError(f"the folder {path} holds no text files ({kinds}, also with {also}){_within(place)}")
             return found
         if not place.exists():
             raise DataError(f"there is no file {path}{_close(place)}")
@@ -265,6 +267,12 @@ def _close(place: Path) -> str:
         return f": there is no folder {place.parent} either"
     close = difflib.get_close_matches(place.name, names, n=1)
     return f", did you mean {place.parent / close[0]}?" if close else f" in {place.parent.resolve()}"
+
+
+def _within(folder: Path) -> str:
+    """A hint with a file of the folder that is data of another kind, or with what else can be given."""
+    found = sorted(file for file in folder.iterdir() if plain(str(file)).suffix.lower() in ONE_BY_ONE)
+    return f"; name the file itself: {found[0]}" if found else "; give a file, a folder of texts or world:NAME"
 
 
 def _is_text(file: Path) -> bool:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
-from regard.errors import CheckpointError, ResourceError, UsageError
+from regard.errors import CheckpointError, ResourceError, Stopped, UsageError
 from regard.preparation import prepared
 from regard.recipe import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.studies.board import Board, board_for
+from regard.studies.comparison import KEPT, Comparison
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
 from regard.studies.floor import recall_bits
+from regard.studies.identity import fingerprint
 from regard.studies.preflight import refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,
@@ -31,57 +32,22 @@ from regard.studies.protocol import (
     seeds_for,
     suitable_size,
 )
-from regard.studies.race import HAND, STATE, Race, Row, finished
+from regard.studies.race import HAND, STATE, Race, Row
 from regard.studies.scaling import AT, SCALES
-from regard.studies.standing import Standing, ranked, standing
-from regard.table import visible
 from regard.tasks import TASKS
 from regard.tasks.choice import with_task
 from regard.training import disk
+from regard.training.folder import refuse_file
+from regard.training.interrupt import Interrupt
+from regard.training.lock import LOCK, only_writer
 from regard.training.loop import device_of
 from regard.training.manifest import read_json
 from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
-KEPT = "comparison.json"
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 LARGEST_SIZE = 1 << 50
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a comparison came to: its protocol, a row for each model, and the ranking of those that finished.
-
-    optimum  the best possible score of a world, where it is known.
-    """
-
-    protocol: Protocol
-    rows: tuple[Row, ...]
-    out: Path
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    optimum: float | None = None
-    stopped: bool = False
-
-    @property
-    def order(self) -> list[Standing]:
-        """Best first; a model that was stopped has not had its budget and is left out."""
-        known = [
-            standing(row.label, [run["score"] for run in row.runs], row.runs[0]["parts"])
-            for row in finished(self.rows)
-            if not row.stopped and all(math.isfinite(run["score"]) for run in row.runs)
-        ]
-        return ranked(known, self.protocol.lower_is_better)
-
-    def row(self, label: str) -> Row:
-        return next(row for row in self.rows if row.label == label)
-
-    def show(self, stream: TextIO | None = None) -> None:
-        """The table and the sentence, for people."""
-        from regard.studies.summary import lines
-
-        for line in lines(self):
-            print(visible(line), file=stream or sys.stdout)
 
 
 def compare(
@@ -171,46 +137,81 @@ def _counts(layer: Layer) -> bool:
     return count(resolve(layer), EXAMPLE) is None
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """What a comparison has before it writes anything. parameters: the common size."""
+
+    data: Any
+    device: str
+    found: dict[str, Size]
+    parameters: int
+    fingerprint: str
+
+
 def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
-    protocol = planned.protocol
-    path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(protocol.data)}"
-    if path.is_file():
-        raise UsageError(f"{path}: is a file; a comparison is a folder")
-    settings = planned.settings
-    device_of(TrainSettings(device=str(settings[0]["train.device"])))
+    path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(planned.protocol.data)}"
+    refuse_file(path)
+    with only_writer(path), Interrupt() as interrupt:
+        ready = None
+        with interrupt.at_once():
+            ready = _made_ready(planned, path, force)
+        if ready is None:
+            raise Stopped(
+                f"stopped by {interrupt.received} while the data was read, with nothing begun; the same command "
+                f"starts again"
+            )
+        if force:
+            _clear(path)
+        comparison = _run(planned, ready, path, board, interrupt)
+        from regard.studies.report import write_reports
+
+        write_reports(comparison)
+        return replace(comparison, stopped=comparison.stopped or interrupt.received is not None)
+
+
+def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
+    """The data, and the size of every model; what can be refused is refused here."""
+    protocol, settings = planned.protocol, planned.settings
+    device = str(settings[0]["train.device"])
+    device_of(TrainSettings(device=device))
     data = prepared(settings[0])
     facts = data.facts if hasattr(data, "facts") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
-    suitable = suitable_size(protocol.main_budget, str(settings[0]["train.device"]))
-    common = protocol.parameters or common_size(settings, facts, suitable)
+    known_by = fingerprint(data)
+    common = protocol.parameters or common_size(settings, facts, suitable_size(protocol.main_budget, device))
     if not force:
-        common = _agreed(path, planned, common)
+        common = _agreed(path, planned, common, known_by)
     found = {
         label: sized(one, facts, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
     }
     refuse_too_small(protocol, dict(zip(planned.layers, settings, strict=True)), found, data, facts)
     _refuse_full_disk(path, found, protocol)
-    if force:
-        _clear(path)
-    path.mkdir(parents=True, exist_ok=True)
-    told = {"protocol": protocol.to_dict(), "settings": planned.shared, "parameters": common}
+    return _Ready(data, device, found, common, known_by)
+
+
+def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: Interrupt) -> Comparison:
+    protocol = planned.protocol
+    told = {
+        "protocol": protocol.to_dict(),
+        "settings": planned.shared,
+        "parameters": ready.parameters,
+        "data": ready.fingerprint,
+    }
     disk.publish(path / KEPT, [json.dumps(told, default=str).encode()])
-    about = _facts(data)
-    race = Race(protocol, planned.layers, found, data, path, board, str(settings[0]["train.device"]))
+    race = Race(
+        protocol, planned.layers, ready.found, ready.data, path, board, interrupt, ready.fingerprint, ready.device
+    )
     board.begin(list(planned.layers))
     try:
         rows = race.run()
     finally:
         board.finish()
-    comparison = Comparison(protocol, tuple(rows), path, about, _optimum(rows, data, protocol), race.stopped)
-    from regard.studies.report import write_reports
-
-    write_reports(comparison)
-    return comparison
+    best = _optimum(rows, ready.data, protocol)
+    return Comparison(protocol, tuple(rows), path, _facts(ready.data), best, race.stopped)
 
 
-def _agreed(path: Path, planned: _Planned, common: int) -> int:
-    """The common size, which a comparison that goes on keeps; one with other settings is refused untouched."""
+def _agreed(path: Path, planned: _Planned, common: int, data: str) -> int:
+    """The common size, which a comparison that goes on with the same data keeps; other settings are refused."""
     if not os.path.lexists(path / KEPT):
         return common
     told = read_json(path / KEPT)
@@ -227,7 +228,7 @@ def _agreed(path: Path, planned: _Planned, common: int) -> int:
         )
     if not 0 <= told["parameters"] <= LARGEST_SIZE:
         raise CheckpointError(f"{path / KEPT}: parameters: {told['parameters']} is no count; begin anew with --force")
-    return told["parameters"]
+    return told["parameters"] if told.get("data") == data else common
 
 
 def _fixed(path: str) -> str:
@@ -256,9 +257,11 @@ def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol)
 
 
 def _clear(path: Path) -> None:
-    """Take an earlier comparison away; a folder that is none is left alone."""
+    """Take an earlier comparison away, all but the lock that is held; a folder that is none is left alone."""
     if (path / STATE).exists():
-        shutil.rmtree(path)
+        for name in disk.names(path):
+            if name != LOCK:
+                disk.remove_tree(path / name)
 
 
 def _facts(data: Any) -> dict[str, Any]:

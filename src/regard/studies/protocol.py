@@ -7,8 +7,6 @@ seeds                 the rest of B in equal parts: a training at the best rate 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -95,15 +93,11 @@ def seeds_for(text: str, asked: int | None) -> int:
     return max(1, min(MOST_SEEDS, int(whole.amount * (1 - SLICE) / SHORTEST)))
 
 
-def digest(settings: dict[str, Any]) -> str:
-    """A name for settings: the same for the same ones."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
 def suitable_size(text: str, device: str) -> int:
-    """Parameters that a budget can teach: about 20 tokens for each (Hoffmann et al. 2022), 6 operations a token.
+    """Parameters that suit a budget: those that would see 20 tokens each (Hoffmann et al. 2022), 6 operations a token.
 
-    C = 6 N D and D = 20 N give N = sqrt(C / 120). Time is turned into operations at a speed that such a device reaches.
+    C = 6 N D and D = 20 N give N = sqrt(C / 120). Time and steps are turned into operations by a usual speed and by a
+    usual step: on a slower machine, or with more operations a parameter, fewer tokens are seen.
 
     >>> suitable_size("1m", "cpu"), suitable_size("2Mtokens", "cpu")
     (71000, 100000)

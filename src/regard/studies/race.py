@@ -1,7 +1,8 @@
 """The race: one model after the other, each with its rates and its seeds, on data that was prepared once.
 
-A training that is finished is written down with a hash of its settings, and is not made again: a comparison that was
-cut off goes on where it was. A model that fails is a row with its reason; the others go on.
+A training is written down with what it is known by (see `identity`), and a finished one is not made again: a comparison
+that was cut off goes on where it was. One that was made of other data or settings is set aside, in `earlier`, and made
+anew. A model that fails is a row with its reason; the others go on.
 """
 
 from __future__ import annotations
@@ -9,31 +10,37 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from regard.errors import CheckpointError, NumericError, RegardError, Stopped, UsageError
+from regard.errors import CheckpointError, NumericError, RegardError, ResourceError, Stopped, UsageError
 from regard.launch import Job, launch
 from regard.preparation import work
 from regard.recipe import Layer, Origin, Settings, resolve
 from regard.run import load
 from regard.studies.board import Board
 from regard.studies.entrant import WIDTH, Size
+from regard.studies.identity import mark
 from regard.studies.machine import Peak
 from regard.studies.measure import measured
-from regard.studies.protocol import Protocol, digest, share
+from regard.studies.protocol import Protocol, share
 from regard.tasks import TASKS
 from regard.training import disk
 from regard.training.curve import curve
 from regard.training.flops import flops_per_target
+from regard.training.folder import CONFIG
+from regard.training.interrupt import Interrupt
 from regard.training.manifest import read_json
 from regard.training.settings import DEFAULT_LR
 
 STATE = "state.json"
 LARGEST_STATE = 1 << 28
+EARLIER = "earlier"
 HAND = "comparison"
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -43,7 +50,7 @@ class Row:
     rates    learning rates that were tried, and the held-out score of each; None where it diverged.
     on_edge  the best rate is the lowest or the highest that was tried.
     runs     what was measured of each seed.
-    failed   why there is nothing, if there is nothing.
+    failed   why there is nothing, if there is nothing. code: the exit code of that failure.
     """
 
     label: str
@@ -55,6 +62,7 @@ class Row:
     on_edge: bool = False
     runs: list[dict[str, Any]] = field(default_factory=list)
     failed: str = ""
+    code: int = 0
     stopped: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,6 +79,8 @@ class Race:
     data: Any
     out: Path
     board: Board
+    interrupt: Interrupt
+    fingerprint: str
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -87,8 +97,9 @@ class Race:
                 self._entrant(row)
             except Stopped:
                 self.stopped = row.stopped = True
-            except (RegardError, MemoryError, RuntimeError, ArithmeticError) as error:
-                row.failed = str(error).partition("\n")[0] or type(error).__name__
+            except Exception as error:
+                # Whatever it is, also in a model from outside: the trainings of the others must not be lost to it.
+                row.failed, row.code = _reason(error)
             gc.collect()
             rows.append(row)
             self.board.ended(label, f"failed: {row.failed}" if row.failed else "stopped" if row.stopped else "done")
@@ -147,16 +158,20 @@ class Race:
         """The outcome of one training, made now or found in the state. intervals None: nothing is measured of it."""
         settings = self._settings(row.label, changes)
         path = self.out / _folder_name(name)
-        mark = digest({key: part.value for key, part in settings.table.items()})
+        known_by = mark(settings, self.fingerprint)
         display = self.board.stage(row.label, told, *ends)
-        known = self.state.get(name)
-        if known is not None and known["digest"] == mark and path.exists():
+        known = self.state.get(name, {})
+        if known.get("digest") == known_by and known["outcome"] is not None and path.exists():
             return known["outcome"]
-        goes_on = (path / "config.json").exists()
+        counts = self.sizes[row.label].counts
+        goes_on = self._goes_on(name, path, known_by, counts)
+        self._write_down(name, known_by, None)
         peak = Peak(self.device)
         peak.start()
         try:
-            run, result = launch(Job(settings, path, "auto" if goes_on else "no"), display, self.data)
+            job = Job(settings, path, "auto" if goes_on else "no")
+            # A count leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
+            run, result = self._unless_stopped(lambda: launch(job, display, self.data), at_once=counts)
         except Stopped:
             row.runs += [found for found in [self._cut_off(path, intervals)] if found]
             raise
@@ -169,10 +184,42 @@ class Race:
             "curve": curve(path),
         }
         if intervals is not None:
-            outcome |= measured(run, intervals=intervals) | {"flops_per_token": self._flops(settings, run)}
-        self.state[name] = {"digest": mark, "outcome": outcome}
-        disk.publish(self.out / STATE, [json.dumps(self.state).encode()])
+            outcome |= self._unless_stopped(lambda: measured(run, intervals=intervals) | self._read(settings, run))
+        self._write_down(name, known_by, outcome)
         return outcome
+
+    def _goes_on(self, name: str, path: Path, known_by: str, counts: bool) -> bool:
+        """Whether an unfinished training of the same kind lies there; one of another kind is set aside."""
+        if not (path / CONFIG).exists():
+            return False
+        before = self.state.get(name, {}).get("digest", "unknown")
+        if before == known_by:
+            if counts:
+                disk.remove_tree(path)
+            return not counts
+        place = self.out / EARLIER / f"{_folder_name(name)}-{before}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        disk.discard(place)
+        disk.rename(path, place)
+        self.board.note(f"{name}: the run of other data or settings that was there is now {place}")
+        return False
+
+    def _write_down(self, name: str, known_by: str, outcome: dict[str, Any] | None) -> None:
+        """Before a training what it is, after it what it came to."""
+        self.state[name] = {"digest": known_by, "outcome": outcome}
+        disk.publish(self.out / STATE, [json.dumps(self.state).encode()])
+
+    def _unless_stopped(self, work: Callable[[], T], at_once: bool = True) -> T:
+        """What `work` gives; Stopped after a signal, which ends it in its middle unless it ends itself."""
+        found: list[T] = []
+        if self.interrupt.received is None and at_once:
+            with self.interrupt.at_once():
+                found.append(work())
+        elif self.interrupt.received is None:
+            found.append(work())
+        if self.interrupt.received is not None:
+            raise Stopped(f"stopped by {self.interrupt.received}")
+        return found[0]
 
     def _cut_off(self, path: Path, intervals: bool | None) -> dict[str, Any] | None:
         """What can be said of a training that a signal ended: its best weights so far, if it has any."""
@@ -189,12 +236,14 @@ class Race:
         told = {"path": str(path), "seed": run.config["train"]["seed"], "reason": "stopped", "curve": points}
         return told | kept | measured(run, intervals=intervals)
 
-    def _flops(self, settings: Settings, run: Any) -> float | None:
-        """Operations of training for each target, of a model that learns by steps."""
+    def _read(self, settings: Settings, run: Any) -> dict[str, Any]:
+        """Of a model that learns by steps: operations of training for each target, and how its samples come."""
         if "fit" in run.config:
-            return None
-        task = work(settings, self.data, run.model)
-        return flops_per_target(run.model, task.sampler.batch(0, settings["train.batch_size"]), task.objective)
+            return {"flops_per_token": None, "samples": None}
+        task, size = work(settings, self.data, run.model), settings["train.batch_size"]
+        flops = flops_per_target(run.model, task.sampler.batch(0, size), task.objective)
+        order = [type(task.sampler).__name__.lower(), size, settings["train.length"]]
+        return {"flops_per_token": flops, "samples": order}
 
     def _settings(self, label: str, changes: dict[str, Any] | None = None) -> Settings:
         width = self.sizes[label].width
@@ -206,15 +255,27 @@ class Race:
 
 
 def read_state(out: Path) -> dict[str, Any]:
-    """Finished trainings of an earlier go at this comparison."""
+    """Trainings of an earlier go at this comparison, finished or begun."""
     file = out / STATE
     if not os.path.lexists(file):
         return {}
     state = read_json(file, LARGEST_STATE, constants=True)
     entries = list(state.values()) if isinstance(state, dict) else [None]
-    if not all(isinstance(one, dict) and isinstance(one.get("outcome"), dict) and "digest" in one for one in entries):
+    if not all(
+        isinstance(one, dict) and "digest" in one and isinstance(one.get("outcome"), dict | None) for one in entries
+    ):
         raise CheckpointError(f"{file}: not the trainings of a comparison; begin anew with --force")
-    return state
+    return {name: {"outcome": None} | one for name, one in state.items()}
+
+
+def _reason(error: Exception) -> tuple[str, int]:
+    """Why a model failed, in a line, and the exit code of that."""
+    text = str(error).partition("\n")[0]
+    if isinstance(error, RegardError):
+        return text, error.exit_code
+    if isinstance(error, MemoryError):
+        return text or "out of memory", ResourceError.exit_code
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__, RegardError.exit_code
 
 
 def _folder_name(label: str) -> str:

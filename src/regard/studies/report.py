@@ -13,13 +13,14 @@ from regard.studies.chart import Series, bar_chart, line_chart, point_chart
 from regard.studies.inside import pictures
 from regard.studies.machine import versions
 from regard.studies.page import page, table
+from regard.studies.standing import PARTS, SEEDS, Standing
 from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, samples
 from regard.studies.summary import table as ranking
 from regard.table import finite
 from regard.training import disk
 
 if TYPE_CHECKING:
-    from regard.studies.compare import Comparison
+    from regard.studies.comparison import Comparison
     from regard.studies.race import Row
 
 
@@ -40,14 +41,26 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
         "metric": comparison.protocol.metric,
         "lower_is_better": comparison.protocol.lower_is_better,
         "optimum": comparison.optimum,
-        "ranking": [{"model": one.label, "mean": one.mean, "low": one.low, "high": one.high} for one in order],
+        "ranking": [_ranked(one) for one in order],
         "finding": finding(comparison),
         "notes": notes(comparison),
         "rows": [row.to_dict() for row in comparison.rows],
         "scaling": laws(comparison),
         "differ": contrasts(comparison),
         "stopped": comparison.stopped,
+        "failed": {row.label: row.failed for row in comparison.failed},
         "versions": versions(),
+    }
+
+
+def _ranked(one: Standing) -> dict[str, Any]:
+    return {
+        "model": one.label,
+        "mean": one.mean,
+        "low": one.low,
+        "high": one.high,
+        "interval_over": one.over,
+        "interval_count": one.count if one.over else None,
     }
 
 
@@ -94,8 +107,11 @@ def _charts(comparison: Comparison) -> list[str]:
     by = (("seconds", "seconds of training"), ("tokens", "tokens"))
     curves = [*(_curve(shown, key, label, comparison.optimum) for key, label in by), _operations(shown)]
     order, metric = comparison.order, comparison.protocol.metric
-    ends = [(one.mean if one.low is None else one.low, one.mean if one.high is None else one.high) for one in order]
-    scores = bar_chart(f"Test {metric}", [(one.label, one.mean) for one in order], metric, ends, _names(shown))
+    over = next((one.over for one in order if one.over == SEEDS), PARTS)
+    # Of unlike intervals those over seeds are drawn: side by side they would be read against each other.
+    ends = [one.ends if one.over == over else (one.mean, one.mean) for one in order]
+    told = f"{metric}; lines: 95% over {over}"
+    scores = bar_chart(f"Test {metric}", [(one.label, one.mean) for one in order], told, ends, _names(shown))
     return [scores, *[chart for chart in curves if chart], *_slices(shown, comparison), *_tradeoffs(shown, comparison)]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -17,11 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard import __version__
 from regard.data.regular import read_regular
-from regard.errors import RegardError, UsageError, blamed_on, nearest
+from regard.errors import Stopped, UsageError, nearest
 from regard.studies.claims.study import SEEDS, Found, Lab, ScaleName, Study
 from regard.studies.machine import versions
 from regard.training import disk
+from regard.training.interrupt import Interrupt
+from regard.training.lock import only_writer
 
 # Name, which is that of the file in `claims`, to class. The one line of a study.
 STUDIES = {
@@ -60,6 +64,7 @@ STUDIES = {
 OUT = Path("runs/reproduce")
 FAILED = "failed"
 LARGEST = 1 << 28  # bytes of a file of results
+PAPER = re.compile(r"p\d+")
 
 
 @dataclass(frozen=True)
@@ -92,20 +97,57 @@ def names() -> list[str]:
 def study(name: str) -> Study:
     """The study of that name; an unknown one names the nearest."""
     if name not in STUDIES:
-        raise UsageError(f"unknown study {name!r}{nearest(name, STUDIES)}; regard reproduce --list names them all")
+        raise UsageError(f"unknown study {name!r}{_meant(name)}; regard reproduce --list names them all")
     return getattr(importlib.import_module(f"regard.studies.claims.{name}"), STUDIES[name])()
+
+
+def _meant(name: str) -> str:
+    """A hint: of a number that no paper has the numbers there are, else the nearest name.
+
+    >>> _meant("p13"), _meant("maks")
+    (': the papers are p0 to p12', ", did you mean 'mask'?")
+    """
+    papers = [int(one[1:]) for one in STUDIES if PAPER.fullmatch(one)]
+    return f": the papers are p0 to p{max(papers)}" if PAPER.fullmatch(name) else nearest(name.lower(), STUDIES)
 
 
 def reproduce(
     ids: Sequence[str], scale: ScaleName, *, device: str = "cpu", out: Path = OUT, force: bool = False
 ) -> Iterator[Result]:
-    """The results of some studies, each as soon as it is there; a finished one is read again unless `force`."""
-    for one in [study(name) for name in ids or names()]:
-        done = out / f"{one.id}.json"
-        if not force and (found := saved(done, scale)) is not None:
+    """The results of some studies, each as soon as it is there; a finished one is read again unless `force`.
+
+    A result of another rule or of another version of regard is none of this study, and is found anew. A signal ends
+    the study that runs; what its seeds have found is kept.
+    """
+    chosen = [study(name) for name in ids or names()]
+    for one in chosen:
+        if scale not in one.scales:
+            raise UsageError(f"{one.id} has no form for {scale}; it has {', '.join(one.scales)}")
+    with only_writer(out):
+        for one in chosen:
+            found = None if force else saved(out / f"{one.id}.json", scale)
+            if found is None or (found.rule, found.versions.get("regard")) != (one.rule, __version__):
+                found = _unless_stopped(one, scale, device, out, force)
             yield found
-            continue
-        yield _run(one, scale, device, out, force)
+
+
+def write_page(page: str, out: Path) -> Path:
+    """The page of verdicts, put into the folder of the results."""
+    with only_writer(out):
+        disk.publish(out / "report.html", [page.encode()])
+    return out / "report.html"
+
+
+def _unless_stopped(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
+    result = None
+    with Interrupt() as interrupt:
+        with interrupt.at_once():
+            result = _run(one, scale, device, out, force)
+        if result is None or interrupt.received is not None:
+            raise Stopped(
+                f"{one.id}: stopped by {interrupt.received}; what is done is in {out}, the same command goes on"
+            )
+    return result
 
 
 def saved(path: Path, scale: ScaleName | None = None) -> Result | None:
@@ -121,8 +163,6 @@ def saved(path: Path, scale: ScaleName | None = None) -> Result | None:
 
 
 def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
-    if scale not in one.scales:
-        raise UsageError(f"{one.id} has no form for {scale}; it has {', '.join(one.scales)}")
     seeds = SEEDS[:1] if scale == "quick" else SEEDS
     found: list[Found] = []
     spent = 0.0
@@ -134,11 +174,13 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
             spent += seconds
         verdict = one.judge(found)
         outcome, reason, figure = verdict.outcome, verdict.reason, one.figure(found)
-    except (RegardError, MemoryError, RuntimeError, ArithmeticError) as error:
+    except Stopped:
+        raise
+    except Exception as error:
+        # Whatever it is, the other studies go on.
         outcome, reason, figure = FAILED, str(error) or type(error).__name__, ""
     told = (one.id, scale, one.claim, one.source, one.rule, outcome, reason)
     result = Result(*told, tuple(found), round(spent, 1), device, versions(), figure)
-    out.mkdir(parents=True, exist_ok=True)
     disk.publish(out / f"{one.id}.json", [json.dumps(result.to_dict(), indent=1).encode()])
     if figure:
         disk.publish(out / f"{one.id}.svg", [figure.encode()])
@@ -147,10 +189,9 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
 
 def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any], float]:
     """The numbers of one seed and the seconds they took, measured now or found in their file."""
-    if not force and part.exists():
-        with blamed_on(part):
-            told = json.loads(read_regular(part, LARGEST))
-            return dict(told["found"]), float(told["seconds"])
+    known_by = {"rule": one.rule, "regard": __version__}
+    if not force and (told := _read_seed(part)).get("known_by") == known_by:
+        return told["found"], told["seconds"]
     folder = Path(tempfile.mkdtemp(prefix=f"regard-{one.id}-"))
     began = time.monotonic()
     try:
@@ -159,5 +200,16 @@ def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any]
         shutil.rmtree(folder, ignore_errors=True)
     seconds = time.monotonic() - began
     part.parent.mkdir(parents=True, exist_ok=True)
-    disk.publish(part, [json.dumps({"found": found, "seconds": seconds}).encode()])
+    told = {"found": found, "seconds": seconds, "known_by": known_by}
+    disk.publish(part, [json.dumps(told).encode()])
     return found, seconds
+
+
+def _read_seed(part: Path) -> dict[str, Any]:
+    """What a seed has found; nothing where its file is not there or damaged."""
+    try:
+        told = json.loads(read_regular(part, LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    is_whole = isinstance(told, dict) and isinstance(told.get("found"), dict)
+    return told if is_whole and isinstance(told.get("seconds"), (int, float)) else {}

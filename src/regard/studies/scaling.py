@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.studies.standing import NORMAL, STUDENT
+from regard.evaluation.student import t_quantile
 
 SCALES = (0.25, 0.5, 1.0, 2.0)
 AT = "@"
@@ -52,8 +52,7 @@ def power_law(points: Sequence[tuple[float, float]]) -> PowerLaw | None:
     a = math.exp(mean_y - slope * mean_x)
     if count < 3:
         return PowerLaw(a, -slope, None, None, r2)
-    student = STUDENT[count - 3] if count - 3 < len(STUDENT) else NORMAL
-    half = student * math.sqrt(rest / (count - 2) / spread)
+    half = t_quantile(count - 2) * math.sqrt(rest / (count - 2) / spread)
     return PowerLaw(a, -slope, -slope - half, -slope + half, r2)
 
 

@@ -1,53 +1,53 @@
-"""Who stands where: means and intervals over seeds, a ranking that admits ties, a sentence that the numbers bear."""
+"""Who stands where: means and intervals, a ranking that admits ties, a sentence that the numbers bear.
+
+Two kinds of chance are told apart. Over seeds: what another training would have come to. Over parts of the test: what
+another text would have come to, of this one training. They are not set against each other, and from one training of
+each model no difference is claimed.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from regard.evaluation.student import half_width
 from regard.table import human
 
-# Two-sided 95% of Student's t by degrees of freedom.
-STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-NORMAL = 1.96
+Over = Literal["seeds", "test parts"]
+SEEDS: Over = "seeds"
+PARTS: Over = "test parts"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The score of a model: its mean, and the interval in which it lies in 19 of 20 cases. None where unknown."""
+    """The score of a model: its mean, and its 95% interval by Student's t. None where there is none.
+
+    over   what the interval was taken over, and so which chance it tells of.
+    count  of how many seeds or parts.
+    """
 
     label: str
     mean: float
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
+    over: Over | None = None
+    count: int = 1
 
     @property
-    def known(self) -> bool:
-        return self.low is not None and self.high is not None
+    def ends(self) -> tuple[float, float]:
+        """Of the interval; the mean itself where there is none."""
+        return (self.mean, self.mean) if self.low is None or self.high is None else (self.low, self.high)
 
 
 def standing(label: str, scores: Sequence[float], parts: Sequence[float]) -> Standing:
     """From the scores of several seeds, or, with a single one, from those of parts of the test."""
     mean = sum(scores) / len(scores)
-    sample = scores if len(scores) > 1 else parts
+    sample, over = (scores, SEEDS) if len(scores) > 1 else (parts, PARTS)
     if len(sample) < 2:
-        return Standing(label, mean, None, None)
+        return Standing(label, mean)
     half = half_width(sample)
-    return Standing(label, mean, mean - half, mean + half)
-
-
-def half_width(sample: Sequence[float]) -> float:
-    """Half of the 95% interval of a mean.
-
-    >>> round(half_width([1.0, 2.0, 3.0]), 3)
-    2.484
-    """
-    n = len(sample)
-    mean = sum(sample) / n
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in sample) / (n - 1))
-    return (STUDENT[n - 2] if n - 2 < len(STUDENT) else NORMAL) * deviation / math.sqrt(n)
+    return Standing(label, mean, mean - half, mean + half, over, len(sample))
 
 
 def ranked(standings: Sequence[Standing], lower_is_better: bool) -> list[Standing]:
@@ -55,11 +55,15 @@ def ranked(standings: Sequence[Standing], lower_is_better: bool) -> list[Standin
     return sorted(standings, key=lambda one: one.mean if lower_is_better else -one.mean)
 
 
-def overlap(one: Standing, other: Standing) -> bool:
-    """Whether noise alone could explain the difference; unknown intervals count as that."""
-    if one.low is None or one.high is None or other.low is None or other.high is None:
-        return True
-    return one.low <= other.high and other.low <= one.high
+def comparable(one: Standing, other: Standing) -> bool:
+    """Whether the chance of training is known of both."""
+    return one.over == SEEDS and other.over == SEEDS
+
+
+def differ(one: Standing, other: Standing) -> bool:
+    """Whether the chance of training does not explain the difference; what is not known is no difference."""
+    (low, high), (other_low, other_high) = one.ends, other.ends
+    return comparable(one, other) and (high < other_low or other_high < low)
 
 
 def sentence(order: Sequence[Standing], facts: dict[str, dict[str, Any]], budget: str, metric: str) -> str:
@@ -69,16 +73,34 @@ def sentence(order: Sequence[Standing], facts: dict[str, dict[str, Any]], budget
     best, *others = order
     if not others:
         return f"{best.label} reached {metric} {best.mean:.4g} with a budget of {budget}; there was nothing to compare."
-    ties = [one.label for one in others if overlap(best, one)]
-    if len(ties) == len(others) and len(ties) > 1:
-        told = f"No winner at {budget} a model: every other model is within noise of {best.label}"
-    elif ties:
-        told = f"No winner at {budget} a model: {best.label} leads with {metric} {best.mean:.4g}, but {_and(ties)} "
-        told += "is within noise of it" if len(ties) == 1 else "are within noise of it"
-    else:
-        told = f"{best.label} is best at {budget} a model: {metric} {best.mean:.4g}, beyond noise of {others[0].label}"
-        told += f" ({others[0].mean:.4g})"
+    known = [one for one in others if comparable(best, one)]
+    among = f" of the {len(known) + 1} with several seeds" if known and len(known) < len(others) else ""
+    told = _known(best, known, among, budget, metric) if known else _unknown(best, others, budget, metric)
+    apart = [f"{one.label} ({one.mean:.4g})" for one in others if known and one not in known]
+    if apart:
+        told += f". {_and(apart)} {'was' if len(apart) == 1 else 'were'} trained once and not compared with the others"
     return f"{told}. {_extremes(facts)}".strip()
+
+
+def _known(best: Standing, known: Sequence[Standing], among: str, budget: str, metric: str) -> str:
+    """Of models with several seeds: the winner, or those that chance does not tell from it. among: if not of all."""
+    ties = [one.label for one in known if not differ(best, one)]
+    if len(ties) == len(known) and len(ties) > 1:
+        return f"No winner at {budget} a model: {_and(ties)} are all within noise of {best.label}"
+    if ties:
+        within = "is within noise of it" if len(ties) == 1 else "are within noise of it"
+        leads = f"{best.label} leads with {metric} {best.mean:.4g}"
+        return f"No winner at {budget} a model: {leads}, but {_and(ties)} {within}"
+    beaten = f"{known[0].label} ({known[0].mean:.4g})"
+    return f"{best.label} is best{among} at {budget} a model: {metric} {best.mean:.4g}, beyond noise of {beaten}"
+
+
+def _unknown(best: Standing, others: Sequence[Standing], budget: str, metric: str) -> str:
+    """Where the chance of training is not known: the order of the numbers, and that it is no more than that."""
+    told = f"at {budget} a model: {metric} {best.mean:.4g}, then {others[0].label} with {others[0].mean:.4g}"
+    if any(one.over == SEEDS for one in (best, *others)):
+        return f"{best.label} is ahead {told}; of one training against several no difference is claimed"
+    return f"{best.label} is ahead in one training each {told}; whether another training would agree, --seeds 3 tells"
 
 
 def _extremes(facts: dict[str, dict[str, Any]]) -> str:

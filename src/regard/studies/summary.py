@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.studies.measure import disagreements
+from regard.studies.protocol import Protocol, share
 from regard.studies.scaling import families, power_law, winners
-from regard.studies.standing import Standing, first_to, sentence, standing
-from regard.table import aligned, human, span
+from regard.studies.standing import PARTS, SEEDS, Standing, first_to, sentence, standing
+from regard.table import aligned, human, span, visible
 
 if TYPE_CHECKING:
-    from regard.studies.compare import Comparison
+    from regard.studies.comparison import Comparison
     from regard.studies.race import Row
 
 FEW_STEPS, FEW_TOKENS = 30, 2000
-OVER = 4  # the column of the distance from the best possible score, where that is known
-COLUMNS = ("rank#", "model", "score#", "+-#", "parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")
+FURTHER = 4
+ORDERS = {"windows": "windows drawn at random", "lanes": "on from where the batch before ended"}
+OVER = 5  # the column of the distance from the best possible score, where that is known
+WHAT = ("rank#", "model", "score#", "+-#", "+- over")
+COST = ("parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")
+COLUMNS = WHAT + COST
 
 
-def lines(comparison: Comparison) -> list[str]:
-    """The whole for a terminal or a pipe."""
+def show(comparison: Comparison, stream: TextIO) -> None:
+    """The whole: on a terminal its sentences are wrapped between words, in a pipe each is a line."""
+    for line in lines(comparison, width_of(stream)):
+        print(visible(line), file=stream)
+
+
+def width_of(stream: TextIO) -> int | None:
+    """How wide a terminal is; None of a pipe."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def lines(comparison: Comparison, width: int | None = None) -> list[str]:
+    """The whole; sentences in lines of at most `width`, tables and commands as they are."""
     columns, rows = table(comparison)
-    return [
-        *aligned(columns, rows),
-        "",
-        finding(comparison),
-        *law_lines(comparison),
-        *notes(comparison),
-        "",
-        *commands(comparison),
-    ]
+    told = [finding(comparison), *law_lines(comparison), *notes(comparison)]
+    if width is not None:
+        told = [line for text in told for line in textwrap.wrap(text, width, break_on_hyphens=False)]
+    return [*aligned(columns, rows), "", *told, "", *commands(comparison)]
 
 
 def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
@@ -71,6 +84,7 @@ def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
         one.label,
         f"{one.mean:.4g}",
         half,
+        f"{one.count} {one.over}" if one.over else "",
         human(row.parameters) if row.parameters else "counts",
         f"{row.lr:.2g}{edge}" if row.lr else "",
         f"{run['step']:,}" if row.parameters else "1 pass",
@@ -97,17 +111,20 @@ def finding(comparison: Comparison) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """What was held equal, what was not, and what to be careful of."""
     protocol, rows = comparison.protocol, comparison.rows
+    unlike = orders(comparison)
+    order = "" if unlike else ", order of samples"
+    spent = f"{protocol.slice:.0%} of it for {len(protocol.factors)} learning rates, the rest for "
     told = [
-        f"Held equal: data, tokens, split, order of samples, and a budget of {protocol.budget} a model "
-        f"({protocol.slice:.0%} of it for {len(protocol.factors)} learning rates, the rest for {protocol.seeds} "
+        f"Held equal: data, tokens, split{order}, and a budget of {protocol.budget} a model ({spent}{protocol.seeds} "
         f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; the test part was read once.",
     ]
-    apart = [f"{row.label} {row.note}" for row in rows if row.note]
+    apart = [f"{row.label} {row.note}" for row in rows if row.note] + unlike
     if apart:
         told.append(f"Not equal: {'; '.join(apart)}.")
     best = front(comparison)
     if 0 < len(best) < len(comparison.order):
-        told.append(f"Beaten by nobody in quality, training time, speed of use and memory together: {', '.join(best)}.")
+        what = "quality, training time, speed of use and memory"
+        told.append(f"By these numbers behind no other in all of {what}: {', '.join(best)}.")
     edges = [row.label for row in rows if row.on_edge]
     if edges:
         told.append(
@@ -118,11 +135,37 @@ def notes(comparison: Comparison) -> list[str]:
         told.append(f"Fewer than {FEW_STEPS} steps, too few to mean much: {', '.join(few)}. A larger budget says more.")
     if 0 < int(comparison.facts.get("test", FEW_TOKENS)) < FEW_TOKENS and "vocabulary" in comparison.facts:
         told.append(f"The test part has {comparison.facts['test']} tokens: with so few, chance decides much.")
-    if protocol.seeds == 1:
-        told.append("+- is of the test text alone: with one seed nothing is known of the chance of training.")
+    told += chances(comparison)
+    told += [f"{row.label} failed: {row.failed}" for row in comparison.failed]
     if comparison.stopped:
         told.append("Stopped early: the same command goes on where it was.")
     return told
+
+
+def orders(comparison: Comparison) -> list[str]:
+    """How samples came to each model, where not to all alike: which text is read when, and in what pieces."""
+    found: dict[str, list[str]] = {}
+    for row in comparison.rows:
+        kind, size, length = (row.runs[0].get("samples") if row.runs else None) or ("", 0, 0)
+        if kind:
+            how = {"windows": "windows drawn at random", "lanes": "on from where the batch before ended"}.get(
+                kind, kind
+            )
+            found.setdefault(f"{how}, {size} of {length} at a time", []).append(row.label)
+    return [f"{', '.join(labels)} read {how}" for how, labels in found.items()] if len(found) > 1 else []
+
+
+def chances(comparison: Comparison) -> list[str]:
+    """What each interval is of."""
+    by = {over: [one.label for one in comparison.order if one.over == over] for over in (SEEDS, PARTS)}
+    if by[PARTS] and not by[SEEDS]:
+        return ["+- is of the test text alone: one training each tells nothing of the chance of training."]
+    if by[PARTS]:
+        return [
+            f"+- of {', '.join(by[PARTS])} is over parts of the test text, of the others over seeds: two kinds of "
+            f"chance, which are not set against each other."
+        ]
+    return []
 
 
 def front(comparison: Comparison) -> list[str]:
@@ -142,12 +185,19 @@ def front(comparison: Comparison) -> list[str]:
 def commands(comparison: Comparison) -> list[str]:
     """What to do next, to copy."""
     order = comparison.order
-    told = ["Next:", f"  open {comparison.out / 'report.html'}"]
+    told = ["Next:", f"  open {shlex.quote(str(comparison.out / 'report.html'))}"]
     if order:
-        best = comparison.row(order[0].label).runs[0]["path"]
-        where = shlex.quote(str(best))
+        row = comparison.row(order[0].label)
+        where = shlex.quote(str(row.runs[0]["path"]))
         told += [f"  regard generate {where}", f"  regard evaluate {where}", f"  regard show {where}"]
+        if row.parameters:
+            told.append(f"  regard train --resume --out {where} --budget {further(row, comparison.protocol)}")
     return told
+
+
+def further(row: Row, protocol: Protocol) -> str:
+    """A budget that goes on from where a training of the comparison ended: four times as far."""
+    return share(protocol.main_budget if row.rates else share(protocol.budget, 1 / protocol.seeds), FURTHER)
 
 
 def contrasts(comparison: Comparison) -> list[dict[str, Any]]:
@@ -184,7 +234,7 @@ def law_lines(comparison: Comparison) -> list[str]:
             )
     best = winners({one.label: one.mean for one in comparison.order}, comparison.protocol.lower_is_better)
     if best:
-        told.append("Best by size: " + ", ".join(f"{name} at {size} of the common size" for size, name in best) + ".")
+        told.append("Ahead by size: " + ", ".join(f"{name} at {size} of the common size" for size, name in best) + ".")
     return told
 
 

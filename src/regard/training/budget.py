@@ -9,6 +9,7 @@ the first batch (see `flops`).
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from dataclasses import dataclass
@@ -28,8 +29,10 @@ UNITS: dict[str, tuple[Literal["seconds", "steps", "tokens", "flops"], float]] =
     "flops": ("flops", 1),
 }
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+WORDS = {"seconds": "s", "sec": "s", "minutes": "m", "min": "m", "hours": "h", "hrs": "h", "iterations": "steps"}
 EXAMPLES = "90s, 2m, 1h, 500steps, 3Mtokens, 1e15flops"
 TEXT = re.compile(r"\s*([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?)\s*([kMGTP]?)\s*([a-z]+)\s*")
+LOOSE = re.compile(r"\s*([0-9]+\.?[0-9]*)\s*([kMGTP]?)\s*([A-Za-z]*)\s*")
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def parse(text: str) -> Budget:
     # "2m" is two minutes: a lone letter is a unit, never a prefix.
     number, prefix, unit = match.groups() if match else ("0", "", "")
     if unit not in UNITS or (prefix and UNITS[unit][0] == "seconds"):
-        raise UsageError(f"train.budget: {text!r} is not a budget; write one such as {EXAMPLES}")
+        raise UsageError(f"train.budget: {text!r} is not a budget{_meant(text)}; write one such as {EXAMPLES}")
     kind, factor = UNITS[unit]
     amount = float(number) * PREFIXES[prefix] * factor
     if not 0 < amount < math.inf:
@@ -63,3 +66,22 @@ def parse(text: str) -> Budget:
     if kind == "steps" and amount != int(amount):
         raise UsageError(f"train.budget: {text!r} is not a whole number of steps")
     return Budget(kind, amount)
+
+
+def _meant(text: object) -> str:
+    """A hint for an amount whose unit is written in another way.
+
+    >>> _meant("5 minutes"), _meant("500"), _meant("3 Mtoken s")
+    (', did you mean 5m?', ', did you mean 500s or 500steps?', '')
+    """
+    match = LOOSE.fullmatch(str(text))
+    if match is None:
+        return ""
+    number, prefix, unit = match.groups()
+    if not unit:
+        other = f"{number}{prefix.lower()}" if prefix == "M" else f"{number}{prefix}steps" if prefix else f"{number}s"
+        return f", did you mean {other} or {number}{prefix}{'tokens' if prefix else 'steps'}?"
+    close = difflib.get_close_matches(unit.lower(), [*WORDS, *UNITS], n=1, cutoff=0.75)
+    name = WORDS.get(close[0], close[0]) if close else ""
+    is_odd = not name or (prefix and UNITS[name][0] == "seconds")
+    return "" if is_odd else f", did you mean {number}{prefix}{name}?"

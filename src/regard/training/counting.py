@@ -22,7 +22,7 @@ from regard.training import disk, folder, manifest, tensors
 from regard.training.counted_file import stored
 from regard.training.display import Display, Result, Start
 from regard.training.folder import CONFIG, METRICS, TOKENIZER, WEIGHTS, RunFolder, claim
-from regard.training.interrupt import exit_on_sigterm
+from regard.training.interrupt import ended_by_exception
 from regard.training.loop import device_of
 from regard.training.session import environment
 from regard.training.settings import TrainSettings
@@ -43,7 +43,7 @@ def fit(
     """Count the corpus into `model` and leave a run folder at `path`."""
     start = time.monotonic()
     result = None
-    with claim(path) as run, exit_on_sigterm():
+    with claim(path) as run, ended_by_exception():
         if not run.is_new:
             raise UsageError(f"{path}: already holds a run; choose another --out")
         display.start(Start(path, "one pass", 0, "cpu", 0, 0.0))

@@ -13,22 +13,21 @@
 A file is replaced in four steps, and a kill between any two leaves a folder that verifies: (1) the new file is written
 beside the old one and synced; (2) the manifest says that the file is the new one or still the old one; (3) the new file
 takes the name; (4) the manifest says that it is the new one. Logs grow, so they are in the manifest only when a run has
-ended. The lock is `flock`: it goes when its holder dies, and it does not reach over network file systems.
+ended.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.data.regular import read_regular
-from regard.errors import CheckpointError, LockedError, UsageError, blamed_on
+from regard.errors import CheckpointError, UsageError, blamed_on
 from regard.training import disk, manifest, saved_config
+from regard.training.lock import LOCK, only_writer
 from regard.training.manifest import FileRecord, Manifest, canonical
 
 CONFIG = "config.json"
@@ -38,7 +37,6 @@ METRICS = "metrics.jsonl"
 SAMPLES = "samples.txt"
 LOGS = (METRICS, SAMPLES)
 CHECKPOINTS = "checkpoints"
-LOCK = ".lock"
 TEMPORARY = (".tmp-", ".trash-")
 
 
@@ -128,19 +126,13 @@ class RunFolder:
 def claim(path: Path) -> Iterator[RunFolder]:
     """The run folder at `path`, made when there is none, for this process alone until the block ends.
 
-    What a dead writer left unfinished is removed: the lock proves that it is dead. A folder that was made here and
-    is still empty when the block fails is taken back.
+    What a dead writer left unfinished is removed: the lock proves that it is dead.
     """
     with disk.reported("make the run folder", path):
         refuse_file(path)
         _refuse_foreign(path)
-        made = _make_folders(path)
-        lock = disk.try_lock(path / LOCK)
-    if lock is None:
-        raise LockedError(f"{path}: in use by {_holder(path)}; wait for it to end or choose another --out")
-    try:
+    with only_writer(path, frozenset({CHECKPOINTS})):
         with disk.reported("write", path):
-            _sign(lock)
             if not (path / CHECKPOINTS).exists():
                 disk.make_folder(path / CHECKPOINTS)
                 disk.sync_folder(path)
@@ -149,11 +141,6 @@ def claim(path: Path) -> Iterator[RunFolder]:
                     if name.startswith(TEMPORARY):
                         disk.remove_tree(folder / name)
         yield RunFolder(path)
-    except BaseException:
-        _remove_unused(made)
-        raise
-    finally:
-        os.close(lock)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -264,39 +251,3 @@ def _refuse_foreign(path: Path) -> None:
     foreign = [name for name in names if name not in own and not name.startswith(TEMPORARY)]
     if foreign and manifest.NAME not in names:
         raise UsageError(f"{path}: not empty and not a run folder (it has {foreign[0]}); choose another --out")
-
-
-def _make_folders(path: Path) -> list[Path]:
-    """Make the folder and those above it; what had to be made, the folder itself last."""
-    missing = []
-    while not path.exists():
-        missing.insert(0, path)
-        path = path.parent
-    for folder in missing:
-        disk.make_folder(folder)
-        disk.sync_folder(folder.parent)
-    return missing
-
-
-def _remove_unused(made: list[Path]) -> None:
-    """Take back the folders made for a run that was refused before it wrote anything."""
-    is_unused = made and set(disk.names(made[-1])) <= {LOCK, CHECKPOINTS} and not disk.names(made[-1] / CHECKPOINTS)
-    if is_unused:
-        disk.discard(made[-1])
-        with suppress(OSError):  # another run may have come to lie beside it
-            for folder in reversed(made[:-1]):
-                disk.remove_folder(folder)
-
-
-def _sign(lock: int) -> None:
-    """Leave the holder's name in the lock file, for the message that a second writer gets."""
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-
-
-def _holder(path: Path) -> str:
-    try:
-        text = read_regular(path / LOCK, 1000).decode(errors="replace").strip()
-    except OSError:
-        text = ""
-    return text[:200] or "another process"

@@ -1,4 +1,8 @@
-"""Signals: the first SIGTERM or SIGINT asks the loop to end after its step, the second ends the process at once."""
+"""Signals: the first asks the loop to end after its step, the second ends the process at once.
+
+A signal that the process was started to ignore stays ignored (Ctrl-C of a job in the background, a hang-up under
+nohup); the others end it all the same.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +13,67 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# A request to end, Ctrl-C, and the terminal or the connection that is gone.
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """Raised by a signal in the block of `Interrupt.at_once`; no `except Exception` may take it for a failure."""
 
 
 class Interrupt:
-    """A context in which a first signal is remembered in `received`, and a second has its usual effect."""
+    """A context in which a first signal is remembered in `received`, and a second has its usual effect.
+
+    Inside another one, as a training is in a comparison, the two share what was received.
+    """
 
     def __init__(self) -> None:
         self.received: str | None = None
         self._usual: dict[int, Any] = {}
+        self._raises = False
+        self._around: Interrupt | None = None
 
     def __enter__(self) -> Self:
-        # Python lets only the main thread set handlers; elsewhere signals keep their usual effect.
-        if threading.current_thread() is threading.main_thread():
-            self._usual = {number: signal.signal(number, self._remember) for number in SIGNALS}
+        self._usual = {number: signal.signal(number, self._remember) for number in heeded()}
+        around = (getattr(handler, "__self__", None) for handler in self._usual.values())
+        self._around = next((one for one in around if isinstance(one, Interrupt)), None)
+        if self._around is not None:
+            self.received = self._around.received
         return self
 
     def __exit__(self, *_: object) -> None:
         self._restore()
 
-    def _remember(self, number: int, _frame: FrameType | None) -> None:
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A block that a signal leaves in the middle: one that has come, or that comes while the block runs.
+
+        For work that may be dropped. What must be put back is put back outside of the block.
+        """
+        try:
+            self._raises = True
+            if self.received is not None:
+                raise Interrupted
+            yield
+            self._raises = False
+        except Interrupted:
+            pass
+        finally:
+            self._raises = False
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
             self._restore()
             os.kill(os.getpid(), number)
         self.received = signal.Signals(number).name
+        if self._around is not None:
+            # One signal, whoever asks for it first; the second then ends the process through all of them.
+            self._around._remember(number, frame)
+        if self._raises:
+            self._raises = False
+            raise Interrupted
 
     def _restore(self) -> None:
         for number, handler in self._usual.items():
@@ -43,13 +82,30 @@ class Interrupt:
 
 
 @contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """A context in which SIGTERM ends the process the way an exception does, so that what must be cleared away is."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    usual = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+def ended_by_exception() -> Iterator[None]:
+    """A context in which SIGTERM and SIGHUP end the process the way an exception does, as Ctrl-C does by itself.
+
+    What must be cleared away then is. The exit code is the shell's for the signal: 143 and 129. A signal that somebody
+    else heeds, as a comparison does, is left to them.
+    """
+    free = (number for number in heeded() if signal.getsignal(number) == signal.SIG_DFL)
+    usual = {number: signal.signal(number, _leave) for number in free}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, usual)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+
+def heeded() -> list[signal.Signals]:
+    """The signals that may be given a handler here: not those that the process ignores or that other code handles.
+
+    Python lets only the main thread set handlers; elsewhere signals keep their usual effect.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    return [number for number in SIGNALS if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+
+
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)

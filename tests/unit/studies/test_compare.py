@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from regard.errors import ResourceError, Stopped, UsageError
 from regard.recipe import Origin, resolve
 from regard.studies import race as racing
 from regard.studies.board import LineBoard
-from regard.studies.compare import Comparison, compare
+from regard.studies.compare import compare
+from regard.studies.comparison import Comparison
 from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.protocol import Protocol, seeds_for, share
 from regard.studies.summary import notes, table
@@ -158,7 +160,7 @@ def test_seeds_have_intervals(tmp_path: Path) -> None:
     found = run(tmp_path / "c", ["fnn"], seeds=2, budget="16steps")
     row = found.row("fnn")
     assert [one["seed"] for one in row.runs] == [0, 1]
-    assert found.order[0].known
+    assert (found.order[0].over, found.order[0].count) == ("seeds", 2)
     assert row.runs[0]["score"] != row.runs[1]["score"]
 
 
@@ -307,3 +309,42 @@ def test_the_distance_from_the_best_possible_score_is_a_column(done: Comparison)
     for one, cells in zip(done.order, rows, strict=False):
         assert len(cells) == len(columns)
         assert float(cells[place]) == pytest.approx(one.mean - done.optimum, rel=0.01)
+
+
+def test_sentences_are_wrapped_between_words_and_only_on_a_terminal(done: Comparison) -> None:
+    from regard.studies.summary import commands, finding, lines
+
+    whole, narrow = lines(done), lines(done, 60)
+    told = [finding(done), *notes(done)]
+    assert all(note in whole for note in told)
+    first = narrow.index("") + 1
+    wrapped = narrow[first : narrow.index("", first)]
+    assert max(map(len, wrapped)) <= 60
+    assert " ".join(wrapped) == " ".join(told)
+    assert narrow[-len(commands(done)) :] == commands(done)
+
+
+def test_how_samples_came_is_held_equal_only_where_it_was(done: Comparison) -> None:
+    """Stories are read document by document by all; a long text in windows by some, on and on by others."""
+    assert "split, order of samples, and a budget" in notes(done)[0]
+    fnn, rnn = (replace(done.row(label), runs=[dict(done.row(label).runs[0])]) for label in ("fnn", "rnn"))
+    assert fnn.runs[0]["samples"] == rnn.runs[0]["samples"]
+    fnn.runs[0]["samples"], rnn.runs[0]["samples"] = ["windows", 8, 64], ["lanes", 8, 64]
+    told = notes(replace(done, rows=(fnn, rnn)))
+    assert "order of samples" not in told[0]
+    assert "fnn read windows drawn at random, 8 of 64 at a time; rnn read on from where the batch before" in told[1]
+
+
+def test_one_fit_among_several_seeds_is_told_and_not_compared(done: Comparison) -> None:
+    fnn = done.row("fnn")
+    other = fnn.runs[0] | {"score": fnn.runs[0]["score"] + 0.01}
+    several = replace(done, rows=(done.row("ngram"), replace(fnn, runs=[fnn.runs[0], other])))
+    assert {one.label: one.over for one in several.order} == {"ngram": "test parts", "fnn": "seeds"}
+    told = " ".join(notes(several))
+    assert "+- of ngram is over parts of the test text, of the others over seeds" in told
+    columns, rows = table(several)
+    place = columns.index("+- over")
+    assert {row[1]: row[place] for row in rows} == {"ngram": "6 test parts", "fnn": "2 seeds"}
+    screen = io.StringIO()
+    several.show(screen)
+    assert "no difference is claimed" in screen.getvalue()

@@ -30,7 +30,7 @@ MODELS: dict[str, dict[str, Any]] = {
 class RandomAccess(Study):
     id: ClassVar[str] = "access"
     claim: ClassVar[str] = "Attention is random access into the context: where a fact stands does not matter."
-    source: ClassVar[str] = "lecture, S2-25"
+    source: ClassVar[str] = "lecture notes on attention over As and Bs: random access into the context"
     rule: ClassVar[str] = (
         "of facts hidden in noise, one of which is asked for at the end, attention tells at least 95%, and over "
         "eighths of the text its best and its worst lie less than 2 points apart; recurrences are measured beside it"
@@ -76,7 +76,9 @@ class RandomAccess(Study):
             )
             for name in MODELS
         ]
-        return line_chart("Facts told right, by where they stand", lines, Axis("place"), Axis("right"))
+        return line_chart(
+            "Facts told right, by where they stand", lines, Axis("place of the fact, in tokens"), Axis("share right")
+        )
 
 
 def needle_rows(rows: int, length: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

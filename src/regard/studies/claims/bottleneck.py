@@ -24,7 +24,9 @@ MODELS: dict[str, dict[str, Any]] = {
 class Bottleneck(Study):
     id: ClassVar[str] = "bottleneck"
     claim: ClassVar[str] = "One vector is a bottleneck: how much can be copied through it is bound by its width."
-    source: ClassVar[str] = "lecture, S3-05, S3-09 and S3-13"
+    source: ClassVar[str] = (
+        "lecture notes on recurrent language models: one state must hold all of the prefix; attention gets around it"
+    )
     rule: ClassVar[str] = (
         "the longest string of random symbols of which one vector recalls 95% grows from the narrowest vector to the "
         "widest and stays below the longest tried; with attention it is longer at every width, and at the widest it is "
@@ -67,7 +69,10 @@ class Bottleneck(Study):
             for width in found[0][name]
         ]
         return line_chart(
-            "Copying through one vector and with attention", lines, Axis("symbols"), Axis("recalled", low=0)
+            "Copying through one vector and with attention",
+            lines,
+            Axis("symbols to copy"),
+            Axis("share recalled", low=0),
         )
 
 

@@ -33,7 +33,9 @@ class Depth(Study):
         "Residual connections and layer norms make training faster and better, above all in deep nets that refine a "
         "representation; where input and output have nothing in common a shallow net gains little."
     )
-    source: ClassVar[str] = "lecture, S1-42, S4-36, S4-37; text with wrong words put right, from world:stories"
+    source: ClassVar[str] = (
+        "lectures on the Transformer block and on sequence shapes; text with wrong words put right, from world:stories"
+    )
     rule: ClassVar[str] = (
         "at depth 8 the stack with residuals and norms ends with the lowest loss of the four, each at its best "
         "learning rate of three, and without residuals the loss is at least a tenth higher; the gain of "

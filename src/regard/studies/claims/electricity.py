@@ -18,7 +18,7 @@ class Electricity(Study):
     claim: ClassVar[str] = (
         "A sequence model forecasts the hours of tomorrow's electricity market better than last week's."
     )
-    source: ClassVar[str] = "lecture, S4-40; a generated market whose best forecast is known"
+    source: ClassVar[str] = "lecture on sequence shapes, many to many; a generated market whose best forecast is known"
     rule: ClassVar[str] = "the mean absolute error is below that of the same hour a week before, and of the day before"
 
     def measure(self, lab: Lab) -> dict[str, Any]:
@@ -42,4 +42,4 @@ class Electricity(Study):
 
     def figure(self, found: Sequence[Found]) -> str:
         lines = [Series(name, [(seed, one[name]) for seed, one in enumerate(found)]) for name in NAMES]
-        return line_chart("Error of tomorrow's prices", lines, Axis("seed"), Axis("mean absolute error"))
+        return line_chart("Error of tomorrow's prices", lines, Axis("seed"), Axis("mean absolute error of the price"))

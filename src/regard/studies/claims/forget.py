@@ -29,7 +29,9 @@ ON_STORIES: dict[str, dict[str, Any]] = {"rnn": WIDE, "lstm": WIDE, "gpt": {"d_m
 class Forget(Study):
     id: ClassVar[str] = "forget"
     claim: ClassVar[str] = "A recurrence forgets over long strings, an LSTM later than a plain one; attention does not."
-    source: ClassVar[str] = "lecture, S2-15, S2-16 and S4-19"
+    source: ClassVar[str] = (
+        "lectures on RNNs and LSTMs: they forget over long strings, as the name at the beginning of a story"
+    )
     rule: ClassVar[str] = (
         "the first of the longest A/B strings is recalled below 60% by the RNN (chance is 50%), by attention above 95% "
         "at every length, and the LSTM stays above 75% at least as far as the RNN; in stories attention recalls from "
@@ -83,7 +85,9 @@ class Forget(Study):
             for task in ("letters", "stories")
             for name in found[0][task]
         ]
-        return line_chart("Recall by distance", lines, Axis("tokens", log=True), Axis("share right", low=0, high=1))
+        return line_chart(
+            "Recall by distance", lines, Axis("tokens in between", log=True), Axis("share right", low=0, high=1)
+        )
 
 
 def _is_met(one: Found) -> bool:

@@ -29,7 +29,7 @@ class Length(Study):
         "Learned positions do not reach beyond the length they were trained at; functions of the position can be "
         "computed there, and ALiBi loses least."
     )
-    source: ClassVar[str] = "lecture, S1-46, S1-47; on world:stories"
+    source: ClassVar[str] = "lecture on self-attention, position embeddings and encodings; on world:stories"
     rule: ClassVar[str] = (
         "a table of learned positions refuses a longer text; with untrained rows to spare its loss on positions up to "
         "twice the trained length is at least 0.3 nats above that on the trained second half; no other kind rises less "
@@ -83,7 +83,7 @@ class Length(Study):
     def figure(self, found: Sequence[Found]) -> str:
         lines = [Series(kind, [(8 * i + 4, loss) for i, loss in enumerate(found[0][kind]["curve"])]) for kind in KINDS]
         title = f"Loss by position, trained at {LENGTH} tokens"
-        return line_chart(title, lines, Axis("position"), Axis("nats a token"))
+        return line_chart(title, lines, Axis("position, in tokens"), Axis("nats a token"))
 
 
 def _config(vocab_size: int, kind: str, sizes: dict[str, int]) -> LanguageModelConfig:

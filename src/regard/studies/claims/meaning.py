@@ -35,7 +35,9 @@ class Meaning(Study):
         "River or street decides what bank means, and a name who she is: after attention the vector of the word holds "
         "it, before it does not."
     )
-    source: ClassVar[str] = "lecture, S1-09, S1-13, S1-14; on a generated text of two senses and four names"
+    source: ClassVar[str] = (
+        "lecture on self-attention, its examples bank and she; on a generated text of two senses and four names"
+    )
     rule: ClassVar[str] = (
         "a linear probe of the word's vector is right within 5 points of chance before the attention layer and at "
         "least 95 per cent of the time after it, for both words; and bank looks at its cue more than at any other word "

@@ -36,7 +36,7 @@ class Order(Study):
         "Self-attention without positions has no sense of order: shuffling the inputs shuffles the outputs and nothing "
         "else, so that a task that needs order cannot be learnt."
     )
-    source: ClassVar[str] = "lecture, S1-44, S1-45"
+    source: ClassVar[str] = "lecture on self-attention: no sense of order, and positions as the remedy"
     rule: ClassVar[str] = (
         "in float64 outputs of shuffled inputs are the shuffled outputs to 1e-12 without positions, and differ by more "
         "than 1e-3 with any of them or with a causal mask; asked for the word before each word, the model without "

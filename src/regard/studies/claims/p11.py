@@ -97,7 +97,7 @@ class Selection(Study):
             Series(name, [(n, sum(one[name][i] for one in found) / len(found)) for i, n in enumerate(lengths)])
             for name in ("mamba", "attention")
         ]
-        axes = Axis("length", log=True), Axis("share right", low=0.0, high=1.0)
+        axes = Axis("length, in tokens", log=True), Axis("share right", low=0.0, high=1.0)
         return line_chart(f"Induction heads trained at {lengths[0]} words", lines, *axes)
 
 

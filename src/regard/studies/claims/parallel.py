@@ -31,7 +31,9 @@ class Parallel(Study):
         "In training, attention and scans compute all time steps in parallel; an RNN cannot, and slows down as the "
         "same tokens come in longer sequences."
     )
-    source: ClassVar[str] = "lecture, S3-08, S3-14, S3-23"
+    source: ClassVar[str] = (
+        "lecture notes on recurrent language models and causal self-attention: time steps in parallel"
+    )
     rule: ClassVar[str] = (
         "at an equal number of tokens in a training step, the RNN's tokens a second at the longest length are at most "
         "those at the shortest; attention, S4D and SSD keep a larger share of their speed than the RNN does; and at "

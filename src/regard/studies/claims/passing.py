@@ -17,7 +17,7 @@ WAYS = (*VECTOR, "attention")
 class Passing(Study):
     id: ClassVar[str] = "passing"
     claim: ClassVar[str] = "Of the ways to give the encoder to the decoder, attention is the best."
-    source: ClassVar[str] = "lecture, S4-41 and S4-43: a question there; here on world:translation"
+    source: ClassVar[str] = "lecture on sequence shapes, where it is put as a question; here on world:translation"
     rule: ClassVar[str] = (
         "at the same number of parameters and steps attention has a higher BLEU and a lower held-out perplexity than "
         "the vector as first state, at every step, or both"

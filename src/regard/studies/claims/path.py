@@ -25,7 +25,7 @@ class PathLength(Study):
         "Attention hands on what other inputs say without recurrent units: any input is one step away, and its "
         "gradient does not fade with the distance as a recurrence's does."
     )
-    source: ClassVar[str] = "lecture, S1-35 and S3-10"
+    source: ClassVar[str] = "lectures on self-attention, set against recurrence: access to far inputs"
     rule: ClassVar[str] = (
         "the shortest way from the last output to the first input has the same number of operations at every length "
         "for attention and grows with the length for the RNN; at the longest the gradient to the first input is, of "

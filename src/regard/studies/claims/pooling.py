@@ -17,7 +17,9 @@ class Poolings(Study):
     claim: ClassVar[str] = (
         "The last state of a recurrence is a naive summary of a long text; attention makes a better one."
     )
-    source: ClassVar[str] = "lecture, S4-30 and S4-44; here on world:reviews, where one sentence of many counts"
+    source: ClassVar[str] = (
+        "lecture on sequence shapes, many to one; here on world:reviews, where one sentence of many counts"
+    )
     rule: ClassVar[str] = (
         "over the states of a vanilla RNN that reads left to right, attention with a learned query is at least 10 "
         "points above the last state in accuracy on long reviews; the others are reported"

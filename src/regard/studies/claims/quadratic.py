@@ -39,7 +39,7 @@ class Quadratic(Study):
         "The cost of attention grows with the square of the length; that of a recurrence and of a state space with the "
         "length, and one step of theirs costs the same after any number of tokens."
     )
-    source: ClassVar[str] = "lecture, S2-48"
+    source: ClassVar[str] = "lecture notes on self-attention: its cost is quadratic"
     rule: ClassVar[str] = (
         "memory with the scores written out grows with a power of 2 within 0.1, that of the others with 1 within 0.1; "
         "time over the last doubling of the length grows with a power above 1.6 for attention and below 1.4 for the "

@@ -24,7 +24,7 @@ class Query(Study):
         "With E = K = Q every letter looks at its own kind and the A/B task is not solved; a learned query makes A ask "
         "for B and solves it."
     )
-    source: ClassVar[str] = "lecture, S2-44 to S2-47"
+    source: ClassVar[str] = "lecture notes on self-attention over As and Bs: a worked example with E = K = Q"
     rule: ClassVar[str] = (
         "what the last letter looks at answers AABA wrongly with scores 10 E E^T, and every string of four letters "
         "rightly with a learned W_Q, with which the query of A scores B above A"

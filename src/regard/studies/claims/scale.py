@@ -26,7 +26,7 @@ APART = 1.3
 class Scale(Study):
     id: ClassVar[str] = "scale"
     claim: ClassVar[str] = "RNNs scale to long sequences: time a token and the size of the state stay the same."
-    source: ClassVar[str] = "lecture, S2-13"
+    source: ClassVar[str] = "lecture notes on RNNs: they scale to long sequences"
     rule: ClassVar[str] = (
         "from 128 to 16,384 tokens the slowest time a token is at most 30% above the fastest, and the state has the "
         "same number of bytes, for RNN, LSTM and GRU"

@@ -1,0 +1,89 @@
+"""Comparison: what a comparison came to, just now or as its folder says."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from regard.errors import CheckpointError
+from regard.studies.protocol import Protocol
+from regard.studies.race import Row, finished
+from regard.studies.standing import Standing, ranked, standing
+
+KEPT = "comparison.json"
+REPORT = "report.json"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison came to: its protocol, a row for each model, and the ranking of those that finished.
+
+    optimum  the best possible score of a world, where it is known.
+    """
+
+    protocol: Protocol
+    rows: tuple[Row, ...]
+    out: Path
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    optimum: float | None = None
+    stopped: bool = False
+
+    @property
+    def order(self) -> list[Standing]:
+        """Best first; a model that was stopped has not had its budget and is left out."""
+        known = [
+            standing(row.label, [run["score"] for run in row.runs], row.runs[0]["parts"])
+            for row in finished(self.rows)
+            if not row.stopped and all(math.isfinite(run["score"]) for run in row.runs)
+        ]
+        return ranked(known, self.protocol.lower_is_better)
+
+    @property
+    def failed(self) -> list[Row]:
+        """The models of which there is nothing but a reason."""
+        return [row for row in self.rows if row.failed]
+
+    def row(self, label: str) -> Row:
+        return next(row for row in self.rows if row.label == label)
+
+    def show(self, stream: TextIO | None = None) -> None:
+        """The table and the sentence, for people."""
+        from regard.studies.summary import show
+
+        show(self, stream or sys.stdout)
+
+
+def is_comparison(path: Path) -> bool:
+    """Whether a folder is one of a comparison."""
+    return (path / KEPT).is_file() or (path / REPORT).is_file()
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """What the report in a folder of a comparison says."""
+    try:
+        told = json.loads((path / REPORT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: has no report yet; the command that began it goes on and writes one") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path / REPORT}: cannot be read ({error}); compare again to write it anew") from None
+    if not isinstance(told, dict):
+        raise CheckpointError(f"{path / REPORT}: expected an object; compare again to write it anew")
+    return told
+
+
+def from_report(told: Mapping[str, Any], path: Path) -> Comparison:
+    """The comparison of a report; its runs lie beside it, wherever the folder is now."""
+    protocol = Protocol(**told["protocol"] | {"factors": tuple(told["protocol"]["factors"])})
+    rows = [Row(**row | {"runs": [_run(run, path) for run in row["runs"]]}) for row in told["rows"]]
+    return Comparison(protocol, tuple(rows), path, told["data"], told["optimum"], told["stopped"])
+
+
+def _run(told: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """What was measured of a run; JSON has no score that is not finite."""
+    score = math.nan if told["score"] is None else told["score"]
+    return dict(told) | {"score": score, "path": str(path / Path(told["path"]).name)}

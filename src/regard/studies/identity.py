@@ -1,0 +1,79 @@
+"""What a finished training is known by: its settings, the data it read, and what else its numbers come from."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard import __version__
+from regard.data.corpus import Corpus
+from regard.data.tokenizer import Tokenizer
+from regard.recipe import Settings
+from regard.tasks.contract import Material
+from regard.training import manifest
+from regard.training.folder import WEIGHTS
+from regard.training.loop import device_of
+from regard.training.settings import TrainSettings
+
+
+def fingerprint(data: Corpus | Material[Any]) -> str:
+    """SHA-256 of all that is read of the data: tokenizer, training, validation and test."""
+    digest = hashlib.sha256(data.hash.encode())
+    if isinstance(data, Corpus):
+        digest.update((data.test.hash if data.test is not None else "").encode())
+    else:
+        # Answers are judged as people write them, and two words may be one to the model.
+        for part in (data.examples, data.test):
+            for chunk in _content(part, {}):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def mark(settings: Settings, data: str) -> str:
+    """A name for one training: the same only where the same numbers would come out. data: the fingerprint of it."""
+    told = {
+        "settings": {key: part.value for key, part in settings.table.items()},
+        "data": data,
+        "start": _start(settings["train.start"]),
+        "device": device_of(TrainSettings(device=str(settings["train.device"]))).type,
+        "format": manifest.FORMAT_VERSION,
+        "regard": __version__,
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _start(path: str | None) -> str | None:
+    """The weights that a fine-tuning begins with, by their hash."""
+    return None if path is None else manifest.read(Path(path).expanduser()).files[WEIGHTS].sha256
+
+
+def _content(value: Any, seen: dict[int, bytes]) -> Iterator[bytes]:
+    """The bytes of an example and of what it holds; where it was read from does not count."""
+    if isinstance(value, np.ndarray):
+        if id(value) not in seen:
+            told = f"{value.dtype.str} {value.shape}".encode()
+            seen[id(value)] = hashlib.sha256(told + np.ascontiguousarray(value).tobytes()).digest()
+        yield seen[id(value)]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield type(value).__name__.encode()
+        for field in dataclasses.fields(value):
+            if field.compare:
+                yield from _content(getattr(value, field.name), seen)
+    elif isinstance(value, Mapping):
+        yield from _content(list(value.items()), seen)
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        yield f"{len(value)} ".encode()
+        for part in value:
+            yield from _content(part, seen)
+    elif isinstance(value, Tokenizer):
+        yield value.hash.encode()
+    else:
+        # An object that nothing is known of has no value to tell but its kind: its place in memory is none.
+        plain = isinstance(value, (str, bytes, int, float, np.generic, Path, type(None)))
+        yield f"{value!r} ".encode() if plain else type(value).__name__.encode()

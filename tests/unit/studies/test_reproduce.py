@@ -1,0 +1,123 @@
+"""Running studies: what is read again, what is found anew, and what a signal or a failure leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from regard.errors import LockedError, Stopped
+from regard.studies import reproduce
+from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
+from regard.training.lock import only_writer
+
+
+class Tossed(Study):
+    id: ClassVar[str] = "mask"
+    claim: ClassVar[str] = "A coin falls."
+    source: ClassVar[str] = "a table"
+    rule: ClassVar[str] = "it falls"
+    tosses: ClassVar[list[int]] = []
+
+    def measure(self, lab: Lab) -> dict[str, Any]:
+        self.tosses.append(lab.seed)
+        return {"fell": True}
+
+    def judge(self, found: Sequence[Found]) -> Verdict:
+        return judged(found, lambda one: one["fell"], "it fell")
+
+    def figure(self, found: Sequence[Found]) -> str:
+        return "<svg/>"
+
+
+@pytest.fixture
+def tossed(monkeypatch: pytest.MonkeyPatch) -> type[Tossed]:
+    study = type("Now", (Tossed,), {"tosses": []})
+    monkeypatch.setattr(reproduce, "study", lambda _: study())
+    return study
+
+
+def run(out: Path, **given: Any) -> list[reproduce.Result]:
+    return list(reproduce.reproduce(["mask"], "cpu", out=out, **given))
+
+
+def test_a_finished_study_is_read_again(tossed: type[Tossed], tmp_path: Path) -> None:
+    assert [one.outcome for one in (*run(tmp_path), *run(tmp_path))] == ["holds", "holds"]
+    assert tossed.tosses == [0, 1, 2]
+    run(tmp_path, force=True)
+    assert tossed.tosses == [0, 1, 2, 0, 1, 2]
+
+
+def test_another_rule_or_version_is_found_anew(
+    tossed: type[Tossed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path)
+    tossed.rule = "it falls on its face"
+    assert run(tmp_path)[0].rule == "it falls on its face"
+    assert len(tossed.tosses) == 6
+    monkeypatch.setattr(reproduce, "__version__", "0.0")
+    run(tmp_path)
+    assert len(tossed.tosses) == 9
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_and_the_seeds_before_it_are_kept(number: int, tossed: type[Tossed], tmp_path: Path) -> None:
+    def measure(self: Tossed, lab: Lab) -> dict[str, Any]:
+        if lab.seed == 1:
+            os.kill(os.getpid(), number)
+        return Tossed.measure(self, lab)
+
+    tossed.measure = measure
+    with pytest.raises(Stopped, match="same command goes on"):
+        run(tmp_path)
+    assert not (tmp_path / "mask.json").exists()
+    tossed.measure = Tossed.measure
+    assert run(tmp_path)[0].outcome == "holds"
+    assert tossed.tosses == [0, 1, 2]
+
+
+def test_a_study_that_breaks_in_any_way_is_a_result(tossed: type[Tossed], tmp_path: Path) -> None:
+    def measure(self: Tossed, lab: Lab) -> dict[str, Any]:
+        raise KeyError("coin")
+
+    tossed.measure = measure
+    assert run(tmp_path)[0].outcome == "failed"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"found": 5, "seconds": 1}'])
+def test_a_damaged_seed_is_found_anew(content: str, tossed: type[Tossed], tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "mask.json").unlink()
+    (tmp_path / "seeds" / "mask-cpu-cpu-1.json").write_text(content)
+    assert run(tmp_path)[0].outcome == "holds"
+    assert tossed.tosses == [0, 1, 2, 1]
+
+
+def test_one_writer(tossed: type[Tossed], tmp_path: Path) -> None:
+    with only_writer(tmp_path), pytest.raises(LockedError):
+        run(tmp_path)
+    assert tossed.tosses == []
+    results = reproduce.reproduce(["mask"], "cpu", out=tmp_path)
+    next(results)
+    with pytest.raises(LockedError):
+        run(tmp_path)
+    results.close()  # pyright: ignore[reportAttributeAccessIssue]
+    assert json.loads((tmp_path / "mask.json").read_text())["outcome"] == "holds"
+
+
+@pytest.mark.parametrize("name", reproduce.names())
+def test_the_source_of_a_claim_is_told_in_words(name: str) -> None:
+    assert not re.search(r"\bS\d-\d\d\b", reproduce.study(name).source)
+
+
+def test_the_figure_of_a_training_has_its_steps() -> None:
+    one = {"curve": [3.0, 2.0, 1.0], "every": 8, "train": 1.0, "left_to_right": 2.0}
+    figure = reproduce.study("mask").figure([{"masked": one, "unmasked": one}])
+    assert ">steps<" in figure
+    assert ">time<" not in figure
