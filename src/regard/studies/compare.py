@@ -44,6 +44,7 @@ from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
 KEPT = "comparison.json"
+REPORTS = ("report.json", "report.html", "report.md")
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 LARGEST_SIZE = 1 << 50
@@ -176,6 +177,9 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
     path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(protocol.data)}"
     if path.is_file():
         raise UsageError(f"{path}: is a file; a comparison is a folder")
+    for name in (KEPT, STATE, *REPORTS):
+        if (path / name).is_dir():
+            raise CheckpointError(f"{path / name}: is a folder where a file of the comparison belongs; move it away")
     settings = planned.settings
     device_of(TrainSettings(device=str(settings[0]["train.device"])))
     data = prepared(settings[0])
