@@ -20,7 +20,8 @@ from regard.data import settings as data_settings
 from regard.errors import DataError, UsageError, blamed_on
 from regard.saved_model import saved_model
 from regard.tasks import task as task_of
-from regard.tasks.contract import CODEC, Answer, Material, Report, TaskKind
+from regard.tasks.codec import CODEC
+from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.texts import TextOptions, options_from
 from regard.training import folder
 from regard.training.loop import device_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from regard.core.trace import Trace
     from regard.explain.view import View
-    from regard.tasks.contract import Codec
+    from regard.tasks.codec import Codec
 
 GREEDY = {"temperature": 0.0}
 

@@ -235,6 +235,14 @@ def test_a_comparison_that_is_none_is_refused_by_name(tmp_path):
         assert outcome.code == 4, outcome.err
         assert "comparison.json" in outcome.err
     (tmp_path / "c" / "comparison.json").write_text(json.dumps(sound))
+    for name in ("report.json", "report.html", "report.md"):
+        (tmp_path / "c" / name).unlink()
+        (tmp_path / "c" / name).mkdir()
+        outcome = call_here(*command)
+        assert outcome.code == 4, outcome.err
+        assert f"{name}: is a folder" in outcome.err
+        (tmp_path / "c" / name).rmdir()
+        (tmp_path / "c" / name).touch()
     for value in ([], {"ngram": 7}, {"ngram": {}}):
         (tmp_path / "c" / "state.json").write_text(json.dumps(value))
         outcome = call_here(*command)

@@ -45,6 +45,7 @@ from regard.training.manifest import read_json
 from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
+REPORTS = ("report.json", "report.html", "report.md")
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 LARGEST_SIZE = 1 << 50
@@ -151,6 +152,9 @@ class _Ready:
 def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
     path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(planned.protocol.data)}"
     refuse_file(path)
+    for name in (KEPT, STATE, *REPORTS):
+        if (path / name).is_dir():
+            raise CheckpointError(f"{path / name}: is a folder where a file of the comparison belongs; move it away")
     with only_writer(path), Interrupt() as interrupt:
         ready = None
         with interrupt.at_once():

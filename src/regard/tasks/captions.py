@@ -24,7 +24,8 @@ from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import UsageError
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
-from regard.tasks.contract import SHOWN, Answer, Codec, Material, Report, TaskKind, files_of, read_files
+from regard.tasks.codec import Codec, files_of, read_files
+from regard.tasks.contract import SHOWN, Answer, Material, Report, TaskKind
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
 from regard.texts import TextOptions

@@ -22,7 +22,8 @@ from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
-from regard.tasks.contract import Answer, Codec, Material, Report, TaskKind, files_of, read_files
+from regard.tasks.codec import Codec, files_of, read_files
+from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.length import cut, fitted
 from regard.tasks.vocabulary import (
     SpelledWords,

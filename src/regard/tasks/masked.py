@@ -26,7 +26,8 @@ from regard.data.source import read_documents
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
-from regard.tasks.contract import Answer, Codec, Material, Report, TaskKind, files_of, read_files
+from regard.tasks.codec import Codec, files_of, read_files
+from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
 from regard.tasks.length import fitted
 from regard.training.objective import context_of, masked_loss

@@ -24,7 +24,8 @@ from regard.data.worlds.example_world import ExampleWorld
 from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
 from regard.evaluation.translation import require_metrics, translation_scores
-from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind, files_of, read_files
+from regard.tasks.codec import CODEC, Codec, files_of, read_files
+from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.length import cut, fitted
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write

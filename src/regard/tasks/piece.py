@@ -19,7 +19,7 @@ from regard.data.batch import NOT_COUNTED
 from regard.data.example import Tagged, column
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
-from regard.tasks.contract import files_of
+from regard.tasks.codec import files_of
 from regard.tasks.tag import TagCodec
 
 

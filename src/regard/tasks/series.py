@@ -22,7 +22,8 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
-from regard.tasks.contract import CODEC, Answer, Codec, Material, Report, TaskKind, read_facts
+from regard.tasks.codec import CODEC, Codec, read_facts
+from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.training.objective import quantile_loss
 from regard.training.task import Objective
 

@@ -14,7 +14,7 @@ from regard.data.example import Tagged, column
 from regard.data.ragged import Ragged, ragged
 from regard.data.rows import TagRows
 from regard.data.tokenizer import Tokenizer
-from regard.tasks.contract import Codec, files_of
+from regard.tasks.codec import Codec, files_of
 from regard.tasks.vocabulary import SpelledWords, class_number
 
 

@@ -21,7 +21,8 @@ from regard.data.tagged import read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.tagging import tagging_report
-from regard.tasks.contract import Answer, Material, Report, TaskKind, read_files
+from regard.tasks.codec import read_files
+from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.length import fitted
 from regard.tasks.piece import PieceCodec
 from regard.tasks.tag import TagCodec

@@ -145,7 +145,7 @@ def claim(path: Path) -> Iterator[RunFolder]:
 
 def read_config(path: Path) -> dict[str, Any]:
     """config.json of a run, checked against the manifest, every value of the type that its reader expects."""
-    content = manifest.read_json(_verified(path, CONFIG))
+    content = manifest.read_json(verified(path, CONFIG))
     with blamed_on(path / CONFIG):
         return saved_config.checked(content)
 
@@ -155,17 +155,12 @@ def verified_weights(path: Path) -> Path:
     require_run(path)
     if WEIGHTS not in manifest.read(path).files:
         raise CheckpointError(f"{path}: has no weights yet; continue the training with --resume")
-    return _verified(path, WEIGHTS)
+    return verified(path, WEIGHTS)
 
 
 def verified_tokenizer(path: Path) -> Path:
     """The file of the tokenizer, checked against the manifest."""
-    return _verified(path, TOKENIZER)
-
-
-def verified(path: Path, name: str) -> Path:
-    """A file of the run, checked against the manifest."""
-    return _verified(path, name)
+    return verified(path, TOKENIZER)
 
 
 def has(path: Path, name: str) -> bool:
@@ -209,7 +204,7 @@ def json_file(content: Any) -> list[bytes]:
     return [canonical(content)]
 
 
-def _verified(path: Path, name: str) -> Path:
+def verified(path: Path, name: str) -> Path:
     """A file checked against the manifest, twice when a running training replaced it while it was read."""
     require_run(path)
     before = manifest.read(path)
