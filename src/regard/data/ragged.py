@@ -68,7 +68,7 @@ class Ragged:
         return values if self.table is None else self.table[values]
 
 
-def ragged(sequences: Iterable[np.ndarray], dtype: str = "<i4") -> Ragged:
+def ragged(sequences: Iterable[np.ndarray | Sequence[int]], dtype: str = "<i4") -> Ragged:
     """Sequences of whole numbers, laid end to end."""
     stops = array("q", [0])
     parts: list[np.ndarray] = []

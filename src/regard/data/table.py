@@ -38,7 +38,8 @@ class Table:
 
     def numeric(self, but: Iterable[str] = ()) -> list[str]:
         """Columns whose first filled cell is a number; a later cell that is none is then a slip, to be refused."""
-        first = {name: next((cell for cell in cells if not is_missing(cell)), "") for name, cells in self.cells.items()}
+        filled = {name: (cell for cell in cells if cell and not is_missing(cell)) for name, cells in self.cells.items()}
+        first = {name: next(cells, "") for name, cells in filled.items()}
         return [name for name, cell in first.items() if name not in but and is_number(cell)]
 
     def dated(self) -> list[str]:

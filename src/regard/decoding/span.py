@@ -66,16 +66,27 @@ def windows(begin: int, end: int, length: int, stride: int | None = None) -> lis
 
 
 def read_spans(
-    model: TokenModel, ids: np.ndarray, spans: Sequence[Span], *, start_id: int, batch_size: int = 16, best: bool = True
+    model: TokenModel,
+    ids: np.ndarray,
+    spans: Sequence[Span],
+    *,
+    start_id: int,
+    batch_size: int = 16,
+    at_once: int = 0,
+    best: bool = True,
 ) -> Iterator[Reading]:
     """Every counted token of the spans, `batch_size` spans at a time and a chunk of positions after the other.
 
-    best  whether it is asked which tokens were the most probable ones.
+    at_once  of short spans more are read together, up to so many tokens.
+    best     whether it is asked which tokens were the most probable ones.
     """
     ordered = sorted(spans, key=lambda span: -span.length)
+    first = 0
     with at_rest(model):
-        for first in range(0, len(ordered), batch_size):
-            yield from _read_together(model, ids, ordered[first : first + batch_size], start_id, best)
+        while first < len(ordered):
+            size = max(batch_size, at_once // max(1, min(ordered[first].length, POSITIONS_AT_ONCE)))
+            yield from _read_together(model, ids, ordered[first : first + size], start_id, best)
+            first += size
 
 
 def _read_together(

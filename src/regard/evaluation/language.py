@@ -115,6 +115,7 @@ def evaluate(
     length: int | None = None,
     stride: int | None = None,
     batch_size: int = 16,
+    at_once: int = 0,
     world: KnownWorld | None = None,
     limit: int | None = None,
     habit: Habit = AS_STREAM,
@@ -123,6 +124,7 @@ def evaluate(
 
     length  tokens a windowed model sees at a time, at most its own window; a carried state is warmed up on as many.
     stride  new tokens in each window, half of `length` when not given.
+    at_once of short documents more than `batch_size` are read together, up to so many tokens.
     habit   how the model was trained to read.
     """
     total = len(shard.ids)
@@ -142,9 +144,8 @@ def evaluate(
     tally = _Tally(np.zeros(end, dtype=bool))
     known = world is not None
     with stage("evaluating", end, "tokens") as advance:
-        for reading in read_spans(
-            model, shard.ids, spans, start_id=tokenizer.eos_id, batch_size=batch_size, best=known
-        ):
+        sizes = {"batch_size": batch_size, "at_once": at_once}
+        for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, best=known, **sizes):
             tally.add(reading)
             advance(len(reading.index))
     report = tally.report(shard, total)

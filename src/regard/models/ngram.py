@@ -111,11 +111,13 @@ class NgramModel(StatefulModel):
         """Keep eight bits of each number."""
         quantise(self.table)
 
-    def fit_exactly(self, counts: Counts, tell: Callable[[str, float], None] = lambda *_: None) -> Estimate:
-        """As `fit`, without rounding. `tell` hears what is being done and how much of it is done."""
+    def fit_exactly(
+        self, counts: Counts, tell: Callable[[str, float], None] = lambda *_: None, **options: Any
+    ) -> Estimate:
+        """As `fit`, without rounding; `tell` and options as of `regard.ngram.estimate.estimate`."""
         if self.config.smoothing == "given":
             raise UsageError("smoothing = given takes probabilities from an ARPA file and counts nothing")
-        found = estimate(counts, self.config.rules, tell)
+        found = estimate(counts, self.config.rules, tell, **options)
         self.table.take(found)
         return found
 

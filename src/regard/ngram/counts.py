@@ -15,19 +15,18 @@ columns   the order columns of the table, each token + 1; 0 after the end of a s
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from regard.errors import DataError, UsageError
-from regard.ngram.spill import spill_folder, written
+from regard.ngram.spill import SLICE, release, spill_folder, written
 
 LARGEST_ORDER = 32
 DEFAULT_MEMORY = 1 << 30
@@ -41,7 +40,8 @@ NEVER = np.iinfo(np.int64).max
 class Counts:
     """Distinct rows in ascending order and how often each occurred.
 
-    columns     one array of equal length for each place in a row, in memory or mapped from a file.
+    columns     one array of equal length for each place in a row, in memory or mapped from a file; of a run that was
+                spilled, and is only there to be merged, a file of which slices are read.
     counts      (R,) int64.
     vocab_size  tokens there are; eos_id is the one that ends a sentence.
     first       (V,) where in the text each token came up first, NEVER for one that did not; None when not known.
@@ -93,18 +93,21 @@ def count(
     starts = range(0, len(ids), block)
     tell(0.0)
     if len(starts) == 1:
-        return _counted(ids, 0, len(ids), order, vocab_size, eos_id)
+        whole = _counted(ids, 0, len(ids), order, vocab_size, eos_id)
+        return replace(whole, first=_first_places(ids, vocab_size))
     place = spill_folder(folder)
 
     def run(start: int) -> Counts:
         part = _counted(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
+        release(ids)
         tell(0.8 * start / len(ids))
         return _spilled(part, place / f"run-{start}")
 
     try:
         with ThreadPoolExecutor(WORKERS) as pool:
             parts = list(pool.map(run, starts))
-        return merge(parts, memory=memory, folder=place)
+        merged = merge(parts, memory=memory, folder=place)
+        return replace(merged, first=_first_places(ids, vocab_size))
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -145,9 +148,8 @@ def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int
     kind = token_type(vocab_size)
     _check_range(ids[start:stop], vocab_size)
     text = ids[start : stop + order - 1].astype(kind)
-    first = _first_places(ids[start:stop], vocab_size)
     if order == 1:
-        return replace(grouped((text + kind(1),), None, vocab_size, eos_id), first=first)
+        return grouped((text + kind(1),), None, vocab_size, eos_id)
     if start == 0:
         text = np.concatenate([np.array([eos_id], kind), text])
     n_rows = stop - start + (start == 0)
@@ -162,14 +164,16 @@ def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int
         here = text[j : j + n_rows] + kind(1)
         columns[j][: len(here)] = here
         columns[j][~alive] = 0
-    ends = int((ids[start:stop] == eos_id).sum())
-    return replace(_with_ends(grouped(tuple(columns), None, vocab_size, eos_id), ends), first=first)
+    ends = int((text[int(start == 0) :][: stop - start] == eos_id).sum())
+    return _with_ends(grouped(tuple(columns), None, vocab_size, eos_id), ends)
 
 
 def _first_places(ids: np.ndarray, vocab_size: int) -> np.ndarray:
     first = np.full(vocab_size, NEVER)
-    # Written backwards, so that the first place of each token is written last.
-    first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    for start in reversed(range(0, len(ids), SLICE)):
+        part = ids[start : start + SLICE]
+        # Written backwards, so that the first place of each token is written last.
+        first[part[::-1]] = np.arange(start + len(part) - 1, start - 1, -1)
     return first
 
 
@@ -237,26 +241,45 @@ def _ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Counts], tasks: Seque
 
 def _ranges(parts: Sequence[Counts], rows: int) -> list[list[tuple[int, int]]]:
     """Ranges of first tokens that hold about `rows` rows in all parts together, as bounds in each part."""
-    codes = np.arange(parts[0].vocab_size + 1).astype(parts[0].columns[0].dtype)
-    edges = [np.append(np.searchsorted(part.columns[0], codes), len(part)) for part in parts]
-    ends = np.sum([edge[1:] for edge in edges], axis=0)
+    ends = np.zeros(parts[0].vocab_size + 1, np.int64)
+    for part in parts:
+        for first in range(0, len(part), SLICE):
+            ends += np.bincount(part.columns[0][first : first + SLICE], minlength=len(ends))
+    np.cumsum(ends, out=ends)
     cuts, taken = [0], 0
     while taken < ends[-1]:
         cut = max(cuts[-1] + 1, int(np.searchsorted(ends, taken + rows, side="right")))
         cuts.append(cut)
         taken = int(ends[cut - 1])
-    return [[(int(edge[a]), int(edge[b])) for edge in edges] for a, b in itertools.pairwise(cuts)]
+    edges = [[_edge(part.columns[0], cut) for cut in cuts] for part in parts]
+    return [[(edge[i], edge[i + 1]) for edge in edges] for i in range(len(cuts) - 1)]
+
+
+def _edge(column: np.ndarray, token: int) -> int:
+    """Where rows that begin with `token`, or a later one, begin. Of a file on disk few numbers are read."""
+    low, high = 0, len(column)
+    while low < high:
+        middle = (low + high) // 2
+        if column[middle : middle + 1][0] < token:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _gathered(pieces: Iterator[Counts], like: Counts, place: Path) -> Counts:
     """Sorted pieces one after the other as files, mapped."""
     kinds = [column.dtype for column in like.columns] + [np.dtype(np.int64)]
-    *columns, counts = written(((*piece.columns, piece.counts) for piece in pieces), kinds, place)
+    stored = written(((*piece.columns, piece.counts) for piece in pieces), kinds, place)
+    *columns, counts = (one.mapped() for one in stored)
     return Counts(tuple(columns), counts, like.vocab_size, like.eos_id)
 
 
 def _spilled(part: Counts, place: Path) -> Counts:
-    return replace(_gathered(iter([part]), part, place), first=part.first)
+    """The same rows in files."""
+    kinds = [column.dtype for column in (*part.columns, part.counts)]
+    *columns, counts = cast(Any, written([(*part.columns, part.counts)], kinds, place))
+    return Counts(tuple(columns), counts, part.vocab_size, part.eos_id)
 
 
 def token_type(vocab_size: int) -> type[np.unsignedinteger]:

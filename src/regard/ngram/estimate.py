@@ -1,7 +1,7 @@
 """From counts to levels: the probabilities of every order, by the formulas of `smoothing`.
 
-All of it is passes over sorted arrays. N-grams of every order are read off the one sorted table: a new one begins in a
-row that differs from the row before in one of its first columns.
+All of it is passes over sorted arrays, a part at a time: arrays may be files, and what is held in memory is bounded.
+N-grams of every order are read off the one sorted table (`gram`); here they become probabilities, order by order.
 
 Glossary
 context  of an n-gram: the place of its first n - 1 words among the n-grams one shorter
@@ -11,14 +11,17 @@ suffix   the place of its last n - 1 words there: what continuation counts are c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from regard.ngram.counts import NEVER, Counts
-from regard.ngram.level import Level, Values, coded, empty_values
-from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts, extra
+from regard.ngram.counts import DEFAULT_MEMORY, NEVER, Counts
+from regard.ngram.gram import Desk, Grams, adjusted, grams_of
+from regard.ngram.level import Level, Values, coded, coded_in_parts, empty_values
+from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts_from, extra, histogram
+from regard.ngram.spill import gathered, release
 
 
 @dataclass(frozen=True)
@@ -59,105 +62,48 @@ class Estimate:
     n_grams: list[int]
 
 
-@dataclass
-class _Grams:
-    """The n-grams of one order while they are worked on.
+def estimate(
+    counts: Counts,
+    rules: Rules,
+    tell: Callable[[str, float], None] = lambda *_: None,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    folder: Path | None = None,
+) -> Estimate:
+    """The levels of a model. `tell` hears what is being done and how much of it is done.
 
-    raw     how often each occurred; counts is what it is estimated from.
-    begins  whether it begins a sentence.
-    seen    p of its last word, where something is backed off to it.
+    memory  bytes to work in, about, beside some sixty for each token of the vocabulary. What needs more goes to files
+            in `folder` (the system's for temporary files when not given); the levels are then mapped from them.
     """
-
-    keys: np.ndarray
-    context: np.ndarray
-    raw: np.ndarray
-    begins: np.ndarray
-    suffix: np.ndarray
-    counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    seen: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-    def __len__(self) -> int:
-        return len(self.raw)
-
-    def forget(self) -> None:
-        """Let go of what is not needed any more: the arrays of all orders together are the most that is ever held."""
-        self.context = self.raw = self.begins = self.suffix = self.counts = self.seen = np.zeros(0, np.int32)
-
-
-def estimate(counts: Counts, rules: Rules, tell: Callable[[str, float], None] = lambda *_: None) -> Estimate:
-    """The levels of a model. `tell` hears what is being done and how much of it is done."""
-    grams = []
-    for order, found in enumerate(_orders(counts), 1):
-        grams.append(found)
-        tell("counting", order / counts.order)
-    n_grams = [len(part) for part in grams]
-    _adjust(grams, rules.smoothing in CONTINUATION)
-    known = _counts_for_discounts(grams, counts, rules.smoothing)
-    found = [discounts(rules.smoothing, part, rules.interpolate) for part in known]
-    kept = [part.raw > rules.dropped(order) for order, part in enumerate(grams, 1)]
-    levels: list[Level] = []
-    root = (0.0, 1)
-    for order, part in enumerate(grams, 1):
-        if order == 1:
-            alpha, root = _words(part, found[0], rules, counts.vocab_size)
-        else:
-            alpha, gamma = _probabilities(part, grams[order - 2], kept[order - 1], found[order - 1], rules, root[1])
-            levels[-1].gamma = _values(gamma[kept[order - 2]] if order > 2 else gamma)
-        levels.append(Level(_keys(grams, kept, order, counts.vocab_size), alpha, empty_values(), counts.vocab_size))
-        if order > 1:
-            grams[order - 2].forget()
+    desk = Desk(memory, folder)
+    grams = grams_of(counts, desk, lambda share: tell("counting", share / 2))
+    if rules.smoothing in CONTINUATION or not rules.interpolate:
+        adjusted(grams, counts.vocab_size, desk)
+    if rules.smoothing not in CONTINUATION:
+        for part in grams:
+            part.left = np.zeros(0, np.int32)
+    tell("counting", 1.0)
+    found = [
+        discounts_from(rules.smoothing, numbers, rules.interpolate)
+        for numbers in _numbers_for_discounts(grams, counts, rules.smoothing, desk)
+    ]
+    maker = _Maker(rules, desk, counts.vocab_size)
+    levels: list[Level] = [maker.words(grams[0], found[0])]
+    for order in range(2, counts.order + 1):
+        gamma, level = maker.level(order, grams[order - 1], grams[order - 2], found[order - 1])
+        levels[-1].gamma = gamma
+        levels.append(level)
         tell("estimating", order / counts.order)
-    return Estimate(levels, found, root, n_grams)
+    return Estimate(levels, found, maker.root, [len(part) for part in grams])
 
 
-def _orders(table: Counts) -> Iterator[_Grams]:
-    """The n-grams of order 1, 2 and so on with their raw counts."""
-    yield _unigrams(table)
-    differs = np.ones(len(table), bool)
-    differs[1:] = table.columns[0][1:] != table.columns[0][:-1]
-    places = table.columns[0].astype(np.int32) - 1
-    keys = np.zeros(0, np.int64)
-    suffixes = np.zeros(0, np.int32)
-    for order in range(2, table.order + 1):
-        column = table.columns[order - 1]
-        differs[1:] |= column[1:] != column[:-1]
-        new = differs & (column != 0)
-        rows = np.flatnonzero(new)
-        raw = np.add.reduceat(np.where(column != 0, table.counts, 0), rows) if len(rows) else np.zeros(0, np.int64)
-        raw = _narrow(raw)
-        context, word = places[rows], column[rows].astype(np.int64) - 1
-        begins = table.columns[0][rows] == table.eos_id + 1
-        del rows
-        suffix = word if order == 2 else _places(keys, suffixes[context] * np.int64(table.vocab_size) + word)
-        keys, suffixes = context * np.int64(table.vocab_size) + word, _narrow(suffix)
-        yield _Grams(keys, context, raw, begins, suffixes)
-        if order < table.order:
-            places = _narrow(np.cumsum(new)) - 1
+def _parts(size: int, at_once: int) -> Iterator[slice]:
+    """Slices one after the other, one at least."""
+    return (slice(first, min(first + at_once, size)) for first in range(0, max(1, size), at_once))
 
 
-def _unigrams(table: Counts) -> _Grams:
-    """Tokens. The beginning of a sentence is a context and no token: it is not counted as one."""
-    first = table.columns[0].astype(np.int64) - 1
-    weights = table.counts
-    if table.order > 1:
-        weights = np.where((first == table.eos_id) & (table.columns[1] != 0), 0, weights)
-    raw = np.bincount(first, weights, minlength=table.vocab_size).astype(np.int64)
-    nothing = np.zeros(table.vocab_size, np.int32)
-    return _Grams(np.arange(table.vocab_size), nothing, raw, np.zeros(table.vocab_size, bool), nothing)
-
-
-def _adjust(grams: list[_Grams], continuation: bool) -> None:
-    """Give every order the counts it is estimated from."""
-    for part, longer in zip(grams, [*grams[1:], None], strict=True):
-        if longer is None or not continuation:
-            part.counts = part.raw
-        else:
-            left = np.bincount(longer.suffix, minlength=len(part))
-            part.counts = np.where(part.begins, part.raw, left).astype(part.raw.dtype)
-
-
-def _counts_for_discounts(grams: list[_Grams], table: Counts, smoothing: Smoothing) -> Iterator[np.ndarray]:
-    """The counts of each order as KenLM counts them for its discounts, so that both agree to the last digit.
+def _numbers_for_discounts(grams: list[Grams], table: Counts, smoothing: Smoothing, desk: Desk) -> Iterator[np.ndarray]:
+    """How many n-grams of each order have each small count, as KenLM counts them, so that both agree to the last digit.
 
     KenLM walks through n-grams by their last word, words in the order in which the text brings them up, and for the
     very last n-gram of an order below the highest it takes the count itself instead of the continuation count.
@@ -170,109 +116,203 @@ def _counts_for_discounts(grams: list[_Grams], table: Counts, smoothing: Smoothi
         last = int(np.argmax(rank))
     for order, part in enumerate(grams, 1):
         if last is not None and order > 1:
-            ending = np.flatnonzero(part.suffix == last)
-            last = int(ending[np.argmax(rank[_first_words(grams, order, ending)])]) if len(ending) else None
-        counts = part.counts
+            ending = _ending(part, last, desk)
+            first = _first_words(grams, order, ending, table.vocab_size)
+            last = int(ending[np.argmax(rank[first])]) if len(ending) else None
+        numbers = np.zeros(6, np.int64)
+        for rows in _parts(len(part), desk.at_once):
+            numbers += histogram(part.counts(rows))
+            part.release()
         if last is not None and order < len(grams):
-            counts = counts.copy()
-            counts[last] = part.raw[last]
-        yield counts
+            one = slice(last, last + 1)
+            numbers += histogram(part.raw[one]) - histogram(part.counts(one))
+        yield numbers
 
 
-def _first_words(grams: list[_Grams], order: int, places: np.ndarray) -> np.ndarray:
+def _ending(part: Grams, last: int, desk: Desk) -> np.ndarray:
+    """The n-grams that end with the n-gram `last` of the order below."""
+    found = [rows.start + np.flatnonzero(part.suffix[rows] == last) for rows in _parts(len(part), desk.at_once)]
+    part.release()
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def _first_words(grams: list[Grams], order: int, places: np.ndarray, vocab_size: int) -> np.ndarray:
     """The first tokens of n-grams."""
     for longer in reversed(grams[1:order]):
-        places = longer.context[places]
+        places = gathered(longer.keys, places) // vocab_size
     return places
 
 
-def _words(part: _Grams, found: Discounts, rules: Rules, vocab_size: int) -> tuple[Values, tuple[float, int]]:
-    """The words' own values, and the weight of the uniform distribution below them with the number of its tokens."""
-    n_base = int((part.raw > 0).sum()) if rules.closed else vocab_size
-    total = float(part.counts.sum())
-    more = float(extra(rules.smoothing, rules.k, n_base, lambda: (part.counts > 0).sum()))
-    mass = float(found.of(part.counts).sum()) + more
-    part.seen = (part.counts - found.of(part.counts)) / (total + more) + mass / (total + more) / n_base
-    return _alpha(part.counts, part.context, np.full(1, total + more), found), (mass / (total + more), n_base)
+class _Maker:
+    """Makes the levels, from the words on.
 
+    root  the weight of 1 / n_base under the words, and n_base, the tokens that share it.
+    seen  of the order before, where models back off: p of the last word of each n-gram.
+    kept  of the order before: which n-grams were not dropped; None for all.
+    """
 
-def _probabilities(
-    part: _Grams, shorter: _Grams, kept: np.ndarray, found: Discounts, rules: Rules, n_base: int
-) -> tuple[Values, np.ndarray]:
-    """alpha of the n-grams that are kept, and gamma of all n-grams one shorter."""
-    n_contexts = len(shorter)
-    whole = bool(kept.all())
-    discount = found.of(part.counts)
-    mass = _sums(part.context, discount if whole else np.where(kept, discount, part.counts), n_contexts)
-    denominator = _sums(part.context, part.counts, n_contexts)
-    more = extra(rules.smoothing, rules.k, n_base, lambda: np.bincount(part.context, minlength=n_contexts))
-    mass = mass + more  # not in place: where there is nothing, bincount gives whole numbers
-    denominator = denominator + more
-    if not rules.interpolate:
-        mass, denominator = _back_off(part, shorter, kept, discount, (mass, denominator))
-    # 1 where nothing followed; where all that followed was dropped this is 1 of itself.
-    gamma = np.divide(mass, denominator, out=np.ones(n_contexts), where=denominator > 0)
-    if not rules.interpolate:
-        part.seen = (part.counts - discount) / denominator[part.context]
-    del mass, discount
-    counts, context = (part.counts, part.context) if whole else (part.counts[kept], part.context[kept])
-    return _alpha(counts, context, denominator, found), gamma
+    def __init__(self, rules: Rules, desk: Desk, vocab_size: int) -> None:
+        self.rules, self.desk, self.vocab_size = rules, desk, vocab_size
+        self.root = (0.0, 1)
+        self.seen = np.zeros(0)
+        self.kept: np.ndarray | None = None
+
+    def words(self, part: Grams, found: Discounts) -> Level:
+        """The words' own values; the weight of the uniform distribution below them becomes `root`."""
+        rules, counts = self.rules, part.counts(slice(None))
+        n_base = int((part.raw > 0).sum()) if rules.closed else self.vocab_size
+        total = float(counts.sum())
+        more = float(extra(rules.smoothing, rules.k, n_base, lambda: (counts > 0).sum()))
+        mass = float(found.of(counts).sum()) + more
+        self.root = (mass / (total + more), n_base)
+        if not rules.interpolate:
+            self.seen = (counts - found.of(counts)) / (total + more) + mass / (total + more) / n_base
+        context, denominators = np.zeros(len(counts), np.int64), np.full(1, total + more)
+        alpha = _alpha(*coded(_pairs(counts, context, denominators, denominators)), denominators, found)
+        return Level(torch.zeros(0, dtype=torch.int64), alpha, empty_values(), self.vocab_size)
+
+    def level(self, order: int, part: Grams, shorter: Grams, found: Discounts) -> tuple[Values, Level]:
+        """gamma of the n-grams one shorter that are kept, and the level of these."""
+        is_kept = self.rules.dropped(order) > 0
+        gammas, sums, seen = (self.desk.spool(np.float64) for _ in range(3))
+        different = np.zeros(0)
+        for rows, contexts in self._by_context(part, len(shorter)):
+            denominator, gamma, own = self._shares(order, part, shorter, found, rows, contexts)
+            sums.append(denominator)
+            gammas.append(gamma if self.kept is None else gamma[self.kept[contexts]])
+            seen.append(own)
+            different = np.union1d(different, denominator)
+            part.release()
+            shorter.release()
+        values = _values(gammas.array(), self.desk)
+        alpha = self._alpha(order, part, sums.array(), different, found, len(shorter))
+        keys = self._keys(order, part) if is_kept or self.kept is not None else part.keys
+        self.seen = seen.array()
+        self.kept = self._all_kept(order, part) if is_kept else None
+        return values, Level(torch.from_numpy(keys), alpha, empty_values(), self.vocab_size)
+
+    def _by_context(self, part: Grams, n_contexts: int) -> Iterator[tuple[slice, slice]]:
+        """N-grams in parts, none of which cuts the n-grams of one context, and the contexts of each part."""
+        first = context = 0
+        while True:
+            last = first + self.desk.at_once
+            if last >= len(part):
+                last, stop = len(part), n_contexts
+            else:
+                stop = int(part.keys[last]) // self.vocab_size
+                border = int(part.keys.searchsorted(stop * self.vocab_size))
+                if border == first:
+                    stop += 1
+                    border = int(part.keys.searchsorted(stop * self.vocab_size))
+                last = border
+            yield slice(first, last), slice(context, stop)
+            if last == len(part) and stop == n_contexts:
+                return
+            first, context = last, stop
+
+    def _shares(
+        self, order: int, part: Grams, shorter: Grams, found: Discounts, rows: slice, contexts: slice
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Denominator and gamma of contexts, and, where models back off, p of the last word of their n-grams."""
+        rules, size = self.rules, contexts.stop - contexts.start
+        counts = part.counts(rows)
+        context = part.keys[rows] // self.vocab_size - contexts.start
+        kept = part.raw[rows] > rules.dropped(order)
+        discount = found.of(counts)
+        mass = _sums(context, discount if kept.all() else np.where(kept, discount, counts), size)
+        denominator = _sums(context, counts, size)
+        more = extra(rules.smoothing, rules.k, self.root[1], lambda: np.bincount(context, minlength=size))
+        mass = mass + more  # not in place: where there is nothing, bincount gives whole numbers
+        denominator = denominator + more
+        seen = np.zeros(0)
+        if not rules.interpolate:
+            below = gathered(self.seen, part.suffix[rows])
+            mass, denominator = _back_off(context[kept], below[kept], (counts - discount)[kept], (mass, denominator))
+            seen = (counts - discount) / denominator[context]
+        # 1 where nothing followed; where all that followed was dropped this is 1 of itself.
+        gamma = np.divide(mass, denominator, out=np.ones(size), where=denominator > 0)
+        return denominator, gamma, seen
+
+    def _alpha(
+        self,
+        order: int,
+        part: Grams,
+        denominators: np.ndarray,
+        different: np.ndarray,
+        found: Discounts,
+        n_contexts: int,
+    ) -> Values:
+        def pairs() -> Iterator[np.ndarray]:
+            for rows, contexts in self._by_context(part, n_contexts):
+                counts, context = part.counts(rows), part.keys[rows] // self.vocab_size - contexts.start
+                if self.rules.dropped(order) > 0:
+                    kept = part.raw[rows] > self.rules.dropped(order)
+                    counts, context = counts[kept], context[kept]
+                yield _pairs(counts, context, denominators[contexts], different)
+                part.release()
+                release(denominators)
+
+        return _alpha(*coded_in_parts(pairs, self.desk.spool), different, found)
+
+    def _keys(self, order: int, part: Grams) -> np.ndarray:
+        """Keys of the n-grams that are kept, with their contexts renumbered."""
+        keys = self.desk.spool(np.int64)
+        read = numbered = 0  # contexts so far, and those of them that are kept
+        for rows in _parts(len(part), self.desk.at_once):
+            key = part.keys[rows][part.raw[rows] > self.rules.dropped(order)]
+            if self.kept is not None and len(key):
+                context = key // self.vocab_size
+                here = self.kept[read : int(context[-1]) + 1]
+                key += (np.cumsum(here)[context - read] - 1 + numbered - context) * self.vocab_size
+                read, numbered = int(context[-1]), numbered + int(here[:-1].sum())
+            keys.append(key)
+            part.release()
+        return keys.array()
+
+    def _all_kept(self, order: int, part: Grams) -> np.ndarray:
+        found = [part.raw[rows] > self.rules.dropped(order) for rows in _parts(len(part), self.desk.at_once)]
+        part.release()
+        return np.concatenate([np.zeros(0, bool), *found])
 
 
 def _back_off(
-    part: _Grams, shorter: _Grams, kept: np.ndarray, discount: np.ndarray, shares: tuple[np.ndarray, np.ndarray]
+    context: np.ndarray, below: np.ndarray, seen: np.ndarray, shares: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mass and denominator such that what is left over goes to the words that were not seen, and to them only.
 
     After a context that saw every word nobody is left to take it: there the seen ones share it by their counts.
     """
     mass, denominator = shares
-    covered = np.bincount(part.context[kept], shorter.seen[part.suffix][kept], len(shorter))
-    left = 1 - covered
+    left = 1 - np.bincount(context, below, len(mass))
     nobody = left < 1e-9
-    seen = np.bincount(part.context[kept], (part.counts - discount)[kept], len(shorter))
-    denominator = np.where(nobody & (seen > 0), seen, denominator)
+    total = np.bincount(context, seen, len(mass))
+    denominator = np.where(nobody & (total > 0), total, denominator)
     return np.where(nobody, 0.0, mass / np.where(nobody, 1.0, left)), denominator
 
 
-def _alpha(counts: np.ndarray, context: np.ndarray, denominators: np.ndarray, found: Discounts) -> Values:
+def _pairs(counts: np.ndarray, context: np.ndarray, denominators: np.ndarray, different: np.ndarray) -> np.ndarray:
+    """Of each n-gram the pair of its count and its denominator, as one number."""
+    rank = np.searchsorted(different, denominators)
+    return counts * np.int64(len(different)) + rank[context]
+
+
+def _alpha(codes: torch.Tensor, pairs: np.ndarray, different: np.ndarray, found: Discounts) -> Values:
     """(c - D(c)) / denominator, coded by the different pairs of count and denominator."""
-    different = np.unique(denominators)
-    rank = np.searchsorted(different, denominators).astype(np.int32)
-    codes, pairs = coded(counts * np.int64(len(different)) + rank[context])
     counts, totals = pairs // len(different), different[pairs % len(different)]
     table = np.divide(counts - found.of(counts), totals, out=np.zeros(len(pairs)), where=totals > 0)
     return Values(codes, *(torch.from_numpy(values) for values in (table, counts, totals)))
 
 
-def _values(numbers: np.ndarray) -> Values:
-    codes, table = coded(numbers)
+def _values(numbers: np.ndarray, desk: Desk) -> Values:
+    def parts() -> Iterator[np.ndarray]:
+        for rows in _parts(len(numbers), desk.at_once):
+            yield numbers[rows]
+            release(numbers)
+
+    codes, table = coded_in_parts(parts, desk.spool)
     return Values(codes, torch.from_numpy(table))
-
-
-def _keys(grams: list[_Grams], kept: list[np.ndarray], order: int, vocab_size: int) -> torch.Tensor:
-    """Keys of the n-grams that are kept, with their contexts renumbered."""
-    if order == 1:
-        return torch.zeros(0, dtype=torch.int64)
-    part, keep = grams[order - 1], kept[order - 1]
-    if keep.all() and (order == 2 or kept[order - 2].all()):
-        return torch.from_numpy(part.keys)
-    context, word = part.context[keep], part.keys[keep] % vocab_size
-    if order > 2:
-        context = (np.cumsum(kept[order - 2]) - 1)[context]
-    return torch.from_numpy(context * np.int64(vocab_size) + word)
 
 
 def _sums(place: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     """Sums of weights by place, float64 also where there is nothing to sum."""
     return np.bincount(place, weights, size).astype(np.float64, copy=False)
-
-
-def _narrow(numbers: np.ndarray) -> np.ndarray:
-    """In 32 bits where they fit: half the memory."""
-    return numbers.astype(np.int32) if len(numbers) == 0 or int(numbers.max()) < 1 << 31 else numbers
-
-
-def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where keys stand that are known to be there. torch searches with both cores."""
-    return torch.searchsorted(torch.from_numpy(keys), torch.from_numpy(wanted)).numpy()

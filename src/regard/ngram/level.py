@@ -10,11 +10,13 @@ counts make few different probabilities: two bytes of code stand for eight of nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from regard.ngram.spill import Spool
 
 
 class Values(nn.Module):
@@ -100,8 +102,24 @@ class Level(nn.Module):
 def coded(numbers: np.ndarray) -> tuple[Tensor, np.ndarray]:
     """Codes and the table of distinct numbers."""
     table = np.unique(numbers)
-    codes = torch.searchsorted(torch.from_numpy(table), torch.from_numpy(np.ascontiguousarray(numbers)))
-    return narrow(codes, len(table)), table
+    return _codes(numbers, table), table
+
+
+def coded_in_parts(
+    parts: Callable[[], Iterator[np.ndarray]], spool: Callable[[np.dtype], Spool]
+) -> tuple[Tensor, np.ndarray]:
+    """The same of an array that comes in parts, one at least, twice."""
+    first, *rest = (np.unique(part) for part in parts())
+    table = np.unique(np.concatenate([first, *rest])) if rest else first
+    codes = spool(_codes(first[:0], table).numpy().dtype)
+    for part in parts():
+        codes.append(_codes(part, table).numpy())
+    return torch.from_numpy(codes.array()), table
+
+
+def _codes(numbers: np.ndarray, table: np.ndarray) -> Tensor:
+    places = torch.searchsorted(torch.from_numpy(table), torch.from_numpy(np.ascontiguousarray(numbers)))
+    return narrow(places, len(table))
 
 
 def narrow(codes: Tensor, size: int) -> Tensor:

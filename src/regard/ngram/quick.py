@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.ngram.level import Level, Values
+from regard.ngram.spill import searched, taken
 from regard.ngram.table import UNSEEN, NgramTable
 
 # Up to so many rows the loop is faster than operations over all of them.
@@ -37,10 +38,12 @@ class _Arrays:
     gamma: tuple[np.ndarray, np.ndarray]
 
     def alpha_at(self, place: np.ndarray) -> np.ndarray:
-        return self.alpha[1].take(self.alpha[0].take(place))
+        """At places that ascend."""
+        return self.alpha[1].take(taken(self.alpha[0], place))
 
     def gamma_at(self, place: np.ndarray) -> np.ndarray:
-        return self.gamma[1].take(self.gamma[0].take(place))
+        """At places that ascend."""
+        return self.gamma[1].take(taken(self.gamma[0], place))
 
     @classmethod
     def of(cls, level: Level) -> _Arrays:
@@ -79,8 +82,9 @@ def _probabilities(table: NgramTable, levels: Sequence[_Arrays], tokens: np.ndar
         # By ascending key, so that neighbours in memory are looked up one after the other.
         order = key.argsort()
         key, at, context = key.take(order), at.take(order), context.take(order)
-        place = longer.keys.searchsorted(key)
-        found = np.flatnonzero(longer.keys.take(place, mode="clip") == key) if len(longer.keys) else place[:0]
+        place = searched(longer.keys, key)
+        last = len(longer.keys) - 1
+        found = np.flatnonzero(taken(longer.keys, np.minimum(place, last)) == key) if last >= 0 else place[:0]
         there, place = at.take(found), place.take(found)
         lower = shorter.gamma_at(context) * p.take(at)
         added = longer.alpha_at(place)

@@ -58,9 +58,19 @@ class Discounts:
 
 def discounts(smoothing: Smoothing, counts: np.ndarray, interpolate: bool = True) -> Discounts:
     """The discounts of one order from its counts."""
+    return discounts_from(smoothing, histogram(counts), interpolate)
+
+
+def histogram(counts: np.ndarray) -> np.ndarray:
+    """How many counts are 0, 1 .. 4, and 5 or more, (6,)."""
+    return np.bincount(np.minimum(counts, 5), minlength=6)
+
+
+def discounts_from(smoothing: Smoothing, numbers: np.ndarray, interpolate: bool = True) -> Discounts:
+    """The discounts of one order from the histogram of its counts."""
     if smoothing not in ("absolute", *CONTINUATION):
         return Discounts()
-    n = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].tolist()
+    n = numbers[1:5].tolist()
     if smoothing == "modified_kneser_ney":
         return _modified(n, interpolate)
     if n[0] == 0 or n[1] == 0:

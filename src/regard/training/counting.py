@@ -27,6 +27,7 @@ from regard.training.loop import device_of
 from regard.training.session import environment
 from regard.training.settings import TrainSettings
 
+AT_ONCE = 1 << 16  # tokens that are looked up together: the table is then gone through once for all of them
 # Training settings that counting has a use for.
 USED = frozenset({"memory", "spill", "seed", "device", "length"})
 
@@ -63,14 +64,17 @@ def fit(
 
 
 def _fitted(model: NgramModel, corpus: Corpus, settings: TrainSettings, display: Display) -> Estimate:
+    where = {
+        "memory": settings.memory_bytes,
+        "folder": None if settings.spill is None else Path(settings.spill).expanduser(),
+    }
     counts = model.count(
         corpus.train.ids,
-        memory=settings.memory_bytes,
-        folder=None if settings.spill is None else Path(settings.spill).expanduser(),
+        **where,
         tell=_teller(display, "counting", corpus.train.tokens),
     )
     tell = _teller(display, "estimating", corpus.train.tokens)
-    found = model.fit_exactly(counts, lambda part, share: tell((share + (part == "estimating")) / 2))
+    found = model.fit_exactly(counts, lambda part, share: tell((share + (part == "estimating")) / 2), **where)
     for note in notes(found):
         display.note(note)
     return found
@@ -94,8 +98,8 @@ def _held_out(model: NgramModel, corpus: Corpus, settings: TrainSettings, displa
     """The loss on the held-out part, of the quantised model where it is one, with what that costs."""
 
     def loss() -> float:
-        habit = Habit(by_document=corpus.samples == "documents")
-        return evaluate(model, corpus.valid, tokenizer=corpus.tokenizer, length=settings.length, habit=habit).loss
+        how = {"length": settings.length, "habit": Habit(by_document=corpus.samples == "documents")}
+        return evaluate(model, corpus.valid, tokenizer=corpus.tokenizer, at_once=AT_ONCE, **how).loss
 
     exact = loss()
     if not model.config.quantise:

@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from regard.errors import LONGEST_TOLD, CheckpointError
+from regard.ngram.spill import slices
 
 DTYPES = {
     torch.float64: "F64",
@@ -81,7 +82,7 @@ def size_of(tensors: Mapping[str, Tensor]) -> int:
 
 
 def chunks(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """The bytes of a safetensors file, a tensor at a time. Wide number types come first, so that all are aligned."""
+    """The bytes of a safetensors file, a part of a tensor at a time. Wide number types come first: all are aligned."""
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header: dict[str, Any] = {"__metadata__": dict(metadata or {})}
     start = 0
@@ -96,7 +97,7 @@ def chunks(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = N
     for name in order:
         flat = tensors[name].detach().cpu().contiguous().reshape(-1)
         if flat.numel():
-            yield flat.view(torch.uint8).numpy()
+            yield from (part for (part,) in slices(flat.view(torch.uint8).numpy()))
 
 
 def forms_in(path: Path) -> tuple[dict[str, Form], dict[str, str]]:
