@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from regard.errors import ResourceError
+from regard.storage.temporary import TemporaryFolder
+
+PREFIX = "regard-counts-"
 
 
-def spill_folder(folder: Path | None) -> Path:
-    """A new folder for runs, inside `folder`, to be removed once its files are mapped: a mapping outlives its name."""
+@contextmanager
+def spill_folder(folder: Path | None) -> Iterator[Path]:
+    """A new folder for runs, inside `folder`, until the block ends: a file that is mapped outlives its name."""
     try:
-        return Path(tempfile.mkdtemp(prefix="regard-counts-", dir=folder))
+        made = TemporaryFolder(folder, PREFIX)
     except OSError as error:
         raise ResourceError(
             f"cannot make a folder for counting in {folder or tempfile.gettempdir()}: {error.strerror}; name another "
             f"with --spill"
         ) from None
+    with made:
+        yield made.path
 
 
 def written(pieces: Iterable[Sequence[np.ndarray]], kinds: Sequence[np.dtype], place: Path) -> list[np.ndarray]:
