@@ -52,8 +52,8 @@ def train(
 
     about   what config.json should say beside what is known here, such as {"model": {"name": "gpt", "size": "small"}}.
     sample  what the model writes at an evaluation: called with the model, without dropout, best with a seed of its own.
-    The model ends with the last weights; the folder's model.safetensors are the best. Torch's global generators are
-    seeded at every step.
+    The model ends with the last weights; the folder's model.safetensors are the best. The global generators
+    of Python, numpy and torch are seeded at every step.
     """
     display = Silent() if display is None else display
     result = None
