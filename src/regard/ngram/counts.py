@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.core.waiting import workers
 from regard.errors import DataError, UsageError
 from regard.ngram.spill import PREFIX, spill_folder, written
 from regard.storage.temporary import remove_abandoned
@@ -102,7 +103,7 @@ def count(
             tell(0.8 * start / len(ids))
             return _spilled(part, place / f"run-{start}")
 
-        with ThreadPoolExecutor(WORKERS) as pool:
+        with workers(WORKERS) as pool:
             parts = list(pool.map(run, starts))
         return merge(parts, memory=memory, folder=place)
 
@@ -123,7 +124,7 @@ def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path
     row = ROW_BYTES + 3 * first.order * first.columns[0].itemsize
     if total * row <= memory:
         return replace(_merged(parts, [(0, len(part)) for part in parts]), first=where)
-    with spill_folder(folder) as place, ThreadPoolExecutor(WORKERS) as pool:
+    with spill_folder(folder) as place, workers(WORKERS) as pool:
         ranges = _ranges(parts, max(1024, memory // (WORKERS * row)))
         merged = _gathered(_ahead(pool, lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
         return replace(merged, first=where)

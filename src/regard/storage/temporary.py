@@ -23,6 +23,7 @@ from typing import Self
 
 # Process and a few random digits: a folder that somebody else gave a like name is not touched.
 NAME = re.compile(r"[0-9]+-[0-9a-f]{8}")
+ATTEMPTS = 5  # a thread that is left behind may still be writing a file into it
 _open: weakref.WeakSet[TemporaryFolder] = weakref.WeakSet()
 
 
@@ -112,5 +113,8 @@ def _is_in_place(lock: int, path: Path) -> bool:
 
 def _remove(path: Path, lock: int, owner: int) -> None:
     if os.getpid() == owner:  # a forked child has a copy of the object, and the folder is its parent's
-        shutil.rmtree(path, ignore_errors=True)
+        for _ in range(ATTEMPTS):
+            shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                break
     os.close(lock)

@@ -17,6 +17,8 @@ from pathlib import Path
 from regard.errors import ResourceError
 
 TEMPORARY = ".tmp-"
+# What a process has too little of, whatever file it reads: the file is not to blame.
+OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 # The functions that change the disk: what a fault test replaces.
 OPERATIONS = (
     "make_folder",
@@ -226,4 +228,8 @@ def _advice(code: int | None) -> str:
         return "free some space or choose another --out; earlier checkpoints are intact, continue with --resume"
     if code in (errno.EROFS, errno.EACCES, errno.EPERM):
         return "choose a folder that may be written with --out"
+    if code in OF_THE_PROCESS:
+        return (
+            "raise the limit (ulimit -n) or end other programs; earlier checkpoints are intact, continue with --resume"
+        )
     return "check the disk; earlier checkpoints are intact, continue with --resume"

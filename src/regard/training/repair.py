@@ -11,8 +11,8 @@ from typing import Literal
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.training import checkpoint, manifest, tensors
-from regard.training.folder import WEIGHTS
+from regard.training import checkpoint, disk, manifest, tensors
+from regard.training.folder import LOGS, WEIGHTS, RunFolder
 from regard.training.session import Session, average_in
 
 
@@ -40,6 +40,18 @@ def repair(session: Session, mode: Literal["last", "auto"]) -> None:
             f"{problem}; no checkpoint holds the best weights (step {session.counters.best_step}); --resume auto goes "
             f"on without them and chooses the best among what is to come"
         )
+
+
+def take_back(run: RunFolder) -> bool:
+    """Remove a run without a checkpoint, which holds nothing that a new start would not make again; False: it has one.
+
+    The manifest goes last: what is left of the others without it would be the folder of somebody else.
+    """
+    if disk.names(run.checkpoints) or WEIGHTS in run.manifest.files:
+        return False
+    for name in (*run.manifest.files, *LOGS, "tensorboard", manifest.NAME):
+        disk.discard(run.path / name)
+    return True
 
 
 def _problem(session: Session, name: str) -> str | None:

@@ -401,3 +401,36 @@ def test_a_signal_during_a_slow_score_ends_it_at_once_and_the_step_is_evaluated_
     assert metrics.read(tmp_path / "run" / "metrics.jsonl")[-1].get("valid_loss") is None
     assert again("last").step == 12
     assert weights[0] == weights[1], "of step 4, evaluated twice"
+
+
+class Hungry(Steps):
+    """Batches that do not fit once `step` is reached."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        object.__setattr__(self, "last", step)
+
+    def batch(self, step: int, batch_size: int):
+        if step >= self.last:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 10 bytes")
+        return super().batch(step, batch_size)
+
+
+def test_out_of_memory_leaves_a_place_in_which_its_advice_can_be_followed(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(ResourceError, match=r"train.batch_size=4 .*; lower one of them") as told:
+        run(path, sampler=Hungry(1), save_every=3)
+    assert "--out" not in str(told.value)
+    assert not path.exists()
+    path.mkdir()
+    with pytest.raises(ResourceError):
+        run(path, sampler=Hungry(1))
+    _, result = run(path, batch_size=2)
+    assert result.step == 12
+
+
+def test_out_of_memory_after_a_checkpoint_says_how_to_go_on_and_that_other_sizes_need_another_folder(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(ResourceError, match=r"continue with --resume where there is more; or .* another --out"):
+        run(path, sampler=Hungry(5))
+    assert run(path, resume="last")[1].step == 12
