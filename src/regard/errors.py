@@ -84,6 +84,8 @@ def blamed_on(file: object) -> Iterator[None]:
     except (CheckpointError, ResourceError, MemoryError, OSError):
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         told = str(error) if isinstance(error, RegardError) else f"{type(error).__name__}: {error}"
         brief = told if len(told) <= LONGEST_TOLD else f"{told[:LONGEST_TOLD]}..."
         raise CheckpointError(f"{file}: {brief}") from error

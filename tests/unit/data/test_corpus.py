@@ -343,7 +343,9 @@ from regard.data.corpus import prepare
 from pathlib import Path
 prepare({book!r}, cache=Path({str(cache)!r}))
 """
-    result = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(SOURCE)}, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(SOURCE)}, check=False, timeout=120
+    )
     assert result.returncode == -signal.SIGKILL
     names = [entry.name for entry in cache.iterdir()]
     assert len(names) == 1
@@ -381,6 +383,7 @@ def test_preparing_imports_no_torch():
         capture_output=True,
         text=True,
         check=True,
+        timeout=120,
     )
     assert result.stdout == "False False\n"
 
