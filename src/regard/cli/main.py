@@ -28,6 +28,7 @@ from regard.cli import (
     train,
 )
 from regard.cli.failure import report
+from regard.cli.options import HELP
 from regard.training.interrupt import SIGNALS, ended_by_exception
 
 ABOUT = "Every sequence model from counting to attention and state spaces behind one contract."
@@ -40,7 +41,12 @@ def application(*, completion: bool = False) -> typer.Typer:
     """All commands, and what typer adds for completion when it is asked for."""
     # Help drawn by rich costs 0.14 s.
     app = typer.Typer(
-        epilog=EPILOG, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=completion, help=ABOUT
+        epilog=EPILOG,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=completion,
+        help=ABOUT,
+        context_settings=HELP,
     )
     app.callback()(every_command)
     first = (compare, train, generate, score, explain, lab, evaluate, export, reproduce)
