@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+from collections.abc import Generator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,10 +13,13 @@ import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+from limits import LIMIT, SLOW_LIMIT, default_signals, limited
+
 # The same examples every time, so that what is red today is red tomorrow; how long one takes depends on the machine.
 settings.register_profile("regard", derandomize=True, deadline=None)
 settings.load_profile("regard")
 
+REAL_STDERR = pytest.StashKey[int]()
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -45,6 +51,21 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip("no real data: ../shared/data does not lie beside the repository")
     return REAL_DATA
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    default_signals()
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+        config.stash[REAL_STDERR] = os.dup(2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """No test takes for ever."""
+    is_slow = item.get_closest_marker("slow") is not None
+    with limited(SLOW_LIMIT if is_slow else LIMIT, item.config.stash[REAL_STDERR]):
+        return (yield)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""`python -m regard` is the `regard` command."""
+"""`python -m regard` and the script `regard` are the same command."""
 
 # No import of anything that Python has not loaded by now may stand above the removal, not even of __future__.
 import os
@@ -8,6 +8,16 @@ import sys
 if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):
     del sys.path[0]
 
-from regard.cli.main import main
 
-sys.exit(main())
+def main() -> int:
+    """The command; Ctrl-C before it has begun, or after its end, says nothing."""
+    try:
+        from regard.cli.main import main as command
+
+        return command()
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,11 +6,15 @@ Anything that is not a `RegardError` is a bug of ours and is shown as one.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 LONGEST_NAME = 100  # characters of a name that are worth comparing
 LONGEST_TOLD = 300  # characters of a failure within another
+
+# What torch says on the CPU, of a file that it maps, on a GPU, and what its C++ says.
+OUT_OF_MEMORY = ("allocate memory", "out of memory", "alloc_failed", "bad_alloc")
 
 
 class RegardError(Exception):
@@ -80,9 +84,18 @@ def blamed_on(file: object) -> Iterator[None]:
     except (CheckpointError, ResourceError, MemoryError, OSError):
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         told = str(error) if isinstance(error, RegardError) else f"{type(error).__name__}: {error}"
         brief = told if len(told) <= LONGEST_TOLD else f"{told[:LONGEST_TOLD]}..."
         raise CheckpointError(f"{file}: {brief}") from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, in any of the ways in which Python, numpy, torch and the system say so."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OUT_OF_MEMORY)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

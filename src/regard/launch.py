@@ -142,10 +142,9 @@ def launch(job: Job, display: Display | None = None, data: Corpus | Material[Any
 
 def _launch_text(job: Job, training: TrainSettings, device: str, display: Display, corpus: Any) -> tuple[Run, Result]:
     """A language model on plain text."""
-    import torch
-
     from regard.run import load
     from regard.training import loop
+    from regard.training.chance import seed_all
 
     settings = job.settings
     if training.start is not None:
@@ -162,7 +161,7 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
         result = counting.fit(config.build(), corpus, training, job.out, about=description(settings), display=display)
     else:
         _tell_need(job, config, training, device, display)
-        torch.manual_seed(training.seed)
+        seed_all(training.seed)
         model = config.build()
         result = loop.train(
             model,
@@ -183,10 +182,9 @@ def _launch_task(
     job: Job, task: TaskKind[Any], training: TrainSettings, display: Display, material: Any
 ) -> tuple[Any, Result]:
     """A model of any other task."""
-    import torch
-
     from regard.task_run import load_task_run
     from regard.training import loop
+    from regard.training.chance import seed_all
 
     start = read_start(training.start) if training.start is not None else None
     material = material or prepared(job.settings)
@@ -195,7 +193,7 @@ def _launch_task(
     config = _model_config(job.settings, material.facts)
     config = config if start is None else start.config(config, job.settings)
     _tell_need(job, config, training, str(loop.device_of(training)), display)
-    torch.manual_seed(training.seed)
+    seed_all(training.seed)
     model = config.build()
     if start is not None:
         start.load(model)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import re
+import os
 from pathlib import Path
 
 from regard.errors import CheckpointError, UsageError, blamed_on
 from regard.recipe import Layer, Origin, resolve
 
 RUNS = Path("runs")
-NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+LONGEST, MOST_BYTES = 64, 200  # characters and bytes of a run's name; file systems take 255 bytes
 
 
 def saved_settings(path: Path) -> Layer:
@@ -52,8 +52,11 @@ def latest_path(name: str) -> Path:
 
 
 def require_name(path: Path) -> None:
-    """Refuse names that a shell or another system would trip over."""
-    if not NAME.fullmatch(path.name) or path.name in (".", ".."):
+    """Refuse names that a command, a terminal or a file system would trip over; spaces and any letters are fine."""
+    name = path.name
+    is_fine = 0 < len(name) <= LONGEST and len(os.fsencode(name)) <= MOST_BYTES and name.isprintable()
+    if not is_fine or name in (".", "..") or name != name.strip() or name.startswith("-"):
         raise UsageError(
-            f"--out {path}: a run's name is 1 to 64 letters, digits, '.', '_' and '-', found {path.name!r}"
+            f"--out {path}: a run's name has 1 to {LONGEST} characters that can be printed, no space at an end and no "
+            f"dash in front, found {name!r}"
         )

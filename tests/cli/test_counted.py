@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from calling import TEXT, call_here, call_process, environment
 
+from regard.models.ngram import NgramModel
+
 COUNT = ("train", "my.txt", "--model", "ngram")
 
 
@@ -146,6 +148,20 @@ def test_an_infinite_loss_is_said_and_the_run_is_whole(text: Path, change: str):
     assert "infinite" in outcome.out
     assert "verified" in call_here("show", "run", "--verify").out
     assert call_here("evaluate", "run").code == 0
+
+
+def test_out_of_memory_while_counting_names_memory_and_leaves_nothing(text: Path, monkeypatch: pytest.MonkeyPatch):
+    def hungry(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NgramModel, "count", hungry)
+        outcome = call_here(*COUNT, "--out", "run", "--memory", "64M")
+    assert outcome.code == 6
+    assert "out of memory with --memory 64M; lower it" in outcome.err
+    assert "batch_size" not in outcome.err
+    assert not Path("run").exists()
+    assert call_here(*COUNT, "--out", "run", "--memory", "32M").code == 0
 
 
 def test_a_terminated_fit_leaves_nothing(text: Path):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from calling import TEXT, TINY, call_process, environment
 
 REGARD = (sys.executable, "-m", "regard")
@@ -157,3 +158,39 @@ def test_memory_that_is_not_there_is_a_resource_failure(tmp_path: Path):
         assert words in done.stderr.decode()
         assert done.stderr.count(b"\n") == 1
         assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("words", ["--help", "new"])
+def test_a_full_stdout_is_one_line_and_a_resource_failure(words: str):
+    command = f"{sys.executable} -m regard {words} >/dev/full"
+    done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, timeout=LIMIT)
+    assert done.returncode == 6
+    assert done.stderr == b"regard: error: standard output cannot be written: no space left on device\n"
+
+
+def test_a_closed_stdin_is_an_empty_one(tmp_path: Path):
+    command = f"{sys.executable} -m regard train - --budget 1steps <&-"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=LIMIT)
+    assert done.returncode == 3
+    assert done.stderr.startswith(b"regard: error: standard input is empty")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_thread_that_is_at_work_does_not_hold_up_the_end(tmp_path: Path):
+    program = (
+        "import sys, threading, regard.cli.main as cli\n"
+        "from pathlib import Path\n"
+        "from regard.storage.temporary import TemporaryFolder\n"
+        "folder = TemporaryFolder(Path(sys.argv.pop()), 'regard-test-')\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--version", str(tmp_path)],
+        env=environment(),
+        capture_output=True,
+        timeout=LIMIT,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.count(b".") == 2
+    assert not list(tmp_path.iterdir())

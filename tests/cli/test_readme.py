@@ -82,4 +82,4 @@ def test_the_page_of_the_readme_is_there_until_ctrl_c(here: Path):
         assert process.stderr.read() == b""
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=30)

@@ -96,7 +96,7 @@ def test_a_kill_at_every_operation_of_a_save_leaves_the_announced_checkpoint(nur
             manifest.verify(path, extras=False)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("at", [("batch", 5), ("evaluation", 2), ("operation", 45)], ids=lambda at: at[0])
 def test_a_signal_ends_the_step_saves_and_exits_75(nursery, undisturbed, tmp_path, number, at):
     path = tmp_path / "run"
@@ -112,7 +112,9 @@ def test_a_signal_ends_the_step_saves_and_exits_75(nursery, undisturbed, tmp_pat
     require_same(path, undisturbed)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130), (signal.SIGHUP, -signal.SIGHUP)]
+)
 def test_a_second_signal_ends_at_once_and_saves_nothing(nursery, tmp_path, number, code):
     found, _ = nursery(tmp_path / "run", at=("batch", 4), signals=(number, number))
     assert found == code

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from regard.bench.race import Row, Work, ratio_of
 from regard.errors import ResourceError
 from regard.launch import launch, plan
 from regard.recipe import Origin
+from regard.storage.temporary import temporary_folder
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.protocol import TEST_SHARE
@@ -28,8 +28,8 @@ LADDER = ("rnn?d_model=32", "lstm?d_model=1024", "gpt?d_model=32")
 
 def comparison(repeats: int) -> list[Row]:
     """The seconds of trainings made by compare and by train in turn; the peak of three models beside the largest."""
-    with tempfile.TemporaryDirectory() as folder:
-        lengths = [one["step"] for one in _trainings(Path(folder) / "out")]
+    with temporary_folder(None, "regard-bench-") as folder:
+        lengths = [one["step"] for one in _trainings(folder / "out")]
     pairs = [_seconds(number, lengths) for number in range(repeats)]
     ours, peer = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(alone / inside for inside, alone in pairs)
@@ -52,20 +52,20 @@ def ladder(models: str) -> Work:
     """A short comparison of some models, as a fresh process is asked for it."""
 
     def work() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            _compared(models.split(","), "12steps", Path(folder) / "out")
+        with temporary_folder(None, "regard-bench-") as folder:
+            _compared(models.split(","), "12steps", folder / "out")
 
     return work
 
 
 def _seconds(number: int, lengths: list[int]) -> tuple[float, float]:
     """Seconds of the trainings in a comparison, and of the same ones by train, before it or after it in turn."""
-    with tempfile.TemporaryDirectory() as folder:
-        before = _alone(lengths, Path(folder) / "before") if number % 2 else 0.0
-        outcomes = _trainings(Path(folder) / "out")
+    with temporary_folder(None, "regard-bench-") as folder:
+        before = _alone(lengths, folder / "before") if number % 2 else 0.0
+        outcomes = _trainings(folder / "out")
         if [outcome["step"] for outcome in outcomes] != lengths:
             raise ResourceError(f"compare trained for {[one['step'] for one in outcomes]} steps, not {lengths}")
-        return sum(one["seconds"] for one in outcomes), before or _alone(lengths, Path(folder) / "after")
+        return sum(one["seconds"] for one in outcomes), before or _alone(lengths, folder / "after")
 
 
 def _trainings(out: Path) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import torch
 from regard.bench.race import Row, installed, race
 from regard.errors import ResourceError
 from regard.models.ngram import NgramConfig, NgramModel
+from regard.storage.temporary import temporary_folder
 from regard.training.counted_file import open_file
 
 ORDER = 5
@@ -41,8 +41,7 @@ print(json.dumps(facts))
 
 def ngram(repeats: int, data: str | None = None) -> list[Row]:
     """Every row, on one text."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+    with temporary_folder(None, "regard-bench-") as place:
         text, held = parted(place, made_up() if data is None else plain(data))
         built = [_built(text, place / "model", "exact") for _ in range(max(1, repeats // 2))]
         facts = sorted(built, key=lambda one: one["seconds"])[len(built) // 2]

@@ -6,16 +6,15 @@ import io
 import os
 import shutil
 import statistics
-import tempfile
 import time
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 
 from regard.bench.race import Row
 from regard.core import registry
 from regard.data.batch import Batch
+from regard.storage.temporary import temporary_folder
 from regard.training import checkpoint as checkpoints
 from regard.training.checkpoint import Contents
 from regard.training.display import Lines
@@ -33,11 +32,11 @@ def checkpoint(repeats: int) -> list[Row]:
     weights = {f"layers.{i}.weight": torch.randn(1000, 1000) for i in range(100)}
     moments = {f"optimiser/{name}/{part}": torch.randn(1000, 1000) for name in weights for part in ("first", "second")}
     spent = []
-    with tempfile.TemporaryDirectory() as place:
+    with temporary_folder(None, "regard-bench-") as place:
         for step in range(1, max(2, repeats // 2) + 1):
             os.sync()
             start = time.perf_counter()
-            path = checkpoints.save(Path(place), step, Contents(weights, {}, moments, {}))
+            path = checkpoints.save(place, step, Contents(weights, {}, moments, {}))
             checkpoints.verify(path)
             spent.append(time.perf_counter() - start)
             shutil.rmtree(path)
@@ -95,6 +94,6 @@ def _bare(settings: TrainSettings, sampler: _Recorder) -> float:
 def _looped(settings: TrainSettings, sampler: _Recorder) -> float:
     torch.manual_seed(0)
     model = registry.build("gpt", vocab_size=65)
-    with tempfile.TemporaryDirectory() as folder:
-        train(model, Task(sampler), settings, Path(folder) / "run", display=Lines(io.StringIO(), every=0.0))
+    with temporary_folder(None, "regard-bench-") as folder:
+        train(model, Task(sampler), settings, folder / "run", display=Lines(io.StringIO(), every=0.0))
     return sampler.seconds()

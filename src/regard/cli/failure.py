@@ -5,27 +5,34 @@ What is not a failure a person can act on is a bug of ours: the line names its t
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
 import traceback
+from typing import TextIO
 
-from regard.errors import RegardError, ResourceError, Stopped, UsageError
+from regard.errors import RegardError, ResourceError, Stopped, UsageError, is_out_of_memory
 from regard.table import visible
 
 INTERRUPTED = 130
 LONGEST = 1000  # characters of a message
 OUT_OF_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO}
+REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}
+TOO_MANY = {errno.EMFILE, errno.ENFILE}
 
 
 def report(error: BaseException, *, debug: bool) -> int:
-    """Print what happened and return the exit code."""
+    """Print what happened and return the exit code. A signal has nothing to say."""
     if isinstance(error, BrokenPipeError):
         silence()
         return 0
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return error.code
+    if isinstance(error, OSError) and not can_be_written(sys.stdout):
+        silence()
     if debug:
         print(visible("".join(traceback.format_exception(error))), end="", file=sys.stderr)
     known = as_known(error)
@@ -38,7 +45,8 @@ def report(error: BaseException, *, debug: bool) -> int:
     if len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]}...{message[-LONGEST // 2 :]}"
     what = "regard" if isinstance(known, Stopped) else "regard: error"
-    print(f"{what}: {message}{advice}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # stderr may be as full as stdout
+        print(f"{what}: {message}{advice}", file=sys.stderr)
     return code
 
 
@@ -51,14 +59,21 @@ def as_known(error: BaseException) -> RegardError | None:
         context = getattr(error, "ctx", None)
         path = getattr(context, "command_path", "regard")
         return UsageError(f"{describe().rstrip('.')} (see {path} --help)")
-    if _memory(error):
-        return ResourceError(
-            "out of memory; lower train.batch_size, train.length or the model's size (--size tiny, --set model.KEY=...)"
-        )
+    if is_out_of_memory(error):
+        return ResourceError("out of memory; give it less data or shorter texts, or choose a smaller model (--size)")
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return ResourceError("the system starts no more threads; end other programs or raise the limit (ulimit -u)")
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
+        if error.errno in OUT_OF_SPACE | {errno.EIO} and not where:
+            # Whatever else is written says where: what is left is what was printed.
+            return ResourceError(f"standard output cannot be written: {(error.strerror or 'refused').lower()}")
+        if error.errno == errno.EBADF:
+            return ResourceError(f"{where}a stream that is closed, or open for the other direction; redirect it")
         if error.errno in OUT_OF_SPACE:
             return ResourceError(f"{where}no room left on the disk; free some or choose another --out")
+        if error.errno in TOO_MANY:
+            return ResourceError(f"{where}too many open files; end other programs or raise the limit (ulimit -n)")
         if error.errno in REFUSED:
             return ResourceError(f"{where}{(error.strerror or 'refused').lower()}; choose another path or its rights")
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR):
@@ -66,13 +81,15 @@ def as_known(error: BaseException) -> RegardError | None:
     return None
 
 
+def can_be_written(stream: TextIO) -> bool:
+    """Whether what was printed so far goes where it should."""
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def silence() -> None:
-    """Point a closed stdout to nowhere, so that the interpreter's last flush says nothing."""
+    """Point a closed or full stdout to nowhere, so that the interpreter's last flush says nothing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-
-
-def _memory(error: BaseException) -> bool:
-    if isinstance(error, MemoryError):
-        return True
-    text = str(error)
-    return isinstance(error, RuntimeError) and ("can't allocate memory" in text or "out of memory" in text)

@@ -28,9 +28,12 @@ from regard.cli import (
     train,
 )
 from regard.cli.failure import report
+from regard.cli.options import HELP
+from regard.training.interrupt import SIGNALS, ended_by_exception
 
 ABOUT = "Every sequence model from counting to attention and state spaces behind one contract."
 COMPLETION = ("--install-completion", "--show-completion")
+SIGNALLED = {128 + number for number in SIGNALS}
 EPILOG = f"Start with: regard compare my.txt. For completion in your shell: regard {COMPLETION[0]}"
 
 
@@ -38,7 +41,12 @@ def application(*, completion: bool = False) -> typer.Typer:
     """All commands, and what typer adds for completion when it is asked for."""
     # Help drawn by rich costs 0.14 s.
     app = typer.Typer(
-        epilog=EPILOG, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=completion, help=ABOUT
+        epilog=EPILOG,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=completion,
+        help=ABOUT,
+        context_settings=HELP,
     )
     app.callback()(every_command)
     first = (compare, train, generate, score, explain, lab, evaluate, export, reproduce)
@@ -68,18 +76,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return run(argv)
     use_utf8()
-    code = run(sys.argv[1:])
+    with ended_by_exception():
+        code = run(sys.argv[1:])
     leave(code)
     return code
 
 
 def leave(code: int) -> None:
-    """End at once where other threads are at work.
+    """End at once after a signal, as taking torch down takes half a second, and where other threads are at work.
 
-    Inside torch they would meet an interpreter that is being taken down, and abort the process.
+    Inside torch or a tokenizer they cannot be interrupted, and would meet an interpreter that is being taken down.
     """
-    if threading.active_count() == 1:
+    if threading.active_count() == 1 and code not in SIGNALLED:
         return
+    from regard.storage.temporary import close_all
+
+    close_all()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -87,7 +99,7 @@ def leave(code: int) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command and return its exit code."""
+    """Run one command; whatever it fails with is a line and an exit code."""
     if "_REGARD_COMPLETE" in os.environ or (argv and argv[0] in COMPLETION):
         application(completion=True)(prog_name="regard")
     try:
@@ -98,8 +110,6 @@ def run(argv: Sequence[str]) -> int:
         finally:
             sys.stdout.flush()
     except BaseException as error:
-        if isinstance(error, SystemExit):
-            raise
         return report(error, debug="--debug" in argv)
     return 0
 

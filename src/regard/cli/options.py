@@ -22,6 +22,7 @@ from regard.errors import UsageError, nearest
 Plugins = Annotated[
     list[str], typer.Option("--import", metavar="MODULE", help="Import a module that registers something. Repeatable.")
 ]
+HELP = {"help_option_names": ["--help", "-h"]}
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -66,7 +67,7 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[...
     """Add the decorated function to `app`, its dataclass parameters spread out as options."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        app.command(name)(spread(function))
+        app.command(name, context_settings=HELP)(spread(function))
         return function
 
     return add

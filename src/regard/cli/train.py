@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,7 +113,7 @@ def train(
     try:
         run, result = launch(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
-        raise Stopped(f"{stop}: regard train --resume --out {job.out}") from None
+        raise Stopped(f"{stop}: regard train --resume --out {shlex.quote(str(job.out))}") from None
     found = task_card(run, result) if isinstance(run, TaskRun) else card(run, result)
     found.show(common.screen)
 

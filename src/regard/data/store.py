@@ -6,13 +6,10 @@ moved to its place by one rename. On opening, every file is checked against the 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ import numpy as np
 from regard.data.mapped import sha256, slices
 from regard.data.regular import open_regular, read_regular
 from regard.errors import DataError, ResourceError
+from regard.storage.temporary import remove_abandoned, temporary_folder
 
 MANIFEST = "manifest.json"
 TEMPORARY = ".preparing-"
@@ -54,8 +52,7 @@ def publish(folder: Path, store: Store) -> None:
     content[MANIFEST] = np.frombuffer(sealed, np.uint8)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(folder.parent)
-        with _temporary(folder.parent) as temporary:
+        with temporary_folder(folder.parent, TEMPORARY) as temporary:
             for name, data in content.items():
                 _write(temporary / name, data)
             _sync(temporary)
@@ -71,6 +68,7 @@ def publish(folder: Path, store: Store) -> None:
 
 def open_store(folder: Path) -> Store:
     """The store in `folder`, every file of it checked."""
+    remove_abandoned(folder.parent, TEMPORARY)
     manifest = _manifest(folder)
     files: dict[str, dict[str, Any]] = manifest["files"]
     present = {entry.name for entry in folder.iterdir()}
@@ -144,37 +142,8 @@ def _write(path: Path, array: np.ndarray) -> None:
 
 
 def _sync(folder: Path) -> None:
-    with _descriptor(folder) as descriptor:
-        os.fsync(descriptor)
-
-
-@contextmanager
-def _descriptor(folder: Path) -> Iterator[int]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        yield descriptor
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _temporary(parent: Path) -> Iterator[Path]:
-    """A new folder, locked while this process lives and removed unless it was renamed."""
-    folder = parent / f"{TEMPORARY}{os.getpid()}-{os.urandom(4).hex()}"
-    folder.mkdir()
-    try:
-        with _descriptor(folder) as descriptor:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # Another process may have taken it for abandoned in the moment before it was locked.
-            folder.mkdir(exist_ok=True)
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_abandoned(parent: Path) -> None:
-    """Remove temporary folders of processes that were killed: their lock died with them."""
-    for folder in parent.glob(f"{TEMPORARY}*"):
-        with suppress(FileNotFoundError, BlockingIOError), _descriptor(folder) as descriptor:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,6 @@ columns   the order columns of the table, each token + 1; 0 after the end of a s
 
 from __future__ import annotations
 
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,8 +24,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from regard.core.waiting import workers
 from regard.errors import DataError, UsageError
-from regard.ngram.spill import SLICE, release, spill_folder, written
+from regard.ngram.spill import PREFIX, SLICE, release, spill_folder, written
+from regard.storage.temporary import remove_abandoned
 
 LARGEST_ORDER = 32
 DEFAULT_MEMORY = 1 << 30
@@ -91,25 +92,23 @@ def count(
         raise DataError("there is no text to count: it has no tokens")
     block = max(1024, memory // (WORKERS * (ROW_BYTES + 3 * order * token_type(vocab_size)().itemsize)))
     starts = range(0, len(ids), block)
+    remove_abandoned(folder, PREFIX)
     tell(0.0)
     if len(starts) == 1:
         whole = _counted(ids, 0, len(ids), order, vocab_size, eos_id)
         return replace(whole, first=_first_places(ids, vocab_size))
-    place = spill_folder(folder)
+    with spill_folder(folder) as place:
 
-    def run(start: int) -> Counts:
-        part = _counted(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
-        release(ids)
-        tell(0.8 * start / len(ids))
-        return _spilled(part, place / f"run-{start}")
+        def run(start: int) -> Counts:
+            part = _counted(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
+            release(ids)
+            tell(0.8 * start / len(ids))
+            return _spilled(part, place / f"run-{start}")
 
-    try:
-        with ThreadPoolExecutor(WORKERS) as pool:
+        with workers(WORKERS) as pool:
             parts = list(pool.map(run, starts))
         merged = merge(parts, memory=memory, folder=place)
         return replace(merged, first=_first_places(ids, vocab_size))
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path | None = None) -> Counts:
@@ -128,14 +127,10 @@ def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path
     row = ROW_BYTES + 3 * first.order * first.columns[0].itemsize
     if total * row <= memory:
         return replace(_merged(parts, [(0, len(part)) for part in parts]), first=where)
-    place = spill_folder(folder)
-    try:
-        with ThreadPoolExecutor(WORKERS) as pool:
-            ranges = _ranges(parts, max(1024, memory // (WORKERS * row)))
-            merged = _gathered(_ahead(pool, lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
+    with spill_folder(folder) as place, workers(WORKERS) as pool:
+        ranges = _ranges(parts, max(1024, memory // (WORKERS * row)))
+        merged = _gathered(_ahead(pool, lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
         return replace(merged, first=where)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def check_order(order: int) -> None:

@@ -11,7 +11,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,6 +19,9 @@ from typing import IO
 import numpy as np
 
 from regard.errors import ResourceError
+from regard.storage.temporary import TemporaryFolder
+
+PREFIX = "regard-counts-"
 
 SLICE = 1 << 22  # numbers of an array that are read at a time
 FEW = 1 << 12  # places up to which it does not pay to go through a whole array
@@ -26,15 +29,18 @@ FEW = 1 << 12  # places up to which it does not pay to go through a whole array
 _MAPPED: weakref.WeakValueDictionary[int, np.memmap] = weakref.WeakValueDictionary()
 
 
-def spill_folder(folder: Path | None) -> Path:
-    """A new folder for runs, inside `folder`, to be removed once its files are mapped: a mapping outlives its name."""
+@contextmanager
+def spill_folder(folder: Path | None) -> Iterator[Path]:
+    """A new folder for runs, inside `folder`, until the block ends: a file that is mapped outlives its name."""
     try:
-        return Path(tempfile.mkdtemp(prefix="regard-counts-", dir=folder))
+        made = TemporaryFolder(folder, PREFIX)
     except OSError as error:
         raise ResourceError(
             f"cannot make a folder for counting in {folder or tempfile.gettempdir()}: {error.strerror}; name another "
             f"with --spill"
         ) from None
+    with made:
+        yield made.path
 
 
 @dataclass(frozen=True)

@@ -212,9 +212,8 @@ class Race:
     def _unless_stopped(self, work: Callable[[], T], at_once: bool = True) -> T:
         """What `work` gives; Stopped after a signal, which ends it in its middle unless it ends itself."""
         found: list[T] = []
-        if self.interrupt.received is None and at_once:
-            with self.interrupt.at_once():
-                found.append(work())
+        if at_once:
+            self.interrupt.at_once(lambda: found.append(work()))
         elif self.interrupt.received is None:
             found.append(work())
         if self.interrupt.received is not None:

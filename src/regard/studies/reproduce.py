@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any
 from regard import __version__
 from regard.data.regular import read_regular
 from regard.errors import Stopped, UsageError, nearest
+from regard.storage.temporary import temporary_folder
 from regard.studies.claims.study import SEEDS, Found, Lab, ScaleName, Study
 from regard.studies.machine import versions
 from regard.training import disk
@@ -139,10 +138,8 @@ def write_page(page: str, out: Path) -> Path:
 
 
 def _unless_stopped(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
-    result = None
     with Interrupt() as interrupt:
-        with interrupt.at_once():
-            result = _run(one, scale, device, out, force)
+        result = interrupt.at_once(lambda: _run(one, scale, device, out, force))
         if result is None or interrupt.received is not None:
             raise Stopped(
                 f"{one.id}: stopped by {interrupt.received}; what is done is in {out}, the same command goes on"
@@ -192,12 +189,9 @@ def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any]
     known_by = {"rule": one.rule, "regard": __version__}
     if not force and (told := _read_seed(part)).get("known_by") == known_by:
         return told["found"], told["seconds"]
-    folder = Path(tempfile.mkdtemp(prefix=f"regard-{one.id}-"))
     began = time.monotonic()
-    try:
+    with temporary_folder(None, f"regard-{one.id}-") as folder:
         found = one.measure(Lab(lab.scale, lab.seed, folder, lab.device))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     seconds = time.monotonic() - began
     part.parent.mkdir(parents=True, exist_ok=True)
     told = {"found": found, "seconds": seconds, "known_by": known_by}

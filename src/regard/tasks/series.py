@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -177,7 +178,7 @@ class SeriesTask(TaskKind[SeriesCodec]):
         return (str(one.time) for one in examples)
 
     def command(self, run: str, example: Moment) -> str:
-        return f"regard generate {run} {example.series.name}"
+        return f"regard generate {run} {shlex.quote(example.series.name)}"
 
     @torch.no_grad()
     def forecast(self, model: nn.Module, codec: SeriesCodec, moments: Sequence[Moment]) -> np.ndarray:

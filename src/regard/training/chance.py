@@ -1,7 +1,8 @@
 """Chance in training: seeds that are a pure function of (run seed, step), and the states of the global generators.
 
-Because every step seeds the generators itself, a resume needs no generator state and a step can be replayed alone. The
-states are saved all the same, for code outside the package that draws from them.
+Every step and every evaluation seeds the generators of Python, numpy and torch itself, so that equal runs have equal
+checkpoints, a step can be replayed alone, and code outside the package that draws from them goes on after a resume as
+if nothing had happened.
 """
 
 from __future__ import annotations
@@ -21,14 +22,27 @@ def seed_of(seed: int, step: int, stream: str = "step") -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-def seed_step(seed: int, step: int, device: torch.device) -> None:
-    """Seed torch's generators for one step: what dropout draws from.
+def seed_all(seed: int) -> None:
+    """Seed the generators of Python, numpy and torch: what a model is built from."""
+    _seed_python(seed)
+    torch.manual_seed(seed)
+
+
+def seed_step(seed: int, step: int, device: torch.device, stream: str = "step") -> None:
+    """Seed the generators for one step of one purpose: what dropout draws from, and what a model of others may use.
 
     `torch.manual_seed` would do, but on a machine without a GPU it stores a stack trace at every call.
     """
-    torch.default_generator.manual_seed(seed_of(seed, step))
+    number = seed_of(seed, step, stream)
+    _seed_python(number)
+    torch.default_generator.manual_seed(number)
     if device.type == "cuda":
-        torch.cuda.manual_seed_all(seed_of(seed, step))
+        torch.cuda.manual_seed_all(number)
+
+
+def _seed_python(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
 
 
 def generator_states() -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from typing import Any
 from regard.core.progress import Progress
 from regard.data.corpus import Corpus
 from regard.data.tokenizer import as_file
-from regard.errors import UsageError
+from regard.errors import ResourceError, UsageError, is_out_of_memory
 from regard.evaluation.language import Habit, evaluate
 from regard.models.ngram import NgramModel
 from regard.ngram.estimate import Estimate
@@ -59,6 +59,13 @@ def fit(
         except KeyboardInterrupt:
             display.note("interrupted: nothing was written")
             raise
+        except (MemoryError, RuntimeError, OSError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise ResourceError(
+                f"out of memory with --memory {settings.memory}; lower it, so that more is counted on disk, or lower "
+                f"model.order"
+            ) from error
         finally:
             display.finish(result)
 

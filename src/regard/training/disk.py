@@ -16,6 +16,9 @@ from pathlib import Path
 
 from regard.errors import ResourceError
 
+TEMPORARY = ".tmp-"
+# What a process has too little of, whatever file it reads: the file is not to blame.
+OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 # The functions that change the disk: what a fault test replaces.
 OPERATIONS = (
     "make_folder",
@@ -157,20 +160,46 @@ def discard(path: Path) -> None:
 
 def publish(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     """Write beside, sync, rename: at every moment the name holds the old file or the new one, whole."""
-    temporary = path.parent / f".tmp-{os.getpid()}-{path.name}"
-    discard(temporary)
+    temporary = path.parent / f"{TEMPORARY}{os.getpid()}-{path.name}"
+    for name in names(path.parent):
+        if name.startswith(TEMPORARY) and name.endswith(f"-{path.name}"):
+            _discard_abandoned(path.parent / name)
     try:
-        descriptor = create(temporary)
+        descriptor = _create_owned(temporary)
         try:
             for chunk in chunks:
                 write(descriptor, memoryview(chunk))
             sync(descriptor)
+            replace(temporary, path)
         finally:
             close(descriptor)
-        replace(temporary, path)
         sync_folder(path.parent)
     finally:
         discard(temporary)
+
+
+def _create_owned(path: Path) -> int:
+    """A descriptor of a new file that holds its lock, by which others know that its writer lives."""
+    while True:
+        discard(path)
+        descriptor = create(path)
+        with suppress(OSError):  # a file system without locks: nothing is then taken for abandoned
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # Until it was locked somebody may have taken it for abandoned.
+        if os.path.lexists(path):
+            return descriptor
+        close(descriptor)
+
+
+def _discard_abandoned(path: Path) -> None:
+    """Remove the temporary file of a writer that was killed: the lock of a living one cannot be had."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(descriptor)
 
 
 def require_space(folder: Path, needed: int) -> None:
@@ -199,4 +228,8 @@ def _advice(code: int | None) -> str:
         return "free some space or choose another --out; earlier checkpoints are intact, continue with --resume"
     if code in (errno.EROFS, errno.EACCES, errno.EPERM):
         return "choose a folder that may be written with --out"
+    if code in OF_THE_PROCESS:
+        return (
+            "raise the limit (ulimit -n) or end other programs; earlier checkpoints are intact, continue with --resume"
+        )
     return "check the disk; earlier checkpoints are intact, continue with --resume"

@@ -36,7 +36,7 @@ class Update:
 
     progress        part of the budget spent, 0 to 1
     seconds         time spent in training, over all resumes
-    remaining       seconds left at the present pace
+    remaining       seconds left at the present pace, the last evaluation among them
     """
 
     step: int

@@ -18,13 +18,13 @@ from torch import nn
 from regard.data.batch import Batch
 from regard.errors import NumericError
 from regard.training import disk, folder, tensors
+from regard.training.chance import seed_step
 from regard.training.display import Evaluation
 from regard.training.interrupt import Interrupt
-from regard.training.report import read_pending
+from regard.training.report import FORWARD_SHARE, read_pending
 from regard.training.session import Session
 
 SHARE = 0.05
-FORWARD_SHARE = 1 / 3
 WORTH_COMPARING = 20_000
 FEWEST, MOST = 4, 20
 
@@ -63,20 +63,14 @@ def evaluate(session: Session, interrupt: Interrupt) -> None:
     read_pending(session)
     count, start = session.counters, time.monotonic()
     with session.average.in_place(), evaluating(session.model):
-        found = held_out_loss(session, interrupt)
+        found = interrupt.at_once(lambda: _measure(session))
         if found is None:
             return
-        loss, tokens = found
-        if not math.isfinite(loss):
-            raise NumericError(
-                f"step {count.step}: the held-out loss is {loss}; lower train.lr and continue with --resume"
-            )
-        score = _score(session)
+        loss, tokens, score, text = found
         is_best = _is_best(session, loss, score)
         if is_best:
             weights = tensors.weights_of(session.model)
             session.best_weights = {name: tensor.to("cpu", copy=True) for name, tensor in weights.items()}
-        text = _sample(session)
     count.marks = int(session.progress() * (count.plan_count or 0))
     count.since_best = 0 if is_best else count.since_best + 1
     if is_best:
@@ -87,8 +81,20 @@ def evaluate(session: Session, interrupt: Interrupt) -> None:
     session.metrics.write({"step": count.step, "seconds": round(session.seconds, 3), "valid_loss": loss, **told})
     best = loss if count.best_loss is None else count.best_loss
     seconds = time.monotonic() - start
+    _keep_sample(session, text)
+    session.evaluation_seconds = seconds
     session.display.evaluated(Evaluation(count.step, loss, best, is_best, tokens, seconds, text, named))
     session.read_at = time.monotonic()
+
+
+def _measure(session: Session) -> tuple[float, int, float | None, str | None]:
+    """Held-out loss, the tokens it is of, the task's score, and a sample. Nothing but what is returned is left."""
+    step = session.counters.step
+    seed_step(session.settings.seed, step, session.device, "evaluation")
+    loss, tokens = held_out_loss(session)
+    if not math.isfinite(loss):
+        raise NumericError(f"step {step}: the held-out loss is {loss}; lower train.lr and continue with --resume")
+    return loss, tokens, _score(session), _sample(session)
 
 
 @torch.no_grad()
@@ -111,8 +117,8 @@ def _is_best(session: Session, loss: float, score: float | None) -> bool:
 
 
 @torch.no_grad()
-def held_out_loss(session: Session, interrupt: Interrupt) -> tuple[float, int] | None:
-    """Nats a token and how many tokens; None when a signal came."""
+def held_out_loss(session: Session) -> tuple[float, int]:
+    """Nats a token and how many tokens."""
     assert session.task.held_out is not None
     whole = session.task.held_out_tokens
     enough = session.counters.plan_tokens or whole
@@ -121,8 +127,6 @@ def held_out_loss(session: Session, interrupt: Interrupt) -> tuple[float, int] |
     # Rows that go on must be read from their beginning.
     batches = session.task.held_out() if session.task.carries else spread(session.task.held_out(), enough, whole)
     for batch in batches:
-        if interrupt.received:
-            return None
         if session.task.carries and (batch.fresh or state is None):
             state = session.fresh_state(batch.tokens.shape[0])
         with session.precision():
@@ -162,10 +166,14 @@ def _sample(session: Session) -> str | None:
     every = session.settings.sample_every
     if session.sample is None or every == 0 or session.counters.evaluations % every:
         return None
-    text = session.sample(session.model)
+    return session.sample(session.model)
+
+
+def _keep_sample(session: Session, text: str | None) -> None:
+    if text is None:
+        return
     try:
         entry = f"--- step {session.counters.step}\n{text}\n".encode(errors="replace")
         disk.append(session.run.path / folder.SAMPLES, entry)
     except OSError as error:
         session.display.note(f"{session.run.path / folder.SAMPLES}: cannot be written: {error.strerror}")
-    return text

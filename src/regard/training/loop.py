@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.data.batch import Batch
-from regard.errors import ResourceError, Stopped, UsageError
+from regard.errors import ResourceError, Stopped, UsageError, is_out_of_memory
 from regard.training.average import Average
 from regard.training.chance import seed_step
 from regard.training.display import Display, Result, Silent, Start
@@ -28,6 +28,7 @@ from regard.training.held_out import evaluate, evaluation_is_due
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.repair import take_back
 from regard.training.report import read_is_due, read_pending, require_finite
 from regard.training.resume import Resume, start_or_resume
 from regard.training.saving import save, save_is_due
@@ -52,12 +53,12 @@ def train(
 
     about   what config.json should say beside what is known here, such as {"model": {"name": "gpt", "size": "small"}}.
     sample  what the model writes at an evaluation: called with the model, without dropout, best with a seed of its own.
-    The model ends with the last weights; the folder's model.safetensors are the best. Torch's global generators are
-    seeded at every step.
+    The model ends with the last weights; the folder's model.safetensors are the best. The global generators
+    of Python, numpy and torch are seeded at every step.
     """
     display = Silent() if display is None else display
     result = None
-    with claim(path) as run, Interrupt() as interrupt, memory_reported(settings):
+    with claim(path) as run, Interrupt() as interrupt, memory_reported(settings, run):
         try:
             session = _session(model, task, settings, run, display)
             session.sample = sample
@@ -213,19 +214,22 @@ def device_of(settings: TrainSettings) -> torch.device:
 
 
 @contextmanager
-def memory_reported(settings: TrainSettings) -> Iterator[None]:
-    """Turn the several ways in which torch runs out of memory into one line."""
+def memory_reported(settings: TrainSettings, run: RunFolder) -> Iterator[None]:
+    """Turn the several ways in which memory runs out into one line whose advice can be followed in the same folder.
+
+    The sizes of a step are part of what a run is. One that has no checkpoint yet is therefore taken back, so that the
+    same command with smaller ones begins it anew.
+    """
     try:
         yield
-    except (RuntimeError, MemoryError) as error:
-        text = str(error)
-        is_memory = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in text
-        if not is_memory:
+    except (RuntimeError, MemoryError, OSError) as error:
+        if not is_out_of_memory(error):
             raise
-        raise ResourceError(
-            f"out of memory with train.batch_size={settings.batch_size} and train.length={settings.length}; lower one "
-            f"of them (train.accumulate keeps the size of a step) or choose a smaller --size"
-        ) from error
+        sizes = f"train.batch_size={settings.batch_size} and train.length={settings.length}"
+        advice = "lower one of them (train.accumulate keeps the size of a step) or choose a smaller --size"
+        if not take_back(run):
+            advice = f"continue with --resume where there is more; or {advice}, with another --out"
+        raise ResourceError(f"out of memory with {sizes}; {advice}") from error
 
 
 def _tell_start(session: Session) -> None:

@@ -179,6 +179,8 @@ def verify_file(path: Path, record: FileRecord) -> None:
             )
         actual = hash_file(path)
     except OSError as error:
+        if error.errno in disk.OF_THE_PROCESS:
+            raise
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
     if (actual.bytes, actual.sha256) not in [(one.bytes, one.sha256) for one in accepted]:
         raise CheckpointError(

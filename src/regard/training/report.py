@@ -18,6 +18,7 @@ from regard.training.session import Pending, Session
 
 INTERVAL = 0.5
 SAMPLES_SHOWN = 64
+FORWARD_SHARE = 1 / 3  # of a training step's time
 
 
 def read_is_due(session: Session) -> bool:
@@ -78,10 +79,18 @@ def _update(session: Session, speed: float, norm: float) -> Update:
         step=session.counters.step,
         progress=progress,
         seconds=seconds,
-        remaining=seconds * (1 - progress) / max(1e-9, progress),
+        remaining=seconds * (1 - progress) / max(1e-9, progress) + _last_evaluation(session, speed),
         tokens=session.counters.tokens,
         tokens_per_second=speed,
         loss=session.train_loss or 0.0,
         gradient_norm=norm,
         rate=session.rate,
     )
+
+
+def _last_evaluation(session: Session, speed: float) -> float:
+    """Seconds that the evaluation after the last step will take: as long as the last one, or by the speed of steps."""
+    if session.task.held_out is None:
+        return 0.0
+    tokens = session.counters.plan_tokens or session.task.held_out_tokens
+    return session.evaluation_seconds or FORWARD_SHARE * tokens / max(1e-9, speed)

@@ -11,6 +11,7 @@ from torch import nn
 from regard.errors import CheckpointError, UsageError
 from regard.training import checkpoint, disk, folder, manifest, metrics, settings, tensors
 from regard.training.folder import CONFIG
+from regard.training.repair import repair
 from regard.training.session import Session, environment
 
 # Parts of config.json that make a run what it is, beside the identity fields of its settings.
@@ -65,6 +66,7 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
     if path is not None:
         session.restore(path)
     checkpoint.set_aside_after(run.checkpoints, session.counters.step)
+    repair(session, resume.mode)
     if saved["train"] != asked["train"]:
         changed = {key: asked[key] for key in ("train", "origins") if key in asked}
         run.publish({CONFIG: folder.json_file(saved | changed)})

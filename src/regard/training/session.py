@@ -64,6 +64,11 @@ class Counters:
     plan_count: int | None = None
     plan_tokens: int | None = None
 
+    def forget_best(self) -> None:
+        """Choose the best weights anew, from those of the present step on."""
+        self.best_loss = self.best_score = self.best_step = self.evaluated_step = None
+        self.since_best = 0
+
 
 @dataclass(frozen=True)
 class Pending:
@@ -100,6 +105,7 @@ class Session:
     rate: float = 0.0
     saved_step: int | None = None
     save_seconds: float = 0.0
+    evaluation_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.budget = budget.parse(self.settings.budget)
@@ -184,6 +190,11 @@ class Session:
         """The state before any token."""
         model: Any = self.model
         return model.init_state(batch_size)
+
+
+def average_in(path: Path) -> dict[str, Tensor]:
+    """The moving average in a verified checkpoint, by parameter name; nothing where the run has none."""
+    return _below(tensors.read(path / checkpoint.OPTIMISER), "average/")
 
 
 def environment(device: torch.device) -> dict[str, Any]:

@@ -23,6 +23,12 @@ from regard.errors import CheckpointError, DataError, LockedError, NumericError,
         (MemoryError(), 6),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"), 6),
         (RuntimeError("CUDA out of memory. Tried to allocate"), 6),
+        (RuntimeError("unable to mmap 8 bytes from file </x>: Cannot allocate memory (12)"), 6),
+        (RuntimeError("can't start new thread"), 6),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 6),
+        (OSError(errno.EMFILE, "Too many open files", "/x"), 6),
+        (OSError(errno.EBADF, "Bad file descriptor"), 6),
+        (OSError(errno.ENOSPC, "No space left on device"), 6),
         (OSError(errno.ENOSPC, "No space left on device", "/x"), 6),
         (OSError(errno.EROFS, "Read-only file system", "/x"), 6),
         (OSError(errno.ENAMETOOLONG, "File name too long", "/x"), 2),
@@ -35,6 +41,26 @@ def test_a_failure_is_one_line_with_its_code(error: BaseException, code: int, ca
     assert out == ""
     assert err.startswith("regard: ")
     assert err.count("\n") == 1
+    assert ("a bug of regard" in err) == (code == 1)
+
+
+def test_what_a_process_has_too_little_of_is_not_blamed_on_a_path(capsys: pytest.CaptureFixture[str]):
+    for error, words in (
+        (OSError(errno.EMFILE, "Too many open files", "/x"), "ulimit -n"),
+        (RuntimeError("can't start new thread"), "threads"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "out of memory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "standard output"),
+    ):
+        report(error, debug=False)
+        err = capsys.readouterr().err
+        assert words in err
+        assert "choose another path" not in err
+
+
+@pytest.mark.parametrize("code", [129, 143])
+def test_a_signal_says_nothing_and_keeps_its_code(code: int, capsys: pytest.CaptureFixture[str]):
+    assert report(SystemExit(code), debug=False) == code
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_bug_names_its_type_and_asks_for_debug(capsys: pytest.CaptureFixture[str]):

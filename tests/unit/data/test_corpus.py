@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import signal
@@ -19,6 +18,7 @@ from regard.data.corpus import Corpus, prepare
 from regard.data.shard import make_shard
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import DataError, ResourceError, UsageError
+from regard.storage.temporary import temporary_folder
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 SOURCE = Path(__file__).parents[3] / "src"
@@ -343,7 +343,9 @@ from regard.data.corpus import prepare
 from pathlib import Path
 prepare({book!r}, cache=Path({str(cache)!r}))
 """
-    result = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(SOURCE)}, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(SOURCE)}, check=False, timeout=120
+    )
     assert result.returncode == -signal.SIGKILL
     names = [entry.name for entry in cache.iterdir()]
     assert len(names) == 1
@@ -353,15 +355,17 @@ prepare({book!r}, cache=Path({str(cache)!r}))
 
 
 def test_the_folder_of_a_living_process_is_left_alone(book, cache):
-    alive, dead = cache / ".preparing-alive", cache / ".preparing-dead"
-    alive.mkdir(parents=True)
-    dead.mkdir()
-    descriptor = os.open(alive, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    prepare(book, cache=cache)
-    os.close(descriptor)
-    assert alive.exists()
-    assert not dead.exists()
+    dead = cache / f"{store.TEMPORARY}1-0123abcd"
+    dead.mkdir(parents=True)
+    with temporary_folder(cache, store.TEMPORARY) as alive:
+        assert not dead.exists()
+        dead.mkdir()
+        prepare(book, cache=cache)
+        assert alive.exists()
+        assert not dead.exists()
+        dead.mkdir()
+        prepare(book, cache=cache)
+        assert not dead.exists(), "also when there is nothing to prepare"
 
 
 def test_whoever_publishes_first_wins(tmp_path):
@@ -379,6 +383,7 @@ def test_preparing_imports_no_torch():
         capture_output=True,
         text=True,
         check=True,
+        timeout=120,
     )
     assert result.stdout == "False False\n"
 

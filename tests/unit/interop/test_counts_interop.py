@@ -69,7 +69,7 @@ def test_four_processes_give_the_model_of_one(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join()
+        worker.join(60)
     assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
     merged, at_once = NgramConfig(V, 4).build(), NgramConfig(V, 4).build()
     merged.fit(merge([load_counts(path) for path in paths]))

@@ -21,6 +21,7 @@ from regard.models.ngram import NgramConfig
 from regard.ngram import counts as counting
 from regard.ngram import spill
 from regard.ngram.counts import LARGEST_ORDER, NEVER, ROW_BYTES, WORKERS, Counts, count, merge
+from regard.storage.temporary import temporary_folder
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 TINY = 1  # bytes of memory: every block has the fewest tokens there can be, 1,024
@@ -347,3 +348,14 @@ def test_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(KeyboardInterrupt):
         count(text(20_000), 3, vocab_size=50, eos_id=49, memory=TINY, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 16], ids=["in memory", "spilled"])
+def test_the_folder_of_a_killed_count_is_removed_at_the_next_start(tmp_path, memory):
+    dead = tmp_path / f"{spill.PREFIX}1-0123abcd"
+    dead.mkdir()
+    (dead / "run-0-0").write_bytes(b"half")
+    with temporary_folder(tmp_path, spill.PREFIX) as alive:
+        ids = np.arange(20_000) % 7
+        count(ids, 3, vocab_size=8, eos_id=7, memory=memory, folder=tmp_path)
+        assert list(tmp_path.iterdir()) == [alive]

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,7 +16,7 @@ import torch
 
 from regard.data.batch import evaluation_batches
 from regard.data.shard import TokenShard
-from regard.errors import NumericError, ResourceError, UsageError
+from regard.errors import NumericError, ResourceError, Stopped, UsageError
 from regard.training import held_out as evaluation
 from regard.training import metrics, tensors
 from regard.training.display import Lines
@@ -22,9 +24,10 @@ from regard.training.flops import flops_per_target
 from regard.training.loop import device_of, train
 from regard.training.objective import next_token_loss
 from regard.training.optimiser import Optimiser
+from regard.training.resume import Resume
 from regard.training.session import Counters
-from regard.training.task import Task
-from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of
+from regard.training.task import Metric, Task
+from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of, weight_hash
 
 
 def test_a_run_is_the_script_one_would_write_by_hand(tmp_path):
@@ -187,7 +190,7 @@ def test_a_part_of_the_held_out_documents_has_their_mean_length(share):
         task=task, counters=Counters(plan_tokens=max(1, int(share * shard.tokens))), device=torch.device("cpu"),
         precision=nullcontext, model=None,
     )  # fmt: skip
-    mean, tokens = evaluation.held_out_loss(session, SimpleNamespace(received=None))
+    mean, tokens = evaluation.held_out_loss(session)
     assert mean == pytest.approx((sizes**2).sum() / sizes.sum(), rel=1e-9 if share == 1 else 0.1)
     assert tokens == pytest.approx(max(share * shard.tokens, 4 * 66), abs=0 if share == 1 else 4 * 66)
 
@@ -359,3 +362,75 @@ def test_the_state_of_a_recurrent_model_is_carried_and_begins_anew_when_told(tmp
     train(model, task_of(model), replace(SETTINGS, budget="9steps", evaluate_every=100), tmp_path / "run")
     is_zero = [all(not t.any() for t in state) for state in given[:9]]
     assert is_zero == [True, *[False] * 6, True, False]
+
+
+def test_the_last_evaluation_is_part_of_the_time_left(tmp_path):
+    seen, without = Recorder(), Recorder()
+    _, result = run(tmp_path / "run", display=seen)
+    assert seen.updates[-1].step == result.step
+    assert seen.updates[-1].remaining == pytest.approx(seen.evaluations[-2].seconds)
+    train(model_of(), Task(Steps()), replace(SETTINGS, budget="4steps"), tmp_path / "without", display=without)
+    assert without.updates[-1].remaining == 0
+
+
+def test_before_the_first_evaluation_its_time_is_told_by_the_speed_of_steps(tmp_path):
+    seen = Recorder()
+    run(tmp_path / "run", display=seen, evaluate_every=100, budget="4steps")
+    last = seen.updates[-1]
+    assert last.remaining == pytest.approx(3 * ROWS * LENGTH / last.tokens_per_second / 3)
+
+
+def test_a_signal_during_a_slow_score_ends_it_at_once_and_the_step_is_evaluated_again(tmp_path):
+    went_on, weights = [], []
+
+    def measure(model: torch.nn.Module) -> float:
+        weights.append(weight_hash(model))
+        if len(weights) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+            went_on.append("went on")
+        return 1.0
+
+    def again(resume: str):
+        model = model_of()
+        task = replace(task_of(model), metric=Metric("score", measure))
+        return train(model, task, replace(SETTINGS, ema=0.5), tmp_path / "run", resume=Resume(resume))
+
+    with pytest.raises(Stopped, match="stopped by SIGTERM at step 4, with a checkpoint"):
+        again("no")
+    assert not went_on
+    assert metrics.read(tmp_path / "run" / "metrics.jsonl")[-1].get("valid_loss") is None
+    assert again("last").step == 12
+    assert weights[0] == weights[1], "of step 4, evaluated twice"
+
+
+class Hungry(Steps):
+    """Batches that do not fit once `step` is reached."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        object.__setattr__(self, "last", step)
+
+    def batch(self, step: int, batch_size: int):
+        if step >= self.last:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 10 bytes")
+        return super().batch(step, batch_size)
+
+
+def test_out_of_memory_leaves_a_place_in_which_its_advice_can_be_followed(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(ResourceError, match=r"train.batch_size=4 .*; lower one of them") as told:
+        run(path, sampler=Hungry(1), save_every=3)
+    assert "--out" not in str(told.value)
+    assert not path.exists()
+    path.mkdir()
+    with pytest.raises(ResourceError):
+        run(path, sampler=Hungry(1))
+    _, result = run(path, batch_size=2)
+    assert result.step == 12
+
+
+def test_out_of_memory_after_a_checkpoint_says_how_to_go_on_and_that_other_sizes_need_another_folder(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(ResourceError, match=r"continue with --resume where there is more; or .* another --out"):
+        run(path, sampler=Hungry(5))
+    assert run(path, resume="last")[1].step == 12

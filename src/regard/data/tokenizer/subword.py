@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from regard.core.waiting import interruptible
 from regard.data.tokenizer import unigram
 from regard.data.tokenizer.contract import Tokenizer, utf8
 from regard.errors import UsageError
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 DEFAULT_VOCAB_SIZE = 4096
 # The library keeps about 100 bytes a token while it encodes, so a long text goes in pieces of this many characters.
 PIECE = 1 << 16
+# Pieces in one call of the library, which hears no signal before its end: a few hundredths of a second.
+TOGETHER = 16
 # A cut here cannot be seen in the tokens: the library splits a text into words first, and none goes on into a space.
 # Inside a run of spaces it could, since the library looks at what follows the run.
 CUT = re.compile(r"(?<=\S)(?=[ \n])")
@@ -63,8 +67,11 @@ class SubwordTokenizer(Tokenizer):
 
     def encode(self, text: str) -> np.ndarray:
         utf8(text)
-        encodings = self._inner.encode_batch_fast(list(pieces(text, PIECE)), add_special_tokens=False)
-        return np.concatenate([np.array(encoding.ids, dtype=np.int64) for encoding in encodings])
+        parts, found = pieces(text, PIECE), list[np.ndarray]()
+        while batch := list(islice(parts, TOGETHER)):
+            encodings = self._inner.encode_batch_fast(batch, add_special_tokens=False)
+            found += [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+        return np.concatenate(found)
 
     def piece(self, token: int, previous: int | None) -> bytes:
         return self._piece_of[token]
@@ -90,7 +97,7 @@ class BytePairTokenizer(SubwordTokenizer):
         inner = _library(models.BPE())
         size = _size_for_library(vocab_size)
         trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=BYTE_CHARACTERS, show_progress=False)
-        inner.train_from_iterator(_checked(texts), trainer)
+        interruptible(lambda: inner.train_from_iterator(_checked(texts), trainer))
         return cls(json.loads(inner.to_str()))
 
 

@@ -1,0 +1,1 @@
+"""Durable folders, and temporary ones that do not outlive their process."""
