@@ -261,9 +261,8 @@ def read_state(out: Path) -> dict[str, Any]:
         return {}
     state = read_json(file, LARGEST_STATE, constants=True)
     entries = list(state.values()) if isinstance(state, dict) else [None]
-    if not all(
-        isinstance(one, dict) and "digest" in one and isinstance(one.get("outcome"), dict | None) for one in entries
-    ):
+    kinds = {"digest": str, "outcome": dict | None}
+    if not all(isinstance(one, dict) and all(isinstance(one.get(k), kinds[k]) for k in kinds) for one in entries):
         raise CheckpointError(f"{file}: not the trainings of a comparison; begin anew with --force")
     return {name: {"outcome": None} | one for name, one in state.items()}
 
