@@ -211,15 +211,12 @@ class Race:
 
     def _unless_stopped(self, work: Callable[[], T], at_once: bool = True) -> T:
         """What `work` gives; Stopped after a signal, which ends it in its middle unless it ends itself."""
-        found: list[T] = []
-        if self.interrupt.received is None and at_once:
-            with self.interrupt.at_once():
-                found.append(work())
-        elif self.interrupt.received is None:
-            found.append(work())
-        if self.interrupt.received is not None:
+        found = None
+        if self.interrupt.received is None:
+            found = self.interrupt.at_once(work) if at_once else work()
+        if found is None or self.interrupt.received is not None:
             raise Stopped(f"stopped by {self.interrupt.received}")
-        return found[0]
+        return found
 
     def _cut_off(self, path: Path, intervals: bool | None) -> dict[str, Any] | None:
         """What can be said of a training that a signal ended: its best weights so far, if it has any."""

@@ -139,10 +139,8 @@ def write_page(page: str, out: Path) -> Path:
 
 
 def _unless_stopped(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
-    result = None
     with Interrupt() as interrupt:
-        with interrupt.at_once():
-            result = _run(one, scale, device, out, force)
+        result = interrupt.at_once(lambda: _run(one, scale, device, out, force))
         if result is None or interrupt.received is not None:
             raise Stopped(
                 f"{one.id}: stopped by {interrupt.received}; what is done is in {out}, the same command goes on"

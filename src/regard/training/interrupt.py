@@ -10,17 +10,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
+
+T = TypeVar("T")
 
 # A request to end, Ctrl-C, and the terminal or the connection that is gone.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """Raised by a signal in the block of `Interrupt.at_once`; no `except Exception` may take it for a failure."""
+    """Raised by a signal in the work of `Interrupt.at_once`; no `except Exception` may take it for a failure."""
 
 
 class Interrupt:
@@ -46,20 +48,16 @@ class Interrupt:
     def __exit__(self, *_: object) -> None:
         self._restore()
 
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """A block that a signal leaves in the middle: one that has come, or that comes while the block runs.
+    def at_once(self, work: Callable[[], T]) -> T | None:
+        """What `work` gives; None where a signal had come or comes meanwhile, which leaves it in the middle.
 
-        For work that may be dropped. What must be put back is put back outside of the block.
+        For work that may be dropped. What must be put back afterwards is put back outside of it.
         """
         try:
             self._raises = True
-            if self.received is not None:
-                raise Interrupted
-            yield
-            self._raises = False
+            return None if self.received is not None else work()
         except Interrupted:
-            pass
+            return None
         finally:
             self._raises = False
 
