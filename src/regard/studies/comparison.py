@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,11 @@ from regard.errors import CheckpointError
 from regard.studies.protocol import Protocol
 from regard.studies.race import Row, finished
 from regard.studies.standing import Standing, ranked, standing
+from regard.training.manifest import read_json
 
 KEPT = "comparison.json"
 REPORT = "report.json"
+LARGEST = 1 << 28  # bytes of a report
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,9 @@ def is_comparison(path: Path) -> bool:
 
 def read_report(path: Path) -> dict[str, Any]:
     """What the report in a folder of a comparison says."""
-    try:
-        told = json.loads((path / REPORT).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: has no report yet; the command that began it goes on and writes one") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path / REPORT}: cannot be read ({error}); compare again to write it anew") from None
+    if not os.path.lexists(path / REPORT):
+        raise CheckpointError(f"{path}: has no report yet; the command that began it goes on and writes one")
+    told = read_json(path / REPORT, LARGEST)
     if not isinstance(told, dict):
         raise CheckpointError(f"{path / REPORT}: expected an object; compare again to write it anew")
     return told

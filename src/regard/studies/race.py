@@ -211,14 +211,12 @@ class Race:
 
     def _unless_stopped(self, work: Callable[[], T], at_once: bool = True) -> T:
         """What `work` gives; Stopped after a signal, which ends it in its middle unless it ends itself."""
-        found: list[T] = []
-        if at_once:
-            self.interrupt.at_once(lambda: found.append(work()))
-        elif self.interrupt.received is None:
-            found.append(work())
-        if self.interrupt.received is not None:
+        found = None
+        if self.interrupt.received is None:
+            found = self.interrupt.at_once(work) if at_once else work()
+        if found is None or self.interrupt.received is not None:
             raise Stopped(f"stopped by {self.interrupt.received}")
-        return found[0]
+        return found
 
     def _cut_off(self, path: Path, intervals: bool | None) -> dict[str, Any] | None:
         """What can be said of a training that a signal ended: its best weights so far, if it has any."""
@@ -260,9 +258,8 @@ def read_state(out: Path) -> dict[str, Any]:
         return {}
     state = read_json(file, LARGEST_STATE, constants=True)
     entries = list(state.values()) if isinstance(state, dict) else [None]
-    if not all(
-        isinstance(one, dict) and "digest" in one and isinstance(one.get("outcome"), dict | None) for one in entries
-    ):
+    kinds = {"digest": str, "outcome": dict | None}
+    if not all(isinstance(one, dict) and all(isinstance(one.get(k), kinds[k]) for k in kinds) for one in entries):
         raise CheckpointError(f"{file}: not the trainings of a comparison; begin anew with --force")
     return {name: {"outcome": None} | one for name, one in state.items()}
 
