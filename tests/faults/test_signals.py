@@ -30,6 +30,7 @@ TEXT = "".join(
 TINY = ("--size", "tiny", "--device", "cpu", "--set", "train.length=16", "--set", "train.batch_size=4")
 TRAIN = ("train", "my.txt", "--out", "new", "--budget", "6steps", "--set", "train.evaluate_every=2", *TINY)
 COUNT = ("train", "my.txt", "--model", "ngram", "--out", "new", "--memory", "16M")
+WHILE_TRAINING = {"step": (1, 4), "evaluation": (1, 3), "operation": (1, 30)}
 WORLDS = {
     "pairs": "translation?train=30&valid=4",
     "captions": "shapes?train=12&valid=8",
@@ -71,7 +72,8 @@ def nursery(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         ended = Ended(**json.loads(process.stdout.readline()))
         assert "Traceback" not in ended.err, ended.err
         assert "a bug of regard" not in ended.err, ended.err
-        assert os.listdir(changes["TMPDIR"]) == []
+        left = [name for name in os.listdir(changes["TMPDIR"]) if not name.startswith("torch")]
+        assert left == []
         return ended
 
     yield ask
@@ -131,7 +133,7 @@ def test_a_training_saves_and_can_be_resumed(nursery: Ask, new: Path, moment: st
         assert set(folder.verify_run(new).values()) == {"ok"}
 
 
-@pytest.mark.parametrize(("task", "number"), zip(WORLDS, itertools.cycle(SIGNALS)))
+@pytest.mark.parametrize(("task", "number"), list(zip(WORLDS, itertools.cycle(SIGNALS), strict=False)))
 def test_a_training_of_every_task_saves(nursery: Ask, new: Path, task: str, number: signal.Signals):
     model = ("--model", "bert") if task == "masked" else ()
     words = ("train", f"world:{WORLDS[task]}", *model, "--out", "new", "--budget", "9steps", *TINY)
@@ -162,11 +164,9 @@ USES = {
     "beam": ("generate", "gpt", "the cat", "--beam", "3", "--max-tokens", "5"),
     "score": ("score", "gpt", "the cat sat"),
     "evaluate": ("evaluate", "gpt"),
-    "evaluate counts": ("evaluate", "counted"),
     "explain": ("explain", "gpt", "the cat sat"),
     "explain steps": ("explain", "gpt", "the cat sat", "--steps"),
     "check": ("check", "lstm"),
-    "bench": ("bench", "step"),
 }
 
 
@@ -176,7 +176,7 @@ USES = {
 @pytest.mark.parametrize("moment", ["start", "module"])
 def test_a_use_of_a_run_ends_and_says_nothing(nursery: Ask, runs: Path, use: str, moment: str, number: signal.Signals):
     before = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if ".note .out .err".find(path.name) < 0}
-    ended = nursery(*USES[use], moment=moment, n=1 if moment == "start" else 3, number=number)
+    ended = nursery(*USES[use], moment=moment, number=number)
     require_end(ended, number)
     assert ended.err == ""
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -192,16 +192,23 @@ def test_a_study_leaves_no_temporary_folder(nursery: Ask, new: Path, number: sig
     assert not list(new.rglob("*.json"))
 
 
-@pytest.mark.parametrize(("moment", "n"), [("start", 1), ("step", 3), ("operation", 2), ("operation", 60)])
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_comparison_ends_and_goes_on(nursery: Ask, new: Path, moment: str, n: int, number: signal.Signals):
-    words = ("compare", "my.txt", "--models", "ngram,lstm", "--budget", "12steps", "--out", "new", "--size", "tiny")
+@pytest.mark.parametrize(
+    ("moment", "n", "number"),
+    [
+        ("start", 1, signal.SIGHUP),
+        ("operation", 2, signal.SIGINT),
+        ("counting", 1, signal.SIGTERM),
+        ("step", 3, signal.SIGINT),
+        ("step", 3, signal.SIGHUP),
+        ("operation", 60, signal.SIGTERM),
+    ],
+)
+def test_a_comparison_ends(nursery: Ask, new: Path, moment: str, n: int, number: signal.Signals):
+    words = ("compare", "my.txt", "--models", "ngram,lstm", "--budget", "12steps", "--out", "new", *TINY)
     ended = nursery(*words, moment=moment, n=n, number=number)
     assert ended.code in (75, 128 + number), ended.err
     assert ended.seconds is not None
     assert ended.seconds < AT_ONCE
-    if number == signal.SIGHUP and moment == "step":
-        assert nursery(*words).code == 0
 
 
 @pytest.mark.parametrize("number", SIGNALS)

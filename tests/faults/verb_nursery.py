@@ -1,6 +1,6 @@
 """A process that imports torch and regard once and then bears, for each request, a child that runs one command.
 
-    python verb_nursery.py    reads a JSON object a line: the command, and when it gets a signal; writes a line for each
+    python verb_nursery.py    reads a JSON object a line, a command and when it is sent a signal; writes one for each
 
 The moment is counted, not timed: the n-th time that something happens. A fork is only safe before the first backward
 pass, which is why the tests cannot fork themselves.

@@ -25,32 +25,36 @@ def only_writer(path: Path, own: frozenset[str] = frozenset()) -> Iterator[None]
     A folder that was made here is taken back when the block fails and nothing but the lock and what `own` names, as
     long as that is empty, lies in it.
     """
-    with disk.reported("make the folder", path):
-        made = _make_folders(path)
-        lock = disk.try_lock(path / LOCK)
-    if lock is None:
-        raise LockedError(f"{path}: in use by {_holder(path)}; wait for it to end or choose another --out")
+    made, lock = list[Path](), None
     try:
+        with disk.reported("make the folder", path):
+            _make_folders(path, made)
+            lock = disk.try_lock(path / LOCK)
+        if lock is None:
+            raise LockedError(f"{path}: in use by {_holder(path)}; wait for it to end or choose another --out")
         with disk.reported("write", path):
             _sign(lock)
         yield
+    except LockedError:
+        raise
     except BaseException:
         _remove_unused(made, own)
         raise
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
-def _make_folders(path: Path) -> list[Path]:
-    """Make the folder and those above it; what had to be made, the folder itself last."""
+def _make_folders(path: Path, made: list[Path]) -> None:
+    """Make the folder and those above it; `made` is told of each before it is, the folder itself last."""
     missing = []
     while not path.exists():
         missing.insert(0, path)
         path = path.parent
     for folder in missing:
+        made.append(folder)
         disk.make_folder(folder)
         disk.sync_folder(folder.parent)
-    return missing
 
 
 def _remove_unused(made: list[Path], own: frozenset[str]) -> None:

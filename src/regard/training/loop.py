@@ -58,7 +58,7 @@ def train(
     """
     display = Silent() if display is None else display
     result = None
-    with claim(path) as run, Interrupt() as interrupt, memory_reported(settings, run):
+    with Interrupt() as interrupt, claim(path) as run, memory_reported(settings, run):
         try:
             session = _session(model, task, settings, run, display)
             session.sample = sample
