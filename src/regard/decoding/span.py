@@ -21,7 +21,7 @@ from regard.decoding.logits import at_rest, device_of, read
 POSITIONS_AT_ONCE = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """ids[begin .. end - 1] are read, ids[begin + 1 .. end] predicted, those from `counted` on counted.
 

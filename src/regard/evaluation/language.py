@@ -133,10 +133,10 @@ def evaluate(
     length = _window(model, length, stride)
     windowed = _windowed(model) or not habit.carries
     end = total if limit is None else max(1, min(limit, total))
-    documents = _documents(shard, end) if world is not None or habit.by_document else []
-    if documents:
-        end = documents[-1][1]
-        spans = [span for first, stop in documents for span in _spans(windowed, first, stop, length, stride)]
+    documents = _documents(shard, end) if world is not None or habit.by_document else np.zeros((0, 2), np.int64)
+    if len(documents):
+        end = int(documents[-1, 1])
+        spans = [span for pair in documents for span in _spans(windowed, int(pair[0]), int(pair[1]), length, stride)]
     elif windowed:
         spans = _spans(windowed, 0, end, length, stride)
     else:
@@ -155,7 +155,7 @@ def evaluate(
     texts = [tokenizer.decode(shard.ids[first : stop - 1].tolist()) for first, stop in documents]
     optimal = world.optimal_loss(texts)
     points = []
-    for (first, _), text in zip(documents, texts, strict=True):
+    for first, text in zip(documents[:, 0].tolist(), texts, strict=True):
         points += [(first + index, distance) for index, distance in world.recall_points(text)]
     return replace(report, optimal_loss=optimal, excess=report.loss - optimal, recall=tally.recall(points))
 
@@ -229,8 +229,10 @@ def _spans(windowed: bool, first: int, stop: int, length: int, stride: int | Non
     return windows(first - 1, stop - 1, length, stride) if windowed else whole(first - 1, stop - 1)
 
 
-def _documents(shard: Shard, end: int) -> list[tuple[int, int]]:
-    """First token and one past the end symbol of every document within `end` tokens, and at least of one."""
-    bounds = [*np.asarray(shard.starts).tolist(), len(shard.ids)]
-    found = [(first, stop) for first, stop in itertools.pairwise(bounds) if stop > first]
-    return [pair for pair in found if pair[1] <= end] or found[:1]
+def _documents(shard: Shard, end: int) -> np.ndarray:
+    """First token and one past the end symbol of every document within `end` tokens, and at least of one, (n, 2)."""
+    bounds = np.append(np.asarray(shard.starts, np.int64), len(shard.ids))
+    found = np.stack([bounds[:-1], bounds[1:]], 1)
+    found = found[found[:, 1] > found[:, 0]]
+    within = found[found[:, 1] <= end]
+    return within if len(within) else found[:1]

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 
 from regard.ngram.counts import Counts
-from regard.ngram.spill import Spool, release, searched
+from regard.ngram.spill import Spool, add, release, searched, slices
 
 # Bytes that a row of a table, or an n-gram, takes while it is worked on: copies, places, keys, sorted orders.
-ROW_BYTES = 160
+ROW_BYTES = 240
 # Arrays that are kept while an order is worked on, each of which may take an equal part of a share of the memory.
 ARRAYS, SHARE = 16, 4
 
@@ -70,7 +70,9 @@ class Grams:
 
 def grams_of(table: Counts, desk: Desk, tell: Callable[[float], None] = lambda _: None) -> list[Grams]:
     """The n-grams of order 1, 2 and so on. Of order 1 every token is one, seen or not."""
-    readers = [_Order(order, table, desk) for order in range(2, table.order + 1)]
+    total = sum(int(part.sum()) for (part,) in slices(table.counts))
+    kind = np.int32 if total < 1 << 31 else np.int64
+    readers = [_Order(table, desk, kind) for _ in range(2, table.order + 1)]
     words = np.zeros(table.vocab_size, np.int64)
     before: list[int] | None = None
     for first in range(0, len(table), desk.at_once):
@@ -95,9 +97,9 @@ def grams_of(table: Counts, desk: Desk, tell: Callable[[float], None] = lambda _
 class _Order:
     """The n-grams of one order as they are read. The last one of a part may go on in the next."""
 
-    def __init__(self, order: int, table: Counts, desk: Desk) -> None:
-        self.order, self.vocab_size, self.first = order, table.vocab_size, table.eos_id + 1
-        self.keys, self.raw, self.begins = desk.spool(np.int64), desk.spool(np.int64), desk.spool(bool)
+    def __init__(self, table: Counts, desk: Desk, kind: type[np.signedinteger]) -> None:
+        self.vocab_size, self.first = table.vocab_size, table.eos_id + 1
+        self.keys, self.raw, self.begins = desk.spool(np.int64), desk.spool(kind), desk.spool(bool)
         self.size = 0
         self.open: int | None = None
 
@@ -142,9 +144,9 @@ def adjusted(grams: list[Grams], vocab_size: int, desk: Desk) -> None:
     """Let every order know the suffixes of its n-grams, and every one below the highest how many words came before."""
     for shorter, longer in pairwise(grams):
         suffix = desk.spool(np.int32 if len(shorter) < 1 << 31 else np.int64)
-        left = desk.spool(np.int64)
+        left = desk.spool(shorter.raw.dtype)
         for size in _sizes(len(shorter), desk.at_once):
-            left.append(np.zeros(size, np.int64))
+            left.append(np.zeros(size, shorter.raw.dtype))
         shorter.left = left.array()
         for first in range(0, len(longer), desk.at_once):
             keys = longer.keys[first : first + desk.at_once]
@@ -159,7 +161,7 @@ def adjusted(grams: list[Grams], vocab_size: int, desk: Desk) -> None:
 def _suffixes(shorter: Grams, context: np.ndarray, word: np.ndarray, vocab_size: int) -> np.ndarray:
     """The places of n-grams' last words, which are counted on the way."""
     if not len(shorter.suffix):
-        shorter.left += np.bincount(word, minlength=len(shorter))
+        shorter.left += np.bincount(word, minlength=len(shorter)).astype(shorter.left.dtype)
         return word
     low = int(context[0])
     wanted = shorter.suffix[low : int(context[-1]) + 1][context - low] * np.int64(vocab_size) + word
@@ -173,7 +175,7 @@ def _suffixes(shorter: Grams, context: np.ndarray, word: np.ndarray, vocab_size:
         place = torch.searchsorted(torch.from_numpy(shorter.keys), torch.from_numpy(wanted)).numpy()
         sorted_places = np.sort(place)
     starts = np.flatnonzero(np.diff(sorted_places, prepend=-1))
-    shorter.left[sorted_places[starts]] += np.diff(starts, append=len(sorted_places))
+    add(shorter.left, sorted_places[starts], np.diff(starts, append=len(sorted_places)))
     return place
 
 

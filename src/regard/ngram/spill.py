@@ -23,8 +23,8 @@ from regard.storage.temporary import TemporaryFolder
 
 PREFIX = "regard-counts-"
 
-SLICE = 1 << 22  # numbers of an array that are read at a time
-FEW = 1 << 12  # places up to which it does not pay to go through a whole array
+SLICE = 1 << 20  # numbers of an array that are read at a time
+FEW, MANY = 16, 256  # places from which on what was touched is let go of, and an array gone through in slices
 # Arrays that were mapped here, by their address: torch's view of one is found by it too.
 _MAPPED: weakref.WeakValueDictionary[int, np.memmap] = weakref.WeakValueDictionary()
 
@@ -131,8 +131,8 @@ def slices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
 
 def searched(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Where numbers, which ascend as the keys do, have their place among the keys."""
-    if _known(keys) is None or len(wanted) < FEW:
-        return keys.searchsorted(wanted)
+    if _known(keys) is None or len(wanted) < MANY:
+        return _let_go(keys, keys.searchsorted(wanted))
     found = np.full(len(wanted), len(keys))
     first = 0
     for start in range(0, len(keys), SLICE):
@@ -146,16 +146,20 @@ def searched(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def taken(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The values at places that ascend."""
-    if _known(values) is None or len(places) < FEW:
-        return values.take(places)
+    if _known(values) is None or len(places) < MANY:
+        return _let_go(values, values.take(places))
     found = np.empty(len(places), values.dtype)
-    first = 0
-    while first < len(places):
-        last = int(places.searchsorted(places[first] + SLICE))
-        found[first:last] = values.take(places[first:last])
-        first = last
+    for part in _near(places):
+        found[part] = values.take(places[part])
         release(values)
     return found
+
+
+def add(values: np.ndarray, places: np.ndarray, amounts: np.ndarray) -> None:
+    """Add to the values at different places that ascend."""
+    for part in _near(places):
+        values[places[part]] += amounts[part].astype(values.dtype)
+        release(values)
 
 
 def gathered(values: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -165,6 +169,21 @@ def gathered(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     order = places.argsort()
     found = np.empty(len(places), values.dtype)
     found[order] = taken(values, places[order])
+    return found
+
+
+def _near(places: np.ndarray) -> Iterator[slice]:
+    """Places that ascend, in parts that lie within a slice of an array."""
+    first = 0
+    while first < len(places):
+        last = int(places.searchsorted(places[first] + SLICE))
+        yield slice(first, last)
+        first = last
+
+
+def _let_go(array: np.ndarray, found: np.ndarray) -> np.ndarray:
+    if len(found) >= FEW:
+        release(array)
     return found
 
 

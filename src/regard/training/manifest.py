@@ -72,9 +72,10 @@ def write_file(path: Path, chunks: Iterable[Any]) -> FileRecord:
         # One thread hashes while this one writes: both let go of the interpreter's lock for large pieces.
         with ThreadPoolExecutor(1) as hasher:
             for piece in _pieces(chunks):
-                hasher.submit(digest.update, piece)
+                hashed = hasher.submit(digest.update, piece)
                 disk.write(descriptor, piece)
                 total += len(piece)
+                hashed.result()  # then a piece of a mapped array can leave memory
         disk.sync(descriptor)
     finally:
         disk.close(descriptor)

@@ -119,7 +119,7 @@ class TrainSettings:
     on_save_error   "stop", or "warn" and go on training
     threads, device None and "auto": what the machine offers
     start           the folder of a run whose encoder is taken over, weights and tokenizer; None: all weights are random
-    memory, spill   of a model that counts: about how much memory to count in, such as 512M or 2G, and the folder for
+    memory, spill   of a model that counts: about how much memory to work in, such as 512M or 2G, and the folder for
                     what does not fit; None is the system's for temporary files
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_a_small_memory_changes_no_bit_of_a_model(rules, tmp_path: Path, monkeyp
     whole, small = model_of(rules), model_of(rules)
     found = whole.fit_exactly(whole.count(ids))
     monkeypatch.setattr(spill, "SLICE", 700)
-    monkeypatch.setattr(spill, "FEW", 10)
+    monkeypatch.setattr(spill, "MANY", 10)
     counts = small.count(ids, memory=TINY, folder=tmp_path)
     again = small.fit_exactly(counts, memory=TINY, folder=tmp_path)
     assert found.n_grams == again.n_grams
@@ -61,7 +62,7 @@ def test_a_small_memory_changes_no_bit_of_a_model(rules, tmp_path: Path, monkeyp
 @pytest.mark.parametrize("size", [0, 1, 699, 700, 701, 2100])
 def test_what_is_searched_and_taken_in_slices_is_what_is_at_once(size, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(spill, "SLICE", 700)
-    monkeypatch.setattr(spill, "FEW", 0)
+    monkeypatch.setattr(spill, "MANY", 0)
     values = np.unique(np.random.default_rng(1).integers(0, 10_000, size))
     spool = spill.Spool(np.int64, 0, None)
     for part in np.array_split(values, 5):
@@ -85,3 +86,17 @@ def test_what_was_written_to_a_mapped_array_is_kept_when_it_is_let_go_of():
     array[::7] = 3
     spill.release(array)
     assert array.sum() == 3 * len(array[::7])
+
+
+def test_counting_and_estimating_stay_near_the_memory_they_are_given(tmp_path: Path):
+    memory = 4 << 20
+    ids = np.random.default_rng(0).integers(0, 1000, 150_000)
+    model = NgramConfig(1000, order=4).build()
+    tracemalloc.start()
+    try:
+        model.fit_exactly(model.count(ids, memory=memory, folder=tmp_path), memory=memory, folder=tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # With all of it in memory it is 22 MB.
+    assert peak < 1.25 * memory
