@@ -14,7 +14,9 @@ from typing import Any
 
 from regard.training import manifest
 
+DEEP = "a hundred thousand brackets"
 VALUES: list[Any] = [
+    DEEP,
     *(
         None,
         -1,
@@ -69,7 +71,8 @@ def change(copy: Path, chance: random.Random) -> None:
         known = [one for one in files if one.suffix in (".json", ".jsonl") and one.name != "manifest.json"]
         file = chance.choice(known)
         with contextlib.suppress(ValueError):
-            file.write_text(json.dumps(mutated(json.loads(file.read_text()), chance)))
+            text = json.dumps(mutated(json.loads(file.read_text()), chance))
+            file.write_text(text.replace(f'"{DEEP}"', "[" * 100_000 + "]" * 100_000))
     elif kind in ("flip", "cut"):
         data = bytearray(file.read_bytes())
         if data and kind == "flip":
@@ -98,11 +101,6 @@ def mutated(value: Any, chance: random.Random) -> Any:
         else:
             value[key] = mutated(value[key], chance)
         return value
-    if chance.random() < 0.05:
-        deep: Any = 0
-        for _ in range(2000):
-            deep = [deep]
-        return deep
     return chance.choice(VALUES)
 
 
