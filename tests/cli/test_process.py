@@ -161,9 +161,9 @@ def test_memory_that_is_not_there_is_a_resource_failure(tmp_path: Path):
 
 
 @pytest.mark.parametrize("words", ["--help", "new"])
-def test_a_full_stdout_is_one_line_and_a_resource_failure(words: str):
+def test_a_full_stdout_is_one_line_and_a_resource_failure(words: str, tmp_path: Path):
     command = f"{sys.executable} -m regard {words} >/dev/full"
-    done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, timeout=LIMIT)
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=LIMIT)
     assert done.returncode == 6
     assert done.stderr == b"regard: error: standard output cannot be written: no space left on device\n"
 

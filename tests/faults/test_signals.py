@@ -117,6 +117,13 @@ def test_a_training_that_has_not_begun_leaves_no_folder(nursery: Ask, new: Path,
     assert not new.exists()
 
 
+@pytest.mark.parametrize("verb", ["bench", "list", "new", "show"])
+def test_a_command_that_has_not_begun_says_nothing(nursery: Ask, verb: str):
+    ended = nursery(verb, moment="start", number=signal.SIGTERM)
+    require_end(ended, signal.SIGTERM)
+    assert (ended.out, ended.err) == ("", "")
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize(
     ("moment", "n"),

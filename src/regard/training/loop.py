@@ -167,6 +167,7 @@ def _rate(session: Session, tokens: int) -> float:
 
 def _stop(session: Session, signal: str) -> None:
     save(session)
+    session.metrics.close()
     raise Stopped(
         f"{session.run.path}: stopped by {signal} at step {session.counters.step}, with a checkpoint; "
         f"continue with --resume"
