@@ -110,6 +110,8 @@ def resealed(copy: Path) -> None:
         with contextlib.suppress(Exception):
             told = json.loads(listing.read_text())
             for name, facts in told["files"].items():
+                if not (listing.parent / name).is_file():
+                    continue
                 data = (listing.parent / name).read_bytes()
                 facts["sha256"] = hashlib.sha256(data).hexdigest()
                 for key in ("size", "bytes"):
