@@ -47,7 +47,7 @@ def call(words: list[str]) -> tuple[int, str, str]:
 
 
 def wrong(code: int, out: str, err: str) -> str:
-    """What is wrong with an outcome, or nothing."""
+    """What is wrong with an outcome, or nothing. What a model writes into a pipe is its own, byte for byte."""
     if code not in CODES:
         return f"exit {code}"
     for mark in ("Traceback", "a bug of regard", "Error:"):
@@ -57,7 +57,7 @@ def wrong(code: int, out: str, err: str) -> str:
         return "no word of the failure"
     if code and len([line for line in err.split("\n") if line.startswith("regard: error")]) != 1 and code != 75:
         return "not one line"
-    if "\x1b]" in out + err or "\x07" in out + err:
+    if "\x1b]" in err or "\x07" in err:
         return "an escape reaches the terminal"
     return ""
 

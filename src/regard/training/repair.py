@@ -59,6 +59,8 @@ def _problem(session: Session, name: str) -> str | None:
     run = session.run
     if name not in run.manifest.files:
         return None
+    if (run.path / name).is_dir():
+        raise CheckpointError(f"{run.path / name}: is a folder where a file of the run belongs; move it away")
     try:
         manifest.verify_file(run.path / name, run.manifest.files[name])
     except CheckpointError as error:
