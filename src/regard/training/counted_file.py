@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.models.ngram import NgramModel
-from regard.ngram.level import unsigned
+from regard.ngram.spill import slices
 from regard.training import tensors
 
 
@@ -39,7 +39,9 @@ def open_file(model: NgramModel, path: Path) -> None:
         with ThreadPoolExecutor(2) as pool:
             keys = pool.map(lambda part: _keys(part[0], part[1], model.vocab_size), parts)
             found |= {f"{name}.keys": made for name, made in zip(tight, keys, strict=True)}
-        _require_sound(found, model)
+        # Read beside the mapping that the model keeps, so that what was looked at can leave memory.
+        read = tensors.arrays(path)
+        _require_sound(found, {name: read.get(name, tensor.numpy()) for name, tensor in found.items()}, model)
         model.load_state_dict(found)
     except (KeyError, RuntimeError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
@@ -64,8 +66,11 @@ def _keys(word: Tensor, first: Tensor, vocab_size: int) -> Tensor:
     return torch.from_numpy(keys)
 
 
-def _require_sound(found: Mapping[str, Tensor], model: NgramModel) -> None:
-    """Refuse arrays that lead out of others: keys that do not rise, contexts and codes that there are none of."""
+def _require_sound(found: Mapping[str, Tensor], read: Mapping[str, np.ndarray], model: NgramModel) -> None:
+    """Refuse arrays that lead out of others: keys that do not rise, contexts and codes that there are none of.
+
+    read  the same arrays, to be gone through slice by slice.
+    """
     order, before = model.config.order, model.vocab_size
     _require(_is(found["table.discounts"], torch.float64, (order, 3)), "discounts")
     root = found["table.root"]
@@ -77,14 +82,23 @@ def _require_sound(found: Mapping[str, Tensor], model: NgramModel) -> None:
         _require(_is(keys, torch.int64, (0 if level == 0 else n,)), f"{name}.keys")
         _require(level > 0 or n == model.vocab_size, f"{name}.alpha.codes")
         if len(keys):
-            rises = bool((keys[1:] > keys[:-1]).all())
+            rises = _rises(read[f"{name}.keys"])
             _require(rises and int(keys[0]) >= 0 and int(keys[-1]) < before * model.vocab_size, f"{name}.keys")
-        _require_values(found, f"{name}.alpha", n)
-        _require_values(found, f"{name}.gamma", len(found[f"{name}.gamma.codes"]) and n)
+        _require_values(found, read, f"{name}.alpha", n)
+        _require_values(found, read, f"{name}.gamma", len(found[f"{name}.gamma.codes"]) and n)
         before = n
 
 
-def _require_values(found: Mapping[str, Tensor], name: str, size: int) -> None:
+def _rises(keys: np.ndarray) -> bool:
+    last = None
+    for (part,) in slices(keys):
+        if not (part[1:] > part[:-1]).all() or (last is not None and part[0] <= last):
+            return False
+        last = int(part[-1])
+    return True
+
+
+def _require_values(found: Mapping[str, Tensor], read: Mapping[str, np.ndarray], name: str, size: int) -> None:
     codes, table = found[f"{name}.codes"], found[f"{name}.table"]
     counts, totals = found[f"{name}.counts"], found[f"{name}.totals"]
     _require(codes.dtype in (torch.uint8, torch.int16, torch.int32) and codes.shape == (size,), f"{name}.codes")
@@ -92,8 +106,10 @@ def _require_values(found: Mapping[str, Tensor], name: str, size: int) -> None:
         table.dtype is torch.float64 and table.dim() == 1 and bool(((table >= 0) & table.isfinite()).all()),
         f"{name}.table",
     )
-    highest = -1 if not size else int(unsigned(codes).max())
-    _require(highest < len(table) and (not size or int(unsigned(codes).min()) >= 0), f"{name}.codes")
+    plain = read[f"{name}.codes"]
+    plain = plain.view(np.uint16) if plain.dtype == np.int16 else plain
+    for (part,) in slices(plain):
+        _require(int(part.min()) >= 0 and int(part.max()) < len(table), f"{name}.codes")
     _require(counts.dtype is torch.int64 and counts.shape in ((0,), (len(table),)), f"{name}.counts")
     _require(totals.dtype is torch.float64 and totals.shape in ((0,), (len(table),)), f"{name}.totals")
 

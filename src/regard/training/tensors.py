@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
@@ -129,6 +130,19 @@ def mapped(path: Path) -> dict[str, Tensor]:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """Every tensor of a file that `mapped` took, as an array whose pages can be let go of (see `ngram.spill`)."""
+    whole = np.memmap(path, np.uint8, "r")
+    begin = 8 + int.from_bytes(whole[:8].tobytes(), "little")
+    header = json.loads(whole[8:begin].tobytes())
+    header.pop("__metadata__", None)
+    kinds = {name: torch.zeros(0, dtype=kind).numpy().dtype for kind, name in DTYPES.items() if name != "BF16"}
+    return {
+        name: whole[begin + facts["data_offsets"][0] : begin + facts["data_offsets"][1]].view(kinds[facts["dtype"]])
+        for name, facts in header.items()
+    }
 
 
 def require_same(expected: Mapping[str, Form], found: Mapping[str, Form], where: Path) -> None:
