@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from regard.core.progress import Progress
-from regard.live import Patient
+from regard.live import Patient, progress_on
 from regard.table import human, span, visible, visible_line
 from regard.training.display import Display, Evaluation, Result, Start, Update
 
@@ -30,6 +31,10 @@ class Place:
 
 class Board(Protocol):
     """What the race tells. `done` is the share of the whole comparison that is behind it."""
+
+    def preparing(self) -> AbstractContextManager[None]:
+        """A context in which it is shown how far the reading of the data is."""
+        ...
 
     def begin(self, labels: list[str]) -> None: ...
     def stage(self, label: str, stage: str, first: float, last: float) -> Display:
@@ -95,6 +100,14 @@ class _Places:
 
     places: dict[str, Place] = field(default_factory=dict)
 
+    def preparing(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.people is None else progress_on(self.people, "reading the data")
+
+    @property
+    def people(self) -> TextIO | None:
+        """Where a person looks."""
+        return None
+
     def begin(self, labels: list[str]) -> None:
         self.places = {label: Place(label) for label in labels}
 
@@ -130,6 +143,10 @@ class LineBoard(_Places):
         super().__init__()
         self.stream = stream
 
+    @property
+    def people(self) -> TextIO | None:
+        return self.stream
+
     def told(self, place: Place) -> None:
         self.note(f"{self.done:4.0%}  {place.label}: {place.stage}")
 
@@ -149,8 +166,13 @@ class LiveBoard(_Places):
         from rich.live import Live
 
         super().__init__()
+        self.stream = stream
         self.console = Console(file=stream, highlight=False)
         self.live = Live(console=self.console, auto_refresh=False, transient=True)
+
+    @property
+    def people(self) -> TextIO | None:
+        return self.stream
 
     def begin(self, labels: list[str]) -> None:
         super().begin(labels)

@@ -156,7 +156,8 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
         if (path / name).is_dir():
             raise CheckpointError(f"{path / name}: is a folder where a file of the comparison belongs; move it away")
     with only_writer(path), Interrupt() as interrupt:
-        ready = interrupt.at_once(lambda: _made_ready(planned, path, force))
+        with board.preparing():
+            ready = interrupt.at_once(lambda: _made_ready(planned, path, force))
         if ready is None:
             raise Stopped(
                 f"stopped by {interrupt.received} while the data was read, with nothing begun; the same command "

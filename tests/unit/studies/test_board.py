@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
+
+from regard.core.progress import stage
 from regard.studies.board import LineBoard, LiveBoard
 from regard.training.display import Evaluation, Start, Update
 
@@ -43,3 +46,13 @@ def test_lines_tell_every_stage_and_survive_a_closed_stream() -> None:
     board = LineBoard(Closed())
     drive(board)
     assert board.stream is None
+
+
+def test_reading_the_data_is_shown_before_the_first_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.core.progress.QUIET", 0.0)
+    stream = io.StringIO()
+    with LineBoard(stream).preparing(), stage("reading", 100, "bytes") as advance:
+        advance(50)
+    assert "reading   50%" in stream.getvalue()
+    with LineBoard(None).preparing(), stage("reading", 100, "bytes") as advance:
+        advance(50)
