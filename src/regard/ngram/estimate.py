@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from regard.ngram.counts import DEFAULT_MEMORY, NEVER, Counts
+from regard.ngram.counts import DEFAULT_MEMORY, Counts
+from regard.ngram.discount import numbers_for_discounts
 from regard.ngram.gram import Desk, Grams, adjusted, grams_of
 from regard.ngram.level import Level, Values, coded, coded_in_parts, empty_values
-from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts_from, extra, histogram
+from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts_from, extra
 from regard.ngram.spill import gathered, release
 
 
@@ -85,7 +86,7 @@ def estimate(
     tell("counting", 1.0)
     found = [
         discounts_from(rules.smoothing, numbers, rules.interpolate)
-        for numbers in _numbers_for_discounts(grams, counts, rules.smoothing, desk)
+        for numbers in numbers_for_discounts(grams, counts, rules.smoothing, desk)
     ]
     maker = _Maker(rules, desk, counts.vocab_size)
     levels: list[Level] = [maker.words(grams[0], found[0])]
@@ -95,52 +96,6 @@ def estimate(
         levels.append(level)
         tell("estimating", order / counts.order)
     return Estimate(levels, found, maker.root, [len(part) for part in grams])
-
-
-def _parts(size: int, at_once: int) -> Iterator[slice]:
-    """Slices one after the other, one at least."""
-    return (slice(first, min(first + at_once, size)) for first in range(0, max(1, size), at_once))
-
-
-def _numbers_for_discounts(grams: list[Grams], table: Counts, smoothing: Smoothing, desk: Desk) -> Iterator[np.ndarray]:
-    """How many n-grams of each order have each small count, as KenLM counts them, so that both agree to the last digit.
-
-    KenLM walks through n-grams by their last word, words in the order in which the text brings them up, and for the
-    very last n-gram of an order below the highest it takes the count itself instead of the continuation count.
-    """
-    last = None
-    rank = np.zeros(0)
-    if smoothing in CONTINUATION and table.first is not None:
-        rank = np.where(table.first == NEVER, -1, table.first)
-        rank[table.eos_id] = -1  # </s> comes before the words, <s> before everything
-        last = int(np.argmax(rank))
-    for order, part in enumerate(grams, 1):
-        if last is not None and order > 1:
-            ending = _ending(part, last, desk)
-            first = _first_words(grams, order, ending, table.vocab_size)
-            last = int(ending[np.argmax(rank[first])]) if len(ending) else None
-        numbers = np.zeros(6, np.int64)
-        for rows in _parts(len(part), desk.at_once):
-            numbers += histogram(part.counts(rows))
-            part.release()
-        if last is not None and order < len(grams):
-            one = slice(last, last + 1)
-            numbers += histogram(part.raw[one]) - histogram(part.counts(one))
-        yield numbers
-
-
-def _ending(part: Grams, last: int, desk: Desk) -> np.ndarray:
-    """The n-grams that end with the n-gram `last` of the order below."""
-    found = [rows.start + np.flatnonzero(part.suffix[rows] == last) for rows in _parts(len(part), desk.at_once)]
-    part.release()
-    return np.concatenate([np.zeros(0, np.int64), *found])
-
-
-def _first_words(grams: list[Grams], order: int, places: np.ndarray, vocab_size: int) -> np.ndarray:
-    """The first tokens of n-grams."""
-    for longer in reversed(grams[1:order]):
-        places = gathered(longer.keys, places) // vocab_size
-    return places
 
 
 class _Maker:
@@ -258,7 +213,7 @@ class _Maker:
         """Keys of the n-grams that are kept, with their contexts renumbered."""
         keys = self.desk.spool(np.int64)
         read = numbered = 0  # contexts so far, and those of them that are kept
-        for rows in _parts(len(part), self.desk.at_once):
+        for rows in self.desk.parts(len(part)):
             key = part.keys[rows][part.raw[rows] > self.rules.dropped(order)]
             if self.kept is not None and len(key):
                 context = key // self.vocab_size
@@ -270,7 +225,7 @@ class _Maker:
         return keys.array()
 
     def _all_kept(self, order: int, part: Grams) -> np.ndarray:
-        found = [part.raw[rows] > self.rules.dropped(order) for rows in _parts(len(part), self.desk.at_once)]
+        found = [part.raw[rows] > self.rules.dropped(order) for rows in self.desk.parts(len(part))]
         part.release()
         return np.concatenate([np.zeros(0, bool), *found])
 
@@ -305,7 +260,7 @@ def _alpha(codes: torch.Tensor, pairs: np.ndarray, different: np.ndarray, found:
 
 def _values(numbers: np.ndarray, desk: Desk) -> Values:
     def parts() -> Iterator[np.ndarray]:
-        for rows in _parts(len(numbers), desk.at_once):
+        for rows in desk.parts(len(numbers)):
             yield numbers[rows]
             release(numbers)
 

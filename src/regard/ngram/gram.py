@@ -35,6 +35,10 @@ class Desk:
         """Rows or n-grams that are worked on together."""
         return max(1024, self.memory // ROW_BYTES)
 
+    def parts(self, size: int) -> Iterator[slice]:
+        """So many rows or n-grams in parts, one at least."""
+        return (slice(first, min(first + self.at_once, size)) for first in range(0, max(1, size), self.at_once))
+
     def spool(self, kind: np.dtype | type) -> Spool:
         return Spool(kind, self.memory // (ARRAYS * SHARE), self.folder)
 
@@ -145,8 +149,8 @@ def adjusted(grams: list[Grams], vocab_size: int, desk: Desk) -> None:
     for shorter, longer in pairwise(grams):
         suffix = desk.spool(np.int32 if len(shorter) < 1 << 31 else np.int64)
         left = desk.spool(shorter.raw.dtype)
-        for size in _sizes(len(shorter), desk.at_once):
-            left.append(np.zeros(size, shorter.raw.dtype))
+        for part in desk.parts(len(shorter)):
+            left.append(np.zeros(part.stop - part.start, shorter.raw.dtype))
         shorter.left = left.array()
         for first in range(0, len(longer), desk.at_once):
             keys = longer.keys[first : first + desk.at_once]
@@ -177,9 +181,3 @@ def _suffixes(shorter: Grams, context: np.ndarray, word: np.ndarray, vocab_size:
     starts = np.flatnonzero(np.diff(sorted_places, prepend=-1))
     add(shorter.left, sorted_places[starts], np.diff(starts, append=len(sorted_places)))
     return place
-
-
-def _sizes(total: int, most: int) -> Iterator[int]:
-    while total > 0:
-        yield min(total, most)
-        total -= most
