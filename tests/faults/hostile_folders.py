@@ -106,7 +106,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
 
 def resealed(copy: Path) -> None:
     """Hashes made again, as somebody does who wants the folder to be believed."""
-    for listing in sorted(copy.rglob("manifest.json"), reverse=True):
+    for listing in sorted(filter(Path.is_file, copy.rglob("manifest.json")), reverse=True):
         with contextlib.suppress(Exception):
             told = json.loads(listing.read_text())
             for name, facts in told["files"].items():
