@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from regard.data import mapped
 from regard.data.stream import Cutter
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.contract import utf8
+from regard.storage.arrays import Spool, sha256
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class TokenShard:
         """SHA-256 of the documents in the shard. How their ends are counted is no part of them."""
         sizes = f"{self.n_bytes - self.n_ends} {self.n_chars - self.n_ends}"
         facts = f"{self.ids.dtype.str} {self.tokens} {sizes}\n"
-        digest = mapped.sha256(self.ids, facts.encode())
+        digest = sha256(self.ids, facts.encode())
         digest.update(np.ascontiguousarray(self.starts).data)
         return digest.hexdigest()
 
@@ -75,7 +75,7 @@ class ShardWriter:
     def __init__(self, tokenizer: Tokenizer, *, lines: bool = False) -> None:
         self.tokenizer, self.lines = tokenizer, lines
         dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
-        self.ids = mapped.Spool(dtype)
+        self.ids = Spool(dtype)
         self.starts = array("q")
         self.n_bytes = self.n_chars = 0
         self._end = np.array([tokenizer.eos_id], dtype=dtype)

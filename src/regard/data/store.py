@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.mapped import sha256, slices
 from regard.data.regular import open_regular, read_regular
 from regard.errors import DataError, ResourceError
+from regard.storage.arrays import sha256, slices
 from regard.storage.temporary import remove_abandoned, temporary_folder
 
 MANIFEST = "manifest.json"
@@ -135,7 +135,7 @@ def _advice(folder: Path) -> str:
 
 def _write(path: Path, array: np.ndarray) -> None:
     with open(path, "wb") as stream:
-        for part in slices(array):
+        for (part,) in slices(array):
             stream.write(np.ascontiguousarray(part).data)
         stream.flush()
         os.fsync(stream.fileno())

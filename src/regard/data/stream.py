@@ -8,7 +8,6 @@ A document of a file is cut anywhere; `Cutter` moves the cuts to where no tokeni
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, cast
 
 from regard.core.progress import OFTEN, stage
-from regard.data import mapped, source
+from regard.data import source
+from regard.storage.arrays import kept, unnamed
 
 
 class Piece(NamedTuple):
@@ -82,9 +82,9 @@ class Files:
         if name in self._kept:
             return
         with source.named(name), source.opened(name) as stream, stage("unpacking", 0, "bytes") as advance:
-            file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the stream
+            file = unnamed()
             while chunk := stream.read(source.PIECE):
-                mapped.kept(file, chunk)
+                kept(file, chunk)
                 advance(len(chunk))
         self._kept[name] = file
 

@@ -26,7 +26,8 @@ import numpy as np
 
 from regard.core.waiting import workers
 from regard.errors import DataError, UsageError
-from regard.ngram.spill import PREFIX, SLICE, release, spill_folder, written
+from regard.ngram.spill import PREFIX, spill_folder, written
+from regard.storage.arrays import SLICE, release
 from regard.storage.temporary import remove_abandoned
 
 LARGEST_ORDER = 32

@@ -22,7 +22,8 @@ from regard.ngram.discount import numbers_for_discounts
 from regard.ngram.gram import Desk, Grams, adjusted, grams_of
 from regard.ngram.level import Level, Values, coded, coded_in_parts, empty_values
 from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts_from, extra
-from regard.ngram.spill import gathered, release
+from regard.ngram.spill import gathered
+from regard.storage.arrays import release
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from regard.ngram.counts import Counts
-from regard.ngram.spill import Spool, add, release, searched, slices
+from regard.ngram.spill import add, searched
+from regard.storage.arrays import Spool, release, slices
 
 # Bytes that a row of a table, or an n-gram, takes while it is worked on: copies, places, keys, sorted orders.
 ROW_BYTES = 240

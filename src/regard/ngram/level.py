@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.ngram.spill import Spool
+from regard.storage.arrays import Spool
 
 
 class Values(nn.Module):

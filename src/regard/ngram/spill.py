@@ -6,27 +6,22 @@ from its beginning to its end and lets go of what it has read.
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from regard.errors import ResourceError
+from regard.storage.arrays import SLICE, as_mapped, mapped, no_room, release
 from regard.storage.temporary import TemporaryFolder
 
 PREFIX = "regard-counts-"
 
-SLICE = 1 << 20  # numbers of an array that are read at a time
 FEW, MANY = 16, 256  # places from which on what was touched is let go of, and an array gone through in slices
-# Arrays that were mapped here, by their address: torch's view of one is found by it too.
-_MAPPED: weakref.WeakValueDictionary[int, np.memmap] = weakref.WeakValueDictionary()
 
 
 @contextmanager
@@ -64,7 +59,7 @@ class Stored:
     def mapped(self) -> np.ndarray:
         """All of it, read where it is touched. It stays when the file is removed."""
         with open(self.name, "rb") as file:
-            return _mapped(file, self.dtype, "r")
+            return mapped(file, self.dtype)
 
 
 def written(pieces: Iterable[Sequence[np.ndarray]], kinds: Sequence[np.dtype], place: Path) -> list[Stored]:
@@ -78,60 +73,12 @@ def written(pieces: Iterable[Sequence[np.ndarray]], kinds: Sequence[np.dtype], p
                     file.write(np.ascontiguousarray(array).view(np.uint8).data)
         return [Stored(name, kind) for name, kind in zip(names, kinds, strict=True)]
     except OSError as error:
-        raise _no_room(place.parent, error) from None
-
-
-class Spool:
-    """An array that grows at its end: in memory up to `room` bytes, then in a file without a name in `folder`."""
-
-    def __init__(self, kind: np.dtype | type, room: int, folder: Path | None) -> None:
-        self.kind, self.room, self.folder = np.dtype(kind), room, folder
-        self._parts: list[np.ndarray] = []
-        self._size = 0
-        self._file: IO[bytes] | None = None
-
-    def append(self, values: np.ndarray) -> None:
-        self._parts.append(values.astype(self.kind))
-        self._size += len(values)
-        if self._file is not None or self._size * self.kind.itemsize > self.room:
-            self._write()
-
-    def array(self) -> np.ndarray:
-        """All of it; what is mapped may be written to."""
-        if self._file is None:
-            return np.concatenate([np.empty(0, self.kind), *self._parts])
-        self._file.flush()
-        return _mapped(self._file, self.kind, "r+")
-
-    def _write(self) -> None:
-        try:
-            # Without a name it is gone with the process, however that ends.
-            self._file = self._file or tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115  # closed with the map
-            for part in self._parts:
-                self._file.write(part.view(np.uint8).data)
-        except OSError as error:
-            raise _no_room(self.folder or Path(tempfile.gettempdir()), error) from None
-        self._parts = []
-
-
-def release(array: np.ndarray) -> None:
-    """Let go of the pages of a mapped array that were touched; what was written to them is kept in the file."""
-    whole = array if isinstance(array, np.memmap) else _known(array)
-    if whole is not None and hasattr(mmap, "MADV_DONTNEED"):
-        whole._mmap.madvise(mmap.MADV_DONTNEED)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def slices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Parts of arrays of equal length, side by side."""
-    for first in range(0, len(arrays[0]), SLICE):
-        yield tuple(array[first : first + SLICE] for array in arrays)
-        for array in arrays:
-            release(array)
+        raise no_room(place.parent, error) from None
 
 
 def searched(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Where numbers, which ascend as the keys do, have their place among the keys."""
-    if _known(keys) is None or len(wanted) < MANY:
+    if as_mapped(keys) is None or len(wanted) < MANY:
         return _let_go(keys, keys.searchsorted(wanted))
     found = np.full(len(wanted), len(keys))
     first = 0
@@ -146,7 +93,7 @@ def searched(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def taken(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The values at places that ascend."""
-    if _known(values) is None or len(places) < MANY:
+    if as_mapped(values) is None or len(places) < MANY:
         return _let_go(values, values.take(places))
     found = np.empty(len(places), values.dtype)
     for part in _near(places):
@@ -164,7 +111,7 @@ def add(values: np.ndarray, places: np.ndarray, amounts: np.ndarray) -> None:
 
 def gathered(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The values at places in any order."""
-    if _known(values) is None:
+    if as_mapped(values) is None:
         return values[places]
     order = places.argsort()
     found = np.empty(len(places), values.dtype)
@@ -185,23 +132,3 @@ def _let_go(array: np.ndarray, found: np.ndarray) -> np.ndarray:
     if len(found) >= FEW:
         release(array)
     return found
-
-
-def _known(array: np.ndarray) -> np.memmap | None:
-    found = _MAPPED.get(array.ctypes.data) if array.size else None
-    return found if found is not None and found.nbytes == array.nbytes else None
-
-
-def _mapped(file: IO[bytes], kind: np.dtype, mode: str) -> np.ndarray:
-    if os.fstat(file.fileno()).st_size == 0:
-        return np.empty(0, kind)
-    array = np.memmap(file, kind, mode)  # pyright: ignore[reportCallIssue,reportArgumentType]
-    _MAPPED[array.ctypes.data] = array
-    return array
-
-
-def _no_room(where: Path, error: OSError) -> ResourceError:
-    return ResourceError(
-        f"cannot write counts to {where}: {error.strerror or error}; free space there, name another folder with "
-        f"--spill, or allow more --memory"
-    )

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.models.ngram import NgramModel
-from regard.ngram.spill import slices
+from regard.storage.arrays import slices
 from regard.training import tensors
 
 

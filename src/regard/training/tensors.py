@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from regard.errors import LONGEST_TOLD, CheckpointError
-from regard.ngram.spill import slices
+from regard.storage.arrays import slices
 
 DTYPES = {
     torch.float64: "F64",

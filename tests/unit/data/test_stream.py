@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.core.progress import Progress, watching
-from regard.data import mapped, source
+from regard.data import source
 from regard.data.corpus import prepare
 from regard.data.shard import make_shard
 from regard.data.stream import Cutter, Files
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import ResourceError
+from regard.storage import arrays
 
 BOOK = "\n".join(f"The {number}th day: été — {number * number} hours, 'twas   said.\r\n" for number in range(150))
 KINDS = [("bytes", None), ("chars", None), ("words", None), ("bpe", 300), ("unigram", 300)]
@@ -39,8 +40,8 @@ def test_a_text_gives_the_same_corpus_in_small_pieces_and_whole(
     whole = prepare(str(path), **chosen)
     monkeypatch.setattr(source, "PIECE", 7)
     monkeypatch.setattr(Cutter.__init__, "__defaults__", (7,))
-    monkeypatch.setattr(mapped, "WAITING", 1)
-    monkeypatch.setattr(mapped, "IN_MEMORY", 16)
+    monkeypatch.setattr(arrays, "WAITING", 1)
+    monkeypatch.setattr(arrays, "IN_MEMORY", 16)
     pieces = prepare(str(path), **chosen)
     assert pieces.hash == whole.hash
     assert pieces.test is not None
@@ -72,14 +73,14 @@ def test_preparing_a_text_takes_a_small_part_of_its_size(tokens: str, tmp_path: 
         for number in range(20):
             stream.write("".join(f"{number} {place % 997} words of a long text\n" for place in range(40_000)))
     size = path.stat().st_size
-    mapped.IN_MEMORY, before = size // 20, mapped.IN_MEMORY
+    arrays.IN_MEMORY, before = size // 20, arrays.IN_MEMORY
     tracemalloc.start()
     try:
         prepare(str(path), tokens=tokens)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-        mapped.IN_MEMORY = before
+        arrays.IN_MEMORY = before
     assert size > 20e6
     # Some pieces of a megabyte, widened to eight bytes a token while they are encoded; read whole it took ten times as
     # much as the file.
@@ -87,23 +88,23 @@ def test_preparing_a_text_takes_a_small_part_of_its_size(tokens: str, tmp_path: 
 
 
 def test_the_pages_of_a_mapped_array_can_be_given_back_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped, "IN_MEMORY", 1000)
-    monkeypatch.setattr(mapped, "WAITING", 100)
-    monkeypatch.setattr(mapped, "SLICE", 512)
-    spool = mapped.Spool(np.dtype("<u2"))
+    monkeypatch.setattr(arrays, "IN_MEMORY", 1000)
+    monkeypatch.setattr(arrays, "WAITING", 100)
+    monkeypatch.setattr(arrays, "SLICE", 512)
+    spool = arrays.Spool(np.dtype("<u2"))
     values = np.arange(5000) % 60_000
     for first in range(0, 5000, 333):
         spool.append(values[first : first + 333])
     found = spool.array()
     assert isinstance(found, np.memmap)
-    assert np.concatenate(list(mapped.slices(found))).tolist() == values.tolist()
+    assert np.concatenate([part for (part,) in arrays.slices(found)]).tolist() == values.tolist()
     assert found.tolist() == values.tolist()
-    assert mapped.sha256(found).digest() == mapped.sha256(values.astype("<u2")).digest()
+    assert arrays.sha256(found).digest() == arrays.sha256(values.astype("<u2")).digest()
 
 
 def test_a_full_temporary_folder_is_told_with_the_way_out() -> None:
     with open("/dev/full", "wb", buffering=0) as full, pytest.raises(ResourceError, match="TMPDIR"):
-        mapped.kept(full, b"some")
+        arrays.kept(full, b"some")
 
 
 def test_standard_input_and_compressed_files_are_read_once_and_given_again(

@@ -12,6 +12,7 @@ import torch
 
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram import spill
+from regard.storage import arrays
 
 TINY = 1 << 12
 RULES: list[dict[str, Any]] = [
@@ -41,6 +42,7 @@ def test_a_small_memory_changes_no_bit_of_a_model(rules, tmp_path: Path, monkeyp
     whole, small = model_of(rules), model_of(rules)
     found = whole.fit_exactly(whole.count(ids))
     monkeypatch.setattr(spill, "SLICE", 700)
+    monkeypatch.setattr(arrays, "SLICE", 700)
     monkeypatch.setattr(spill, "MANY", 10)
     counts = small.count(ids, memory=TINY, folder=tmp_path)
     again = small.fit_exactly(counts, memory=TINY, folder=tmp_path)
@@ -51,7 +53,7 @@ def test_a_small_memory_changes_no_bit_of_a_model(rules, tmp_path: Path, monkeyp
         other = small.state_dict()[name]
         assert other.dtype == tensor.dtype
         assert other.equal(tensor), name
-        mapped += spill._known(other.numpy()) is not None
+        mapped += arrays.as_mapped(other.numpy()) is not None
     assert mapped or whole.config.order == 1
     held = torch.from_numpy(text(9000)[6000:])[None]
     expected, _ = whole.log_probs(held, whole.init_state(1))
@@ -62,9 +64,10 @@ def test_a_small_memory_changes_no_bit_of_a_model(rules, tmp_path: Path, monkeyp
 @pytest.mark.parametrize("size", [0, 1, 699, 700, 701, 2100])
 def test_what_is_searched_and_taken_in_slices_is_what_is_at_once(size, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(spill, "SLICE", 700)
+    monkeypatch.setattr(arrays, "SLICE", 700)
     monkeypatch.setattr(spill, "MANY", 0)
     values = np.unique(np.random.default_rng(1).integers(0, 10_000, size))
-    spool = spill.Spool(np.int64, 0, None)
+    spool = arrays.Spool(np.int64, 0, None)
     for part in np.array_split(values, 5):
         spool.append(part)
     mapped = spool.array()
@@ -75,16 +78,16 @@ def test_what_is_searched_and_taken_in_slices_is_what_is_at_once(size, monkeypat
         assert spill.gathered(mapped, places).tolist() == values[places].tolist()
         assert spill.taken(mapped, np.sort(places)).tolist() == values[np.sort(places)].tolist()
     assert (
-        np.concatenate([np.zeros(0, np.int64), *(part for (part,) in spill.slices(mapped))]).tolist() == values.tolist()
+        np.concatenate([np.zeros(0, np.int64), *(part for (part,) in arrays.slices(mapped))]).tolist() == values.tolist()
     )
 
 
 def test_what_was_written_to_a_mapped_array_is_kept_when_it_is_let_go_of():
-    spool = spill.Spool(np.int64, 0, None)
+    spool = arrays.Spool(np.int64, 0, None)
     spool.append(np.zeros(5000, np.int64))
     array = spool.array()
     array[::7] = 3
-    spill.release(array)
+    arrays.release(array)
     assert array.sum() == 3 * len(array[::7])
 
 
