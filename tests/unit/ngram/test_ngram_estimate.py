@@ -78,7 +78,8 @@ def test_what_is_searched_and_taken_in_slices_is_what_is_at_once(size, monkeypat
         assert spill.gathered(mapped, places).tolist() == values[places].tolist()
         assert spill.taken(mapped, np.sort(places)).tolist() == values[np.sort(places)].tolist()
     assert (
-        np.concatenate([np.zeros(0, np.int64), *(part for (part,) in arrays.slices(mapped))]).tolist() == values.tolist()
+        np.concatenate([np.zeros(0, np.int64), *(part for (part,) in arrays.slices(mapped))]).tolist()
+        == values.tolist()
     )
 
 
