@@ -25,6 +25,7 @@ import numpy as np
 
 MB, ROWS = 1_000_000, 2_040_000
 WORDS, LINE, AT_ONCE = 50_000, 12, 600_000
+COUNTED = ("--model", "ngram", "--memory", "256M", "--set", "data.tokens=words", "--set", "model.order=3")
 ONE_STEP = ("--model", "lstm", "--size", "tiny", "--budget", "1steps", "--set", "train.length=64")
 
 
@@ -44,9 +45,8 @@ CASES = {
     "words, 1 GB": Case("1000.txt", (*ONE_STEP, "--set", "data.tokens=words", "--set", "data.vocab_size=20000")),
     "bpe, 200 MB": Case("200.txt", (*ONE_STEP, "--set", "data.tokens=bpe")),
     "bpe, 1 GB": Case("1000.txt", (*ONE_STEP, "--set", "data.tokens=bpe")),
-    "n-gram of words, 200 MB, --memory 256M": Case(
-        "200.txt", ("--model", "ngram", "--memory", "256M", "--set", "data.tokens=words", "--set", "model.order=3")
-    ),
+    "n-gram of words, 200 MB, --memory 256M": Case("200.txt", COUNTED),
+    "n-gram of words, 1 GB, --memory 256M": Case("1000.txt", COUNTED),
     "labelled, 2 M rows": Case("labelled.csv", ("--model", "classifier", "--size", "tiny", "--budget", "1steps")),
     "series, 1 M rows": Case(
         "series.csv", ("--model", "forecaster", "--size", "tiny", "--budget", "1steps", "--target", "load")
