@@ -46,7 +46,7 @@ def call(words: list[str]) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def wrong(code: int, out: str, err: str) -> str:
+def wrong(verb: str, code: int, out: str, err: str) -> str:
     """What is wrong with an outcome, or nothing. What a model writes into a pipe is its own, byte for byte."""
     if code not in CODES:
         return f"exit {code}"
@@ -57,7 +57,8 @@ def wrong(code: int, out: str, err: str) -> str:
         return "no word of the failure"
     if code and len([line for line in err.split("\n") if line.startswith("regard: error")]) != 1 and code != 75:
         return "not one line"
-    if "\x1b]" in err or "\x07" in err:
+    told = err if verb == "generate" else out + err
+    if "\x1b]" in told or "\x07" in told:
         return "an escape reaches the terminal"
     return ""
 
@@ -73,7 +74,7 @@ def tried(words: list[str]) -> dict[str, Any]:
     begin = time.monotonic()
     try:
         code, out, err = call(words)
-        finding = wrong(code, out, err)
+        finding = wrong(words[0], code, out, err)
     except BaseException:
         code, err, finding = -1, traceback.format_exc(), "an exception"
     finally:
