@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "fa
 from nursery import Request, bear, end_of  # noqa: E402
 
 from regard.training import checkpoint  # noqa: E402
-from regard.training.folder import TEMPORARY  # noqa: E402
+from regard.training.run_folder import TEMPORARY  # noqa: E402
 from tiny_run import folder_hash, model_of  # noqa: E402
 
 SAVE_EVERY = 2  # steps; about half of the time then goes into saves

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import regard
-from regard.recipe import parse_value
+from regard.run.settings import parse_value
 
 BEAMS: dict[str, dict[str, Any]] = {
     "beam 5": {"beam": 5, "length_penalty": "gnmt", "alpha": 0.6},

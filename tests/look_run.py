@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from regard.core import registry
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.data.tokenizer.word import WordTokenizer
+from regard.explain.inputs import read
 from regard.explain.look import Options, options_from
-from regard.explain.reader import read
 from regard.explain.reading import Reading
 from regard.explain.view import View
-from regard.run import Run
-from regard.task_run import TaskRun
+from regard.run.run import Run
+from regard.run.task_run import TaskRun
 from regard.tasks import task as task_of
 from regard.tasks.labelled import LabelCodec
 from regard.tasks.masked import MaskedCodec

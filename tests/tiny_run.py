@@ -15,9 +15,9 @@ from regard.core import registry
 from regard.data.batch import Batch
 from regard.training.display import Display, Evaluation, Result, Start, Update
 from regard.training.loop import train
+from regard.training.problem import Task
 from regard.training.resume import Resume
 from regard.training.settings import TrainSettings
-from regard.training.task import Task
 
 VOCABULARY, LENGTH, ROWS = 11, 8, 4
 SETTINGS = TrainSettings(

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from regard.data.corpus import prepare
     from regard.data.worlds import world
     from regard.errors import RegardError
-    from regard.launch import train
     from regard.laws import check
-    from regard.run import Run, load
+    from regard.run.run import Run, load
+    from regard.run.train import train
     from regard.studies.compare import compare
 
 __version__ = "0.1.0"
@@ -77,7 +77,7 @@ _HOMES = {
     "prepare": "regard.data.corpus:prepare",
     "record": "regard.core.tap:record",
     "register": "regard.core.registry:register",
-    "train": "regard.launch:train",
+    "train": "regard.run.train:train",
     "world": "regard.data.worlds:world",
 }
 

@@ -146,7 +146,7 @@ def test_a_taken_folder_is_refused_and_left_as_it_was(trained: Path, here: Path)
 
 
 def test_a_folder_in_use_is_refused(trained: Path, here: Path):
-    from regard.training.folder import claim
+    from regard.training.run_folder import claim
 
     copy = here / "run"
     shutil.copytree(trained, copy)

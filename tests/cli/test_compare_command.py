@@ -12,7 +12,7 @@ import pytest
 from calling import TEXT, call_here
 
 from regard.errors import CheckpointError, LockedError, NumericError, UsageError
-from regard.training.lock import only_writer
+from regard.storage.lock import only_writer
 
 SMALL = ("--size", "tiny", "--budget", "12steps", "--seeds", "1")
 USAGE = UsageError.exit_code

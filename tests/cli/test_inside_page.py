@@ -12,7 +12,7 @@ import pytest
 from calling import TEXT, TINY, call_here
 
 from look_run import class_run, masked_run, pair_run, tag_run, text_run
-from regard.run import load
+from regard.run.run import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "inside.md").read_text(encoding="utf-8")
 SHORT = (*TINY, "--budget", "2steps", "--quiet")

@@ -42,8 +42,8 @@ def test_a_run_may_have_spaces_and_any_letters_in_its_name_and_every_printed_com
 
 
 def test_the_command_that_goes_on_is_quoted(here: Path, monkeypatch: pytest.MonkeyPatch):
-    from regard import launch
     from regard.errors import Stopped
+    from regard.run import train as launch
 
     def stopped(*_: object) -> None:
         raise Stopped("stopped; continue with --resume")

@@ -13,9 +13,9 @@ from calling import call_here
 from regard.cli import failure
 from regard.cli.screen import Screen
 from regard.errors import DataError
-from regard.live import Live
+from regard.run.live import Live
 from regard.studies.board import LineBoard, LiveBoard
-from regard.table import COMMANDS, show_table, visible, visible_line
+from regard.terminal.table import COMMANDS, show_table, visible, visible_line
 from regard.training.display import Lines
 
 TITLE = "\x1b]0;owned\x07"

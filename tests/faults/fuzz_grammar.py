@@ -131,7 +131,7 @@ class Grammar:
 
         from regard.cli.main import application
         from regard.core.registry import MODELS
-        from regard.recipe import data_settings, train_settings
+        from regard.run.settings import data_settings, train_settings
 
         self.ground, self.chance = ground, random.Random(seed)
         self.commands: dict[str, Any] = typer.main.get_command(application()).commands  # pyright: ignore[reportAttributeAccessIssue]

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from regard.training import manifest
-from regard.training.manifest import Manifest
+from regard.storage import manifest
+from regard.storage.manifest import Manifest
 
 DEEP: Any = []
 for _ in range(200):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.training import manifest
+from regard.storage import manifest
 
 DEEP = "a hundred thousand brackets"
 VALUES: list[Any] = [

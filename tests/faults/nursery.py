@@ -18,7 +18,7 @@ from typing import Any
 
 import tiny_run
 from regard.errors import RegardError
-from regard.training import disk
+from regard.storage import disk
 from regard.training.display import Lines
 from tiny_run import Steps
 

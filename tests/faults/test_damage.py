@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from regard.errors import CheckpointError
-from regard.training import checkpoint, folder, manifest, tensors
+from regard.storage import manifest, tensors
+from regard.training import checkpoint
+from regard.training import run_folder as folder
 from tiny_run import model_of, run
 
 FLIPS = 20

@@ -19,10 +19,11 @@ from calling import call_here
 from hostile import VALUES, places, replaced, vouch, write
 
 from regard.errors import CheckpointError, RegardError
-from regard.run import load
+from regard.run.run import load
+from regard.run.summary import run_summary
 from regard.serving import shelf
-from regard.summary import run_summary
-from regard.training import checkpoint, manifest, session
+from regard.storage import manifest
+from regard.training import checkpoint, session
 
 TINY = ("--size", "tiny", "--device", "cpu", "--quiet", "--set", "train.batch_size=2", "--set", "train.length=16")
 RUNS = {

@@ -10,9 +10,11 @@ import pytest
 import torch
 
 from regard.errors import ResourceError
-from regard.training import checkpoint, disk, folder, manifest
+from regard.storage import disk, manifest
+from regard.training import checkpoint
+from regard.training import run_folder as folder
 from regard.training.checkpoint import Contents
-from regard.training.folder import claim
+from regard.training.run_folder import claim
 from tiny_run import Recorder, run
 
 

@@ -14,8 +14,10 @@ import pytest
 from nursery import Request, to_line
 
 from regard.errors import LockedError
-from regard.training import checkpoint, folder, manifest
-from regard.training.folder import claim
+from regard.storage import manifest
+from regard.training import checkpoint
+from regard.training import run_folder as folder
+from regard.training.run_folder import claim
 from tiny_run import folder_hash, run, weight_hash
 
 HERE = Path(__file__).parent
@@ -152,7 +154,7 @@ def test_a_full_disk_ends_in_one_line_with_everything_saved_so_far(nursery, undi
 
 def test_a_folder_that_may_not_be_written_is_found_before_any_step(tmp_path, monkeypatch):
     from regard.errors import ResourceError
-    from regard.training import disk
+    from regard.storage import disk
 
     def read_only(path):
         raise OSError(30, "Read-only file system")

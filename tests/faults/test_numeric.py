@@ -39,7 +39,7 @@ def test_the_weights_are_those_of_the_step_before_and_the_samples_are_named(tmp_
     assert "(first in to_logits.weight)" in text
     assert caught.value.exit_code == 5
     before = model_of("gpt")
-    from regard.training import tensors
+    from regard.storage import tensors
 
     tensors.load_weights(before, tmp_path / "whole" / "checkpoints" / "00000007" / "model.safetensors")
     assert weight_hash(model) == weight_hash(before)

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from regard.errors import CheckpointError
-from regard.training import checkpoint, disk, manifest
+from regard.storage import disk, manifest
+from regard.training import checkpoint
 from regard.training.checkpoint import Contents
-from regard.training.folder import claim
+from regard.training.run_folder import claim
 
 
 @dataclass

@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 from verb_nursery import Ended, Request, to_line
 
-from regard.training import checkpoint, folder, manifest
+from regard.storage import manifest
+from regard.training import checkpoint
+from regard.training import run_folder as folder
 
 HERE = Path(__file__).parent
 SOURCE = Path(checkpoint.__file__).parents[2]

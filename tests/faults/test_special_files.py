@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from calling import TEXT, call_here, call_process
 
-from regard.data.regular import open_regular, read_regular
+from regard.storage.regular import open_regular, read_regular
 
 RUN = ("config.json", "manifest.json", "tokenizer.json", "model.safetensors", "metrics.jsonl", "samples.txt")
 # Writing asks for neither log nor samples, and a resume puts the tokenizer and the best weights back.

@@ -22,12 +22,12 @@ from typing import Any
 from torch import nn
 
 from regard.__main__ import main
-from regard.training import disk
+from regard.storage import disk
 
 # What is counted, by where it is called from; "module" is any call of any module, "operation" any change of the disk.
 MOMENTS = {
     "start": "regard.cli.main:written_out",
-    "prepare": "regard.launch:prepared",
+    "prepare": "regard.run.train:prepared",
     "tokenizer": "regard.data.tokenizer.subword:_checked",
     "step": "regard.training.loop:_step",
     "evaluation": "regard.training.held_out:held_out_loss",

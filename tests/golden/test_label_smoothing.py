@@ -11,7 +11,7 @@ from exact import load, same, tensor
 from torch import Tensor, nn
 
 from regard.errors import UsageError
-from regard.training.objective import Smoothing, next_token_loss, smoothed_loss
+from regard.training.losses import Smoothing, next_token_loss, smoothed_loss
 from tiny_run import Steps
 
 GOLDEN = load("label_smoothing")

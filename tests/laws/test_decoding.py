@@ -14,9 +14,9 @@ from torch import Tensor
 from regard.core import registry
 from regard.decoding.beam import beam_search
 from regard.decoding.generate import Generation, Limits, generate, stream
+from regard.decoding.logits_processing import GREEDY, Sampling
 from regard.decoding.penalty import LengthPenalty
 from regard.decoding.score import score
-from regard.decoding.warp import GREEDY, Sampling
 from regard.laws.view import view
 from regard.models.language import LanguageModel
 

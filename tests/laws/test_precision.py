@@ -11,7 +11,7 @@ import torch
 from regard.core import registry
 from regard.decoding.beam import beam_search
 from regard.decoding.generate import Limits, generate
-from regard.decoding.warp import GREEDY, Sampling
+from regard.decoding.logits_processing import GREEDY, Sampling
 from regard.laws.precision import MODES, Mode
 from regard.laws.view import view
 

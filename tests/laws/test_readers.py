@@ -15,7 +15,7 @@ from regard.laws.result import Ledger
 from regard.laws.subject import Subject, from_model, hostile
 from regard.laws.view import sources
 from regard.layers.pooling import PoolingName
-from regard.models.reader import ReaderName
+from regard.models.encoder_stack import ReaderName
 
 READERS = typing.get_args(ReaderName)
 POOLINGS = typing.get_args(PoolingName)

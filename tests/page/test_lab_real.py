@@ -14,12 +14,12 @@ from calling import TEXT, TINY, call_here
 
 from open_lab import answering
 from regard.explain.view import Heat, Numbers, View
-from regard.run import load
+from regard.run.run import load
 from regard.serving.lab import Lab
 from regard.serving.provider import RunProvider
 
-offer = pytest.importorskip("regard.explain.offer")
-steps = pytest.importorskip("regard.explain.steps")
+offer = pytest.importorskip("regard.explain.registry")
+steps = pytest.importorskip("regard.explain.worked")
 SENTENCE = "the cat sat on the mat"
 # What a view cannot do without.
 NEEDED = {"meaning": {"other": "the dog sat on the log", "word": "sat"}}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from look_run import TEXT, class_run, pair_run, text_run
-from regard.explain import offer
+from regard.explain import registry as offer
 from regard.explain.look import Options
 
 pytestmark = [

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from regard.core import registry
-from regard.core.facts import EXAMPLE
+from regard.core.data_spec import EXAMPLE
 
 COUNTED = [name for name in registry.MODELS if (registry.entry(name).parameters or (None,))[0] is not None]
 # Published as a rounded number; the others were counted to the last one. The Transformer's 65M are 63.1M when its

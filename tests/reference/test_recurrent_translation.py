@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from regard.core import registry
-from regard.core.facts import EXAMPLE
+from regard.core.data_spec import EXAMPLE
 from regard.core.tap import record
-from regard.estimate import on_meta
+from regard.training.estimate import on_meta
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "gnmt.json").read_text())
 VOCABULARY = 11

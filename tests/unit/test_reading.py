@@ -16,8 +16,8 @@ from regard.decoding.generate import Limits, generate
 from regard.decoding.score import score
 from regard.errors import UsageError
 from regard.evaluation.language import Habit, evaluate
-from regard.recipe import read_recipe
-from regard.training.objective import next_token_loss
+from regard.run.settings import read_recipe
+from regard.training.losses import next_token_loss
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 from regard.bench.memory import peak_of
 from regard.bench.race import Row, Work, ratio_of
 from regard.errors import ResourceError
-from regard.launch import launch, plan
-from regard.recipe import Origin
+from regard.run.settings import Origin
+from regard.run.train import launch, plan
 from regard.storage.temporary import temporary_folder
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare

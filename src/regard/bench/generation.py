@@ -12,7 +12,7 @@ from regard.bench.step import GPT2
 from regard.core import registry
 from regard.decoding.generate import Limits
 from regard.decoding.generate import generate as decode
-from regard.decoding.warp import GREEDY
+from regard.decoding.logits_processing import GREEDY
 
 
 def generate(repeats: int) -> list[Row]:

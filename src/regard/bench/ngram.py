@@ -65,7 +65,7 @@ def build(text: Path, out: Path, is_quantised: bool) -> dict[str, Any]:
     from regard.data.source import read_documents
     from regard.data.tokenizer import train_tokenizer
     from regard.ngram.quantise import quantise
-    from regard.training import manifest, tensors
+    from regard.storage import manifest, tensors
     from regard.training.counted_file import stored
 
     lines = list(read_documents(str(text), documents="line"))

@@ -24,7 +24,7 @@ from regard.data.ragged import ragged
 from regard.data.rows import PairRows
 from regard.decoding.beam import beam_search
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.training.objective import written_loss
+from regard.training.losses import written_loss
 
 SIZES = (Size(3, 128), Size(6, 256))
 RECURRENT = ("bahdanau", "seq2seq")

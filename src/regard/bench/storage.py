@@ -19,10 +19,10 @@ from regard.training import checkpoint as checkpoints
 from regard.training.checkpoint import Contents
 from regard.training.display import Lines
 from regard.training.loop import train
-from regard.training.objective import next_token_loss
+from regard.training.losses import next_token_loss
 from regard.training.optimiser import Optimiser
+from regard.training.problem import Task
 from regard.training.settings import TrainSettings
-from regard.training.task import Task
 
 SECONDS_ALLOWED = 5.0
 

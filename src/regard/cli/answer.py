@@ -9,7 +9,7 @@ from regard.cli.screen import Screen
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.task_run import TaskRun
+    from regard.run.task_run import TaskRun
 
 
 # Flags that are absent unless somebody gave them.
@@ -34,7 +34,7 @@ def answer_all(screen: Screen, run: TaskRun, text: str | None, options: dict[str
 
 def changed(options: dict[str, Any]) -> dict[str, Any]:
     """The options that somebody has set: a task has defaults of its own, of `temperature` and `max_tokens` too."""
-    from regard.texts import TextOptions
+    from regard.decoding.text import TextOptions
 
     defaults = {field.name: field.default for field in dataclasses.fields(TextOptions)}
     return {name: value for name, value in options.items() if name in OWN or value != defaults[name]}

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.screen import Screen
-from regard.table import human, span, visible
+from regard.terminal.table import human, span, visible
 
 if TYPE_CHECKING:
-    from regard.run import Run
-    from regard.task_run import TaskRun
+    from regard.run.run import Run
+    from regard.run.task_run import TaskRun
     from regard.training.display import Result
 
 JUDGED_TOKENS = 20_000  # held-out tokens read for the card, at most

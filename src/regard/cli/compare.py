@@ -59,7 +59,7 @@ def compare(
     Each gets the same time, tokens or operations, finds its learning rate within them, and is tested once. When a model
     fails the others go on, the report stands, and the exit code is that of the first that failed.
     """
-    from regard.recipe import Origin, read_assignments
+    from regard.run.settings import Origin, read_assignments
     from regard.studies.board import board_for
     from regard.studies.compare import compare as race
     from regard.studies.report import as_dict, as_markdown

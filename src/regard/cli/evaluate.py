@@ -29,8 +29,8 @@ def evaluate(
 
     On a world also the distance to the optimum, and how often a fact was recalled from how far back.
     """
-    from regard.live import progress_on
-    from regard.run import load
+    from regard.run.live import progress_on
+    from regard.run.run import load
 
     screen = common.screen
     loaded = load(run, device=common.device or "auto")

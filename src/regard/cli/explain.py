@@ -88,7 +88,7 @@ def explain(
             raise UsageError("an example is shown as it is: options of views are for runs")
         _example(screen, text, listed, files)
         return
-    from regard.run import load
+    from regard.run.run import load
 
     if run == PROBE:
         from regard.explain.probe import probe
@@ -134,7 +134,7 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
 
 
 def _example(screen: Screen, name: str | None, listed: bool, files: Files) -> None:
-    from regard.explain.steps import example, examples
+    from regard.explain.ngram_lines import example, examples
 
     if listed or name is None:
         screen.object({"examples": examples()})

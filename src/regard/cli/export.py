@@ -32,7 +32,7 @@ def export(
         raise UsageError(f"{out}: there is no folder {path.parent}")
     from regard.interop.arpa_write import write_arpa
     from regard.models.ngram import NgramModel
-    from regard.run import load_text
+    from regard.run.run import load_text
 
     loaded = load_text(run, device="cpu")
     if not isinstance(loaded.model, NgramModel):

@@ -13,7 +13,7 @@ import traceback
 from typing import TextIO
 
 from regard.errors import RegardError, ResourceError, Stopped, UsageError, is_out_of_memory
-from regard.table import visible
+from regard.terminal.table import visible
 
 INTERRUPTED = 130
 LONGEST = 1000  # characters of a message

@@ -14,7 +14,7 @@ from regard.cli.answer import answer_all
 from regard.cli.options import CommonWithChance, command
 from regard.cli.prompt import given_text
 from regard.errors import UsageError
-from regard.table import visible
+from regard.terminal.table import visible
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class TextFlags:
-    """The options of `regard.texts.TextOptions`."""
+    """The options of `regard.decoding.text.TextOptions`."""
 
     max_tokens: Annotated[int | None, typer.Option(help="Tokens at most. [default: 200]", metavar="N")] = None
     temperature: Annotated[
@@ -56,8 +56,8 @@ def generate(
     text = given_text(prompt)
     options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
     options = {name: value for name, value in options.items() if value is not None}
-    from regard.run import load
-    from regard.task_run import TaskRun
+    from regard.run.run import load
+    from regard.run.task_run import TaskRun
 
     loaded = load(run, device=common.device or "auto")
     screen = common.screen

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import typer
 
 from regard.cli.options import Common, command
-from regard.table import human
+from regard.terminal.table import human
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,7 +16,7 @@ def add_to(app: typer.Typer) -> None:
 
 def list_everything(common: Common) -> None:
     """List models, mixers and worlds."""
-    from regard import catalogue
+    from regard.run import catalogue
 
     screen = common.screen
     models, mixers, worlds = catalogue.models(), catalogue.mixers(), catalogue.worlds()

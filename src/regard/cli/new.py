@@ -20,7 +20,7 @@ def new(
     file: Annotated[str, typer.Argument(help="Where to write it; - for stdout.", metavar="FILE")] = "recipe.toml",
 ) -> None:
     """Write a commented recipe."""
-    from regard.template import recipe_text
+    from regard.run.template import recipe_text
 
     text = recipe_text()
     screen = common.screen

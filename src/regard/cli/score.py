@@ -27,7 +27,7 @@ def score(
     given = given_text(text)
     if not given:
         raise UsageError('there is nothing to score: regard score RUN "some text", or a text on stdin')
-    from regard.run import load_text
+    from regard.run.run import load_text
 
     scored = load_text(run, device=common.device or "auto").score(given)
     screen = common.screen

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from regard.table import COMMANDS, finite, show_table, visible
+from regard.terminal.table import COMMANDS, finite, show_table, visible
 
 
 @dataclass(frozen=True)

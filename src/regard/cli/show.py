@@ -13,8 +13,8 @@ from regard.cli.options import Common, command
 from regard.cli.screen import Screen
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
-from regard.table import human, span, visible
 from regard.tasks import TEXT
+from regard.terminal.table import human, span, visible
 
 ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "counted": "counted"}
 
@@ -39,7 +39,7 @@ def show(
     Of a run: settings, results, checkpoints and what to do next. Of a comparison: its ranking. Of a model: its
     settings and sizes.
     """
-    from regard import summary
+    from regard.run import summary
 
     path = Path(target).expanduser()
     if not path.is_dir() and "/" not in target:
@@ -54,7 +54,7 @@ def show(
         return
     facts = summary.run_summary(path)
     if verify:
-        from regard.training.folder import verify_run
+        from regard.training.run_folder import verify_run
 
         facts["files"] = verify_run(path)
     common.screen.object(facts)

@@ -6,10 +6,10 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.card import Card, longer, outcome
-from regard.table import human, span, visible
+from regard.terminal.table import human, span, visible
 
 if TYPE_CHECKING:
-    from regard.task_run import TaskRun
+    from regard.run.task_run import TaskRun
     from regard.training.display import Result
 
 JUDGED_EXAMPLES = 1000

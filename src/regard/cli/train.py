@@ -13,7 +13,7 @@ from regard.core.plugin import typed_name
 from regard.errors import Stopped, UsageError, nearest
 
 if TYPE_CHECKING:
-    from regard.recipe import Layer
+    from regard.run.settings import Layer
 
 RESUME = ("last", "auto")
 
@@ -82,10 +82,10 @@ def train(
     """
     from regard.cli.card import card
     from regard.cli.task_card import task_card
-    from regard.launch import launch, plan
-    from regard.live import display_for
-    from regard.recipe import Origin, read_assignments
-    from regard.task_run import TaskRun
+    from regard.run.live import display_for
+    from regard.run.settings import Origin, read_assignments
+    from regard.run.task_run import TaskRun
+    from regard.run.train import launch, plan
 
     named = {
         "data.path": (data, "argument DATA"),

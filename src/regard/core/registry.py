@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from regard.core.facts import EXAMPLE, Facts
+from regard.core.data_spec import EXAMPLE, Facts
 from regard.core.plugin import typed_name
 from regard.errors import UsageError, nearest
 

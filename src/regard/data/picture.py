@@ -21,10 +21,10 @@ from typing import IO, Any
 import numpy as np
 
 from regard.data.example import Captioned
-from regard.data.regular import NotRegular, open_regular
 from regard.data.source import read_lines
 from regard.data.unpack import most_unpacked, too_much
 from regard.errors import DataError, ResourceError, UsageError, nearest
+from regard.storage.regular import NotRegular, open_regular
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
 TABLE = "captions.tsv"

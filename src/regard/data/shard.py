@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.data.stream import Cutter
 from regard.data.tokenizer import Tokenizer
-from regard.data.tokenizer.contract import utf8
+from regard.data.tokenizer.tokenizer import utf8
 from regard.storage.arrays import Spool, sha256
 
 

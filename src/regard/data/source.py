@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from regard.core.progress import OFTEN, stage
-from regard.data.regular import NotRegular, open_regular
 from regard.data.unpack import OPENERS, Unpacked
 from regard.errors import DataError, ResourceError, UsageError, nearest
+from regard.storage.regular import NotRegular, open_regular
 
 STDIN = "-"
 SUFFIXES = (".txt", ".md")

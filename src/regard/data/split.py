@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from regard.data.example import taken
-from regard.data.tokenizer.contract import utf8
+from regard.data.tokenizer.tokenizer import utf8
 from regard.errors import DataError, UsageError
 
 T = TypeVar("T")

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.regular import open_regular, read_regular
 from regard.errors import DataError, ResourceError
 from regard.storage.arrays import sha256, slices
+from regard.storage.regular import open_regular, read_regular
 from regard.storage.temporary import remove_abandoned, temporary_folder
 
 MANIFEST = "manifest.json"

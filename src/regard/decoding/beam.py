@@ -22,11 +22,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.core.model import TokenModel
+from regard.decoding.candidates import Offer, best_offers
 from regard.decoding.logits import at_rest, device_of, next_logits
-from regard.decoding.offer import Offer, best_offers
+from regard.decoding.logits_processing import raw_log_probs
 from regard.decoding.penalty import NO_PENALTY, CoveragePenalty, LengthPenalty
 from regard.decoding.prompt import checked_prompts, padded
-from regard.decoding.warp import raw_log_probs
 from regard.errors import NumericError, UsageError
 
 

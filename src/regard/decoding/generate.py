@@ -24,9 +24,9 @@ from torch import Tensor
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.logits import at_rest, device_of, next_logits
+from regard.decoding.logits_processing import Sampling, draw, raw_log_probs, warped_log_probs
 from regard.decoding.prompt import checked_prompts, padded
 from regard.decoding.stop import StopFilter, Streamer
-from regard.decoding.warp import Sampling, draw, raw_log_probs, warped_log_probs
 from regard.errors import NumericError, UsageError
 
 Finish = Literal["eos", "stop", "length", "context"]

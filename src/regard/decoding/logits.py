@@ -19,7 +19,7 @@ from regard.core.context import EMPTY, Context
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.core.trace import resting
-from regard.decoding.warp import raw_log_probs
+from regard.decoding.logits_processing import raw_log_probs
 from regard.errors import UsageError
 
 # Logits alive at one time: 16 Mi numbers are 64 MiB in float32.

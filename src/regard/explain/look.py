@@ -1,6 +1,6 @@
 """Look: one way to look at a run, and what can be asked of it.
 
-A new look is one file in `regard.explain.looks` and one line in `regard.explain.offer`.
+A new look is one file in `regard.explain.looks` and one line in `regard.explain.registry`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from regard.decoding.warp import Sampling
+from regard.decoding.logits_processing import Sampling
 from regard.errors import UsageError, nearest
 from regard.explain.reading import START, Reading, Side
 from regard.explain.view import View

@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from regard.decoding.score import perplexity
+from regard.decoding.text import shown
 from regard.errors import UsageError
-from regard.explain.worked import OrderStep, TokenExplanation, worked
+from regard.explain.ngram_lines import OrderStep, TokenExplanation, worked
 from regard.models.ngram import NgramModel
 from regard.ngram.estimate import Rules
 from regard.ngram.level import Values
 from regard.ngram.smoothing import CONTINUATION
 from regard.ngram.table import ABSENT, NgramTable
-from regard.table import power_of_ten, show_table
-from regard.texts import shown
+from regard.terminal.table import power_of_ten, show_table
 
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer

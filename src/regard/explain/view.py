@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regard.table import finite
+from regard.terminal.table import finite
 
 # Larger matrices go to a page in eight bits a weight, each row with a scale of its own.
 MOST_EXACT = 256 * 256

@@ -32,7 +32,7 @@ from regard.errors import ResourceError, UsageError
 from regard.models.ngram import NgramModel
 from regard.ngram.level import Values
 from regard.ngram.table import NgramTable
-from regard.training import disk
+from regard.storage import disk
 
 BEGIN, END = "<s>", "</s>"
 ZERO = -99.0

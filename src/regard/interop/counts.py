@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.regular import open_regular
 from regard.errors import DataError, ResourceError, UsageError
 from regard.ngram.counts import LARGEST_ORDER, NEVER, Counts, check_order, grouped, token_type
-from regard.training import disk
+from regard.storage import disk
+from regard.storage.regular import open_regular
 
 FORMAT = "regard-counts-1"
 LARGEST_HEADER = 1 << 16

@@ -12,7 +12,7 @@ from torch import nn
 
 from regard.core import registry
 from regard.core.config import Config
-from regard.core.facts import EXAMPLE
+from regard.core.data_spec import EXAMPLE
 from regard.core.mixer import Mixer
 from regard.core.plugin import import_module
 from regard.core.stack import MixerConfig

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
-from regard.core.facts import EXAMPLE
+from regard.core.data_spec import EXAMPLE
 from regard.core.state import Position, State, advance, zero_position
 from regard.layers.spelling import spelling
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import register
 from regard.core.stack import BidirectionalConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -14,8 +14,8 @@ from regard.mixers.attentive import AttentiveConfig, CellName
 from regard.mixers.gru import GruConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
+from regard.models.encoder_stack import Reader, ReaderName
 from regard.models.language import LanguageModelConfig
-from regard.models.reader import Reader, ReaderName
 from regard.models.seq2seq import source_vocabulary
 
 PAPER = {

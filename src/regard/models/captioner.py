@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Literal
 
 from regard.core.config import check
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -25,8 +25,8 @@ from regard.mixers.given import GivenConfig
 from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
+from regard.models.encoder_stack import Reader
 from regard.models.language import LanguageModelConfig
-from regard.models.reader import Reader
 from regard.models.transformer import attentive_decoder
 
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.core.context import Context
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.trace import Traced
@@ -37,7 +37,7 @@ from regard.mixers.cross import CrossAttentionConfig
 from regard.mixers.given import GivenConfig
 from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
-from regard.models.reader import Reader, ReaderName
+from regard.models.encoder_stack import Reader, ReaderName
 
 QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 CALENDAR = 8

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import register
 from regard.layers.embedding import EmbeddingConfig
 from regard.mixers.gnmt import GnmtConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
+from regard.models.encoder_stack import Reader, ReaderName
 from regard.models.language import LanguageModelConfig
-from regard.models.reader import Reader, ReaderName
 from regard.models.seq2seq import can_share, source_vocabulary
 
 

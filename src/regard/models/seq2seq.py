@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -17,8 +17,8 @@ from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
 from regard.mixers.rnn import RnnConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
+from regard.models.encoder_stack import Reader, ReaderName
 from regard.models.language import LanguageModelConfig
-from regard.models.reader import Reader, ReaderName
 
 CELLS = {"rnn": RnnConfig, "lstm": LstmConfig, "gru": GruConfig}
 

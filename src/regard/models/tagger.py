@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import register
 from regard.models.classifier import SIZES
+from regard.models.encoder_stack import Reader, ReaderName
 from regard.models.labeller import LabellerConfig
-from regard.models.reader import Reader, ReaderName
 
 
 @register(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -14,8 +14,8 @@ from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.cross import CrossAttentionConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
+from regard.models.encoder_stack import InputPosition, Reader, ReaderName
 from regard.models.language import LanguageModelConfig
-from regard.models.reader import InputPosition, Reader, ReaderName
 from regard.models.seq2seq import can_share, source_vocabulary
 
 

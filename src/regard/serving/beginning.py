@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from regard.data.regular import read_regular
 from regard.data.worlds import PREFIX, text_world, world_of
 from regard.errors import RegardError
+from regard.storage.regular import read_regular
 from regard.tasks import TEXT
-from regard.training.folder import SAMPLES
+from regard.training.run_folder import SAMPLES
 
 MASKED = "masked"
 CHOSEN_BY_READER = ("captions", "series")  # a look at no input takes the first held-out one

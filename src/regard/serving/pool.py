@@ -15,7 +15,7 @@ from typing import Any
 
 from regard.serving import wanted
 from regard.serving.guard import Refused
-from regard.training.folder import CONFIG, WEIGHTS
+from regard.training.run_folder import CONFIG, WEIGHTS
 
 IN_MEMORY = 4  # runs
 COPIES = 3  # of one run, at most

@@ -62,21 +62,21 @@ class RunProvider:
         return [facts(name, path) for name, path in self.paths.items()]
 
     def offer(self, run: str) -> dict[str, Any]:
-        from regard.explain import offer
+        from regard.explain import registry as offer
 
         with self.pool.lent(self._path(run)) as loaded:
             views, limits = offer.views(loaded), offer.limits(loaded)
             return {"views": views, "limits": limits, "example": example_input(loaded)}
 
     def tokens(self, run: str, text: str) -> int | None:
-        from regard.explain.reader import length_of
+        from regard.explain.inputs import length_of
 
         with self.pool.lent(self._path(run)) as loaded:
             return length_of(loaded, text)
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
         from regard.explain.look import options_from
-        from regard.explain.offer import refuse_long, shown
+        from regard.explain.registry import refuse_long, shown
 
         # A knob of one view may still stand when another is chosen: what does not concern it is ignored.
         chosen = options_from(dict(options))
@@ -87,12 +87,12 @@ class RunProvider:
             return shown(loaded, name, text, chosen)
 
     def examples(self) -> dict[str, str]:
-        from regard.explain import steps
+        from regard.explain import worked as steps
 
         return steps.examples()
 
     def example(self, name: str) -> View:
-        from regard.explain import steps
+        from regard.explain import worked as steps
 
         return steps.example(name)
 
@@ -100,7 +100,7 @@ class RunProvider:
         return learning_curves({name: self._path(name) for name in runs}, **options)
 
     def _loaded(self, path: Path) -> Any:
-        from regard.run import load
+        from regard.run.run import load
 
         run = load(path, device=self.device)
         wanted.watched(run.model)

@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.errors import CheckpointError
 from regard.tasks import TEXT
-from regard.training.folder import CONFIG, read_config
+from regard.training.run_folder import CONFIG, read_config
 
 HOME = "runs"
 MOST = 200

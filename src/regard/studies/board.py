@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from regard.core.progress import Progress
-from regard.live import Patient, progress_on
-from regard.table import human, span, visible, visible_line
+from regard.run.live import Patient, progress_on
+from regard.terminal.table import human, span, visible, visible_line
 from regard.training.display import Display, Evaluation, Result, Start, Update
 
 

@@ -14,8 +14,12 @@ from typing import Any
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import CheckpointError, ResourceError, Stopped, UsageError
-from regard.preparation import prepared
-from regard.recipe import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.run.choice import with_task
+from regard.run.dataset import prepared
+from regard.run.settings import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.storage import disk
+from regard.storage.lock import LOCK, only_writer
+from regard.storage.manifest import read_json
 from regard.studies.board import Board, board_for
 from regard.studies.comparison import KEPT, Comparison
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
@@ -35,13 +39,9 @@ from regard.studies.protocol import (
 from regard.studies.race import HAND, STATE, Race, Row
 from regard.studies.scaling import AT, SCALES
 from regard.tasks import TASKS
-from regard.tasks.choice import with_task
-from regard.training import disk
-from regard.training.folder import refuse_file
 from regard.training.interrupt import Interrupt
-from regard.training.lock import LOCK, only_writer
 from regard.training.loop import device_of
-from regard.training.manifest import read_json
+from regard.training.run_folder import refuse_file
 from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
@@ -133,7 +133,7 @@ def _plan(
 
 def _counts(layer: Layer) -> bool:
     """Whether a model counts, and so has one size only."""
-    from regard.core.facts import EXAMPLE
+    from regard.core.data_spec import EXAMPLE
 
     return count(resolve(layer), EXAMPLE) is None
 

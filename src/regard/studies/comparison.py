@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from regard.errors import CheckpointError
+from regard.storage.manifest import read_json
 from regard.studies.protocol import Protocol
 from regard.studies.race import Row, finished
 from regard.studies.standing import Standing, ranked, standing
-from regard.training.manifest import read_json
 
 KEPT = "comparison.json"
 REPORT = "report.json"

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.errors import UsageError
-from regard.recipe import Layer, Origin, Settings, parse_value, section_of
+from regard.run.settings import Layer, Origin, Settings, parse_value, section_of
 from regard.studies.matching import nearest_width, parameters
 from regard.tasks import TEXT
 

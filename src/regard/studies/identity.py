@@ -14,11 +14,11 @@ import numpy as np
 from regard import __version__
 from regard.data.corpus import Corpus
 from regard.data.tokenizer import Tokenizer
-from regard.recipe import Settings
-from regard.tasks.contract import Material
-from regard.training import manifest
-from regard.training.folder import WEIGHTS
+from regard.run.settings import Settings
+from regard.storage import manifest
+from regard.tasks.task import Material
 from regard.training.loop import device_of
+from regard.training.run_folder import WEIGHTS
 from regard.training.settings import TrainSettings
 
 

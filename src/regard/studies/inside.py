@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from regard.run import load
+from regard.run.run import load
 
 if TYPE_CHECKING:
     from regard.studies.race import Row

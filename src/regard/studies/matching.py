@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import entry
 from regard.errors import RegardError, UsageError
-from regard.estimate import count_parameters, on_meta
+from regard.training.estimate import count_parameters, on_meta
 
 WIDEST = 4096
 # Widths around the one that the search ends at: heads allow only some of them.

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from regard.data.shard import TokenShard
-from regard.estimate import on_meta
-from regard.run import Run
-from regard.summary import state_size
-from regard.task_run import TaskRun
+from regard.run.run import Run
+from regard.run.summary import state_size
+from regard.run.task_run import TaskRun
+from regard.training.estimate import on_meta
 
 TOKENS = 30_000  # of the test part, at most
 EXAMPLES = 1000

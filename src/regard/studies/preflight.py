@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import entry
 from regard.errors import UsageError
-from regard.preparation import work
-from regard.recipe import Settings
+from regard.run.dataset import work
+from regard.run.settings import Settings
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.protocol import Protocol
 from regard.training import budget

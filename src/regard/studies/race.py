@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from regard.errors import CheckpointError, NumericError, RegardError, ResourceError, Stopped, UsageError
-from regard.launch import Job, launch
-from regard.preparation import work
-from regard.recipe import Layer, Origin, Settings, resolve
-from regard.run import load
+from regard.run.dataset import work
+from regard.run.run import load
+from regard.run.settings import Layer, Origin, Settings, resolve
+from regard.run.train import Job, launch
+from regard.storage import disk
+from regard.storage.manifest import read_json
 from regard.studies.board import Board
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.identity import mark
@@ -27,12 +29,10 @@ from regard.studies.machine import Peak
 from regard.studies.measure import measured
 from regard.studies.protocol import Protocol, share
 from regard.tasks import TASKS
-from regard.training import disk
 from regard.training.curve import curve
 from regard.training.flops import flops_per_target
-from regard.training.folder import CONFIG
 from regard.training.interrupt import Interrupt
-from regard.training.manifest import read_json
+from regard.training.run_folder import CONFIG
 from regard.training.settings import DEFAULT_LR
 
 STATE = "state.json"

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from regard.axis import Axis
-from regard.studies.chart import Series, bar_chart, line_chart, point_chart
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, bar_chart, line_chart, point_chart
+from regard.charts.page import page, table
+from regard.storage import disk
 from regard.studies.inside import pictures
 from regard.studies.machine import versions
-from regard.studies.page import page, table
 from regard.studies.standing import PARTS, SEEDS, Standing
 from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, samples
 from regard.studies.summary import table as ranking
-from regard.table import finite
-from regard.training import disk
+from regard.terminal.table import finite
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from regard import __version__
-from regard.data.regular import read_regular
 from regard.errors import Stopped, UsageError, nearest
+from regard.storage import disk
+from regard.storage.lock import only_writer
+from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
 from regard.studies.claims.study import SEEDS, Found, Lab, ScaleName, Study
 from regard.studies.machine import versions
-from regard.training import disk
 from regard.training.interrupt import Interrupt
-from regard.training.lock import only_writer
 
 # Name, which is that of the file in `claims`, to class. The one line of a study.
 STUDIES = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from regard.evaluation.student import half_width
-from regard.table import human
+from regard.terminal.table import human
 
 Over = Literal["seeds", "test parts"]
 SEEDS: Over = "seeds"

@@ -11,7 +11,7 @@ from regard.studies.measure import disagreements
 from regard.studies.protocol import Protocol, share
 from regard.studies.scaling import families, power_law, winners
 from regard.studies.standing import PARTS, SEEDS, Standing, first_to, sentence, standing
-from regard.table import aligned, human, span, visible
+from regard.terminal.table import aligned, human, span, visible
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from regard.studies.page import page
+from regard.charts.page import page
 from regard.studies.reproduce import Result
 
 MARKS = {"holds": "good", "does not hold": "bad", "not settled": "open", "failed": "bad"}

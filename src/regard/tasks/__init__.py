@@ -1,4 +1,4 @@
-"""Tasks: what each kind of data is learnt for. Plain text is `regard.texts`; every other one is a file here."""
+"""Tasks: what each kind of data is learnt for. Plain text is `regard.decoding.text`; every other one is a file here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
-    from regard.tasks.contract import TaskKind
+    from regard.tasks.task import TaskKind
 
 # Name to file, class and the model that is trained when none is named. The one line of a task.
 TASKS = {

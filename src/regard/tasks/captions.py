@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.data.example import Captioned
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
 from regard.data.ragged import AT_ONCE, ragged
@@ -21,16 +21,16 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
+from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
-from regard.tasks.codec import Codec, files_of, read_files
-from regard.tasks.contract import SHOWN, Answer, Material, Report, TaskKind
+from regard.tasks.processor import Codec, files_of, read_files
+from regard.tasks.task import SHOWN, Answer, Material, Report, TaskKind
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
-from regard.texts import TextOptions
-from regard.training.objective import written_loss
-from regard.training.task import Objective
+from regard.training.losses import written_loss
+from regard.training.problem import Objective
 
 if TYPE_CHECKING:
     from torch import nn

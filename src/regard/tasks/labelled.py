@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.progress import watched
 from regard.data.example import Labelled, column
 from regard.data.labelled import read_labelled
@@ -22,9 +22,9 @@ from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
-from regard.tasks.codec import Codec, files_of, read_files
-from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.length import cut, fitted
+from regard.tasks.processor import Codec, files_of, read_files
+from regard.tasks.task import Answer, Material, Report, TaskKind
 from regard.tasks.vocabulary import (
     SpelledWords,
     class_numbers,
@@ -33,14 +33,14 @@ from regard.tasks.vocabulary import (
     require_tokenizer_free,
     words_seen_twice,
 )
-from regard.training.objective import class_loss
-from regard.training.task import Objective
+from regard.training.losses import class_loss
+from regard.training.problem import Objective
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.start import Start
-    from regard.texts import TextOptions
+    from regard.decoding.text import TextOptions
+    from regard.tasks.pretrained import Start
     from regard.training.settings import TrainSettings
 
 SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers

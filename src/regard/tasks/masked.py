@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
 from regard.data.mask import Masking
@@ -26,17 +26,17 @@ from regard.data.source import read_documents
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
-from regard.tasks.codec import Codec, files_of, read_files
-from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
 from regard.tasks.length import fitted
-from regard.training.objective import context_of, masked_loss
-from regard.training.task import Objective, Task
+from regard.tasks.processor import Codec, files_of, read_files
+from regard.tasks.task import Answer, Material, Report, TaskKind
+from regard.training.losses import context_of, masked_loss
+from regard.training.problem import Objective, Task
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.texts import TextOptions
+    from regard.decoding.text import TextOptions
     from regard.training.settings import TrainSettings
 
 SUBWORDS = "bpe"

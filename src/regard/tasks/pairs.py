@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.progress import watched
 from regard.data.example import Pair, column
 from regard.data.pairs import read_pairs
@@ -21,17 +21,17 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.example_world import ExampleWorld
+from regard.decoding.text import TextOptions
 from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
 from regard.evaluation.translation import require_metrics, translation_scores
-from regard.tasks.codec import CODEC, Codec, files_of, read_files
-from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.length import cut, fitted
+from regard.tasks.processor import CODEC, Codec, files_of, read_files
+from regard.tasks.task import Answer, Material, Report, TaskKind
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
-from regard.texts import TextOptions
-from regard.training.objective import written_loss
-from regard.training.task import Objective
+from regard.training.losses import written_loss
+from regard.training.problem import Objective
 
 if TYPE_CHECKING:
     from torch import nn

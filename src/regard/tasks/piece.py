@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.data.batch import NOT_COUNTED
 from regard.data.example import Tagged, column
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
-from regard.tasks.codec import files_of
+from regard.tasks.processor import files_of
 from regard.tasks.tag import TagCodec
 
 

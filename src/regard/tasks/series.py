@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.data.calendar import CALENDAR, calendar
 from regard.data.scaler import Scaler
 from regard.data.series import Series, origins, read_series
@@ -23,15 +23,15 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
-from regard.tasks.codec import CODEC, Codec, read_facts
-from regard.tasks.contract import Answer, Material, Report, TaskKind
-from regard.training.objective import quantile_loss
-from regard.training.task import Objective
+from regard.tasks.processor import CODEC, Codec, read_facts
+from regard.tasks.task import Answer, Material, Report, TaskKind
+from regard.training.losses import quantile_loss
+from regard.training.problem import Objective
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.texts import TextOptions
+    from regard.decoding.text import TextOptions
     from regard.training.settings import TrainSettings
 
 DAY = np.timedelta64(86_400, "s")

@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.ragged import Ragged, ragged
 from regard.data.rows import TagRows
 from regard.data.tokenizer import Tokenizer
-from regard.tasks.codec import Codec, files_of
+from regard.tasks.processor import Codec, files_of
 from regard.tasks.vocabulary import SpelledWords, class_number
 
 

@@ -21,20 +21,20 @@ from regard.data.tagged import read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.tagging import tagging_report
-from regard.tasks.codec import read_files
-from regard.tasks.contract import Answer, Material, Report, TaskKind
 from regard.tasks.length import fitted
 from regard.tasks.piece import PieceCodec
+from regard.tasks.processor import read_files
 from regard.tasks.tag import TagCodec
+from regard.tasks.task import Answer, Material, Report, TaskKind
 from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
-from regard.training.objective import class_loss
-from regard.training.task import Objective
+from regard.training.losses import class_loss
+from regard.training.problem import Objective
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.start import Start
-    from regard.texts import TextOptions
+    from regard.decoding.text import TextOptions
+    from regard.tasks.pretrained import Start
     from regard.training.settings import TrainSettings
 
 

@@ -18,8 +18,8 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
+    from regard.decoding.text import TextOptions
     from regard.models.encoder_decoder import EncoderDecoder, Given
-    from regard.texts import TextOptions
 
 ROOM, SPARE = 2, 20  # a text has at most so many times the tokens of its source, and some more
 

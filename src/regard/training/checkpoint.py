@@ -24,8 +24,8 @@ from typing import Any
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.training import disk, manifest, tensors
-from regard.training.manifest import FileRecord, Manifest, canonical
+from regard.storage import disk, manifest, tensors
+from regard.storage.manifest import FileRecord, Manifest, canonical
 
 MODEL = "model.safetensors"
 OPTIMISER = "optimiser.safetensors"

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.models.ngram import NgramModel
+from regard.storage import tensors
 from regard.storage.arrays import slices
-from regard.training import tensors
 
 
 def stored(model: NgramModel) -> dict[str, Tensor]:

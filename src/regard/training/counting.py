@@ -18,12 +18,13 @@ from regard.errors import ResourceError, UsageError, is_out_of_memory
 from regard.evaluation.language import Habit, evaluate
 from regard.models.ngram import NgramModel
 from regard.ngram.estimate import Estimate
-from regard.training import disk, folder, manifest, tensors
+from regard.storage import disk, manifest, tensors
+from regard.training import run_folder as folder
 from regard.training.counted_file import stored
 from regard.training.display import Display, Result, Start
-from regard.training.folder import CONFIG, METRICS, TOKENIZER, WEIGHTS, RunFolder, claim
 from regard.training.interrupt import ended_by_exception
 from regard.training.loop import device_of
+from regard.training.run_folder import CONFIG, METRICS, TOKENIZER, WEIGHTS, RunFolder, claim
 from regard.training.session import environment
 from regard.training.settings import TrainSettings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from regard.training import metrics
-from regard.training.folder import METRICS
+from regard.training.run_folder import METRICS
 
 CURVE = 200
 

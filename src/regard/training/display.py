@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from regard.core.progress import Progress
-from regard.table import human, span, visible
+from regard.terminal.table import human, span, visible
 
 
 @dataclass(frozen=True)

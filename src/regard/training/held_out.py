@@ -17,10 +17,11 @@ from torch import nn
 
 from regard.data.batch import Batch
 from regard.errors import NumericError
-from regard.training import disk, folder, tensors
-from regard.training.chance import seed_step
+from regard.storage import disk, tensors
+from regard.training import run_folder as folder
 from regard.training.display import Evaluation
 from regard.training.interrupt import Interrupt
+from regard.training.random_streams import seed_step
 from regard.training.report import FORWARD_SHARE, read_pending
 from regard.training.session import Session
 

@@ -20,22 +20,22 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.data.batch import Batch
 from regard.errors import ResourceError, Stopped, UsageError, is_out_of_memory
-from regard.training.average import Average
-from regard.training.chance import seed_step
 from regard.training.display import Display, Result, Silent, Start
-from regard.training.folder import METRICS, RunFolder, claim
+from regard.training.ema import Average
 from regard.training.held_out import evaluate, evaluation_is_due
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.problem import Task
+from regard.training.random_streams import seed_step
 from regard.training.repair import take_back
 from regard.training.report import read_is_due, read_pending, require_finite
 from regard.training.resume import Resume, start_or_resume
+from regard.training.run_folder import METRICS, RunFolder, claim
 from regard.training.saving import save, save_is_due
 from regard.training.schedule import factor
 from regard.training.session import Pending, Session
 from regard.training.settings import TrainSettings
-from regard.training.task import Task
 
 
 def train(

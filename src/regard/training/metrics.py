@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from regard.data.regular import read_regular
 from regard.errors import CheckpointError, UsageError
-from regard.training import disk
+from regard.storage import disk
+from regard.storage.regular import read_regular
 
 LARGEST = 1 << 30  # bytes
 LARGEST_NUMBER = 1e300

@@ -11,8 +11,9 @@ from typing import Literal
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.training import checkpoint, disk, manifest, tensors
-from regard.training.folder import LOGS, WEIGHTS, RunFolder
+from regard.storage import disk, manifest, tensors
+from regard.training import checkpoint
+from regard.training.run_folder import LOGS, WEIGHTS, RunFolder
 from regard.training.session import Session, average_in
 
 

@@ -9,9 +9,11 @@ from typing import Any, Literal
 from torch import nn
 
 from regard.errors import CheckpointError, UsageError
-from regard.training import checkpoint, disk, folder, manifest, metrics, settings, tensors
-from regard.training.folder import CONFIG
+from regard.storage import disk, manifest, tensors
+from regard.training import checkpoint, metrics, settings
+from regard.training import run_folder as folder
 from regard.training.repair import repair
+from regard.training.run_folder import CONFIG
 from regard.training.session import Session, environment
 
 # Parts of config.json that make a run what it is, beside the identity fields of its settings.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 
 from regard.errors import ResourceError
-from regard.training import checkpoint, tensors
-from regard.training.folder import WEIGHTS
+from regard.storage import tensors
+from regard.training import checkpoint
 from regard.training.report import read_pending
+from regard.training.run_folder import WEIGHTS
 from regard.training.session import Session
 
 SECONDS_BETWEEN = 30.0

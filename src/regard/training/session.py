@@ -19,17 +19,18 @@ from torch import Tensor, nn
 from regard.core.config import decode
 from regard.core.state import State
 from regard.errors import CheckpointError, UsageError, blamed_on
-from regard.training import budget, checkpoint, tensors
-from regard.training.average import Average
-from regard.training.chance import generator_states, restore_generators
+from regard.storage import tensors
+from regard.training import budget, checkpoint
 from regard.training.checkpoint import Contents
 from regard.training.display import Display
+from regard.training.ema import Average
 from regard.training.flops import flops_per_target
-from regard.training.folder import RunFolder
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.problem import Task
+from regard.training.random_streams import generator_states, restore_generators
+from regard.training.run_folder import RunFolder
 from regard.training.settings import TrainSettings
-from regard.training.task import Task
 
 T = TypeVar("T")
 NOT_NEGATIVE = frozenset(

@@ -11,8 +11,8 @@ import regard
 from regard.core.tap import record
 from regard.core.trace import Traced, plain, trace
 from regard.layers.pooling import PoolingConfig
+from regard.models.encoder_stack import Reader
 from regard.models.labeller import LabellerConfig
-from regard.models.reader import Reader
 
 TOKENS = torch.tensor([[1, 4, 2, 7, 5, 5, 3]])
 SIZES = {"vocab_size": 11, "size": "tiny"}

@@ -10,8 +10,8 @@ from decoding.table import TableModel, bigram_table, prompt, random_table
 from regard.core.registry import build
 from regard.decoding.beam import BeamResult, beam_search
 from regard.decoding.generate import Limits, generate
+from regard.decoding.logits_processing import GREEDY
 from regard.decoding.penalty import LengthPenalty
-from regard.decoding.warp import GREEDY
 from regard.errors import NumericError, UsageError
 
 PENALTIES = [LengthPenalty("none"), LengthPenalty("gnmt", 0.6), LengthPenalty("power", 1.0), LengthPenalty("gnmt", 2.0)]

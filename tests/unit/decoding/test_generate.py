@@ -14,7 +14,7 @@ from regard.core.context import Context
 from regard.core.registry import build
 from regard.decoding import generate as generate_module
 from regard.decoding.generate import Generation, Limits, generate, stream
-from regard.decoding.warp import GREEDY, Sampling
+from regard.decoding.logits_processing import GREEDY, Sampling
 from regard.errors import NumericError, UsageError
 
 GOLDEN = Path(__file__).parents[2] / "golden"

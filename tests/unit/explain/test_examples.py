@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from regard.errors import UsageError
-from regard.explain.steps import EXAMPLES, example, examples
+from regard.explain.ngram_lines import EXAMPLES, example, examples
 from regard.explain.view import Heat, Links, Note, Numbers, View
 
 every_example = pytest.mark.parametrize("name", EXAMPLES)
@@ -23,7 +23,7 @@ MASKED = {("causal", "batch"), ("causal", "scores"), ("positions", "alibi_bias")
 
 @every_example
 def test_an_example_is_made_in_under_a_second(name: str) -> None:
-    importlib.import_module(f"regard.explain.steps.{name.replace('-', '_')}")
+    importlib.import_module(f"regard.explain.worked.{name.replace('-', '_')}")
     start = time.perf_counter()
     view = example(name)
     assert time.perf_counter() - start < 1
@@ -114,7 +114,7 @@ def test_a_changed_panel_does_not_change_the_example(name: str) -> None:
 
 
 def test_every_file_of_the_folder_that_makes_a_view_is_listed() -> None:
-    folder = importlib.import_module("regard.explain.steps").__path__[0]
+    folder = importlib.import_module("regard.explain.worked").__path__[0]
     from pathlib import Path
 
     made = {path.stem.replace("_", "-") for path in Path(folder).glob("*.py") if "\ndef view(" in path.read_text()}

@@ -9,8 +9,8 @@ import torch
 
 from look_run import TEXT, class_run, seen, text_run
 from regard.errors import UsageError
+from regard.explain.inputs import read
 from regard.explain.looks.contributions import contributions
-from regard.explain.reader import read
 
 
 @torch.no_grad()

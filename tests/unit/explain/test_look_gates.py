@@ -10,8 +10,8 @@ import torch
 
 from look_run import TEXT, seen, tag_run, text_run
 from regard.errors import UsageError
+from regard.explain.inputs import read
 from regard.explain.looks.gates import gates, half_life, hidden
-from regard.explain.reader import read
 
 
 def _inputs(run: Any, layer: Any) -> torch.Tensor:

@@ -11,15 +11,15 @@ import torch
 
 from look_run import masked_run, pair_run, seen, tag_run, text_run
 from regard.core import registry
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import UsageError
+from regard.explain.inputs import read
 from regard.explain.layers import vectors_by_layer
 from regard.explain.looks.meaning import find, meaning
-from regard.explain.reader import read
 from regard.explain.reading import Side
-from regard.run import Run
-from regard.task_run import TaskRun
+from regard.run.run import Run
+from regard.run.task_run import TaskRun
 from regard.tasks import task as task_of
 from regard.tasks.pairs import PairCodec
 

@@ -10,8 +10,8 @@ import torch
 
 from look_run import TEXT, seen, text_run
 from regard.errors import UsageError
+from regard.explain.inputs import read
 from regard.explain.looks.senses import parsed, scaled, senses
-from regard.explain.reader import read
 from regard.explain.site import sites
 
 

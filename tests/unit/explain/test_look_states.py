@@ -13,8 +13,8 @@ from exact import load
 from look_run import TEXT, class_run, pair_run, seen, tag_run, text_run
 from regard.core.trace import Trace
 from regard.errors import UsageError
+from regard.explain.inputs import read
 from regard.explain.looks.states import kernels, moving, selection
-from regard.explain.reader import read
 from regard.explain.reading import Side
 from regard.explain.scan import half_lives, scan_matrix, states
 from regard.explain.site import Site, sites

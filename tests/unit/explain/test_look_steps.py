@@ -10,8 +10,8 @@ import torch
 
 from look_run import TEXT, class_run, pair_run, seen, text_run
 from regard.errors import UsageError
+from regard.explain.inputs import read
 from regard.explain.looks.steps import steps
-from regard.explain.reader import read
 from regard.kernels.selective_scan import selective_scan_readable
 from regard.mixers.ssd import ssd_recurrent
 

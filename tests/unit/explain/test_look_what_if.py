@@ -12,9 +12,9 @@ import torch
 from look_run import SIZE, TEXT, TOKENIZER, class_run, masked_run, pair_run, seen, tag_run, text_run
 from regard.core import registry
 from regard.errors import UsageError
+from regard.explain.inputs import read
 from regard.explain.looks.what_if import drop, future, shuffle
-from regard.explain.reader import read
-from regard.run import Run
+from regard.run.run import Run
 
 
 def unordered() -> Run:

@@ -21,11 +21,11 @@ import regard
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import UsageError
 from regard.explain.ngram import NgramExplanation, explain_ngram
-from regard.explain.worked import TokenExplanation
+from regard.explain.ngram_lines import TokenExplanation
 from regard.interop.arpa_read import read_arpa
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.quantise import quantise
-from regard.run import Run
+from regard.run.run import Run
 
 COUNTED = golden("chain_rule")["ngram"]["own_count_example"]
 SENTENCES = [line.removeprefix("<s> ").removesuffix(" </s>") for line in COUNTED["corpus"]]

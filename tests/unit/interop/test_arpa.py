@@ -22,7 +22,7 @@ from regard.interop import arpa_lines
 from regard.interop.arpa_read import read_arpa
 from regard.interop.arpa_write import token_names, write_arpa
 from regard.models.ngram import NgramConfig, NgramModel
-from regard.training import disk
+from regard.storage import disk
 
 SMOOTHINGS = ("mle", "witten_bell", "absolute", "kneser_ney", "modified_kneser_ney")
 STRANGE = ["naïve", "\u00a0x", "a\u2028b", "\x85", "日本", "e\u0301", "🦆", "▁", "#", "\\data\\", "a\vb", "a\tb", "\f"]

@@ -17,7 +17,7 @@ from safetensors import safe_open
 from regard.errors import DataError, ResourceError, UsageError
 from regard.interop.counts import from_columns, load_counts, save_counts
 from regard.ngram.counts import LARGEST_ORDER, NEVER, Counts, count, merge
-from regard.training import disk
+from regard.storage import disk
 
 PAGE = Path(__file__).parents[3] / "docs" / "counting.md"
 V, EOS = 30, 29

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.core.config import from_dict
 from regard.core.context import Context
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import entry
 from regard.errors import UsageError
 

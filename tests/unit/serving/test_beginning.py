@@ -11,8 +11,8 @@ from calling import TEXT, call_here
 
 from look_run import class_run, masked_run, pair_run, tag_run, text_run
 from regard.data.worlds import text_world, world_of
-from regard.explain import offer
-from regard.run import load
+from regard.explain import registry as offer
+from regard.run.run import load
 from regard.serving import beginning
 from regard.serving.beginning import EXAMPLE, example_input
 

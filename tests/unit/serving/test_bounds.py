@@ -17,10 +17,10 @@ import torch
 from look_run import TEXT, WORDS, class_run, masked_run, pair_run, tag_run, text_run
 from open_lab import answering
 from regard.errors import TooLong
-from regard.explain import offer
+from regard.explain import registry as offer
+from regard.explain.inputs import length_of, read
 from regard.explain.look import MANY_PASSES, ONE_PASS, Options
-from regard.explain.offer import limits, refuse_long
-from regard.explain.reader import length_of, read
+from regard.explain.registry import limits, refuse_long
 from regard.explain.view import MOST_WHOLE, Heat, by_block, packed
 from regard.serving import lab, pool, wanted
 from regard.serving.guard import Refused

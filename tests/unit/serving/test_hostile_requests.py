@@ -14,7 +14,7 @@ import pytest
 
 from look_run import WORDS, class_run, masked_run, pair_run, tag_run, text_run
 from open_lab import answering
-from regard.explain import offer
+from regard.explain import registry as offer
 from regard.explain.look import Options
 from regard.serving import lab
 from regard.serving.guard import LARGEST

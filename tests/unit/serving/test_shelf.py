@@ -13,9 +13,9 @@ from regard.errors import CheckpointError, UsageError
 from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
 from regard.serving.shelf import MOST, facts, found_runs
-from regard.training import manifest
+from regard.storage import manifest
+from regard.storage.manifest import Manifest
 from regard.training.curve import CURVE, curve
-from regard.training.manifest import Manifest
 
 
 def made(folder: Path, **config: object) -> Path:

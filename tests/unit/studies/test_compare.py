@@ -15,7 +15,7 @@ import torch
 import regard
 from regard.core import registry
 from regard.errors import ResourceError, Stopped, UsageError
-from regard.recipe import Origin, resolve
+from regard.run.settings import Origin, resolve
 from regard.studies import race as racing
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from regard.errors import CheckpointError, LockedError, ResourceError, Stopped, UsageError
+from regard.storage.lock import only_writer
 from regard.studies import compare as comparing
 from regard.studies import race as racing
 from regard.studies import report as reporting
@@ -19,7 +20,6 @@ from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import KEPT, Comparison
 from regard.training import loop
-from regard.training.lock import only_writer
 
 FNN = "fnn?lr=0.01"  # a rate of its own: none is searched, and one training is all
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

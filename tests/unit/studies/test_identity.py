@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from regard.data.example import Captioned, Labelled
-from regard.preparation import prepared
-from regard.recipe import Origin, Settings, resolve
+from regard.run.dataset import prepared
+from regard.run.settings import Origin, Settings, resolve
+from regard.storage import manifest
 from regard.studies import identity
 from regard.studies.identity import fingerprint, mark
-from regard.training import manifest
-from regard.training.folder import WEIGHTS
+from regard.training.run_folder import WEIGHTS
 
 LINES = [f"{'good' if i % 2 else 'bad'} words of line {i % 17} and {i}" for i in range(60)]
 

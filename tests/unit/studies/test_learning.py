@@ -12,7 +12,10 @@ import torch
 
 from regard.core.registry import build
 from regard.data.batch import NOT_COUNTED
-from regard.studies.claims import length, mad, meaning, p7, p8, p9, parallel
+from regard.studies.claims import bert_layers as p8
+from regard.studies.claims import in_context as p7
+from regard.studies.claims import length, mad, meaning, parallel
+from regard.studies.claims import senses as p9
 from regard.studies.claims.depth import LETTERS, Depth, _random_labels
 from regard.studies.claims.study import Found, Lab, Study
 

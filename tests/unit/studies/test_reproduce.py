@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import pytest
 
 from regard.errors import LockedError, Stopped
+from regard.storage.lock import only_writer
 from regard.studies import reproduce
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
-from regard.training.lock import only_writer
 
 
 class Tossed(Study):

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import torch
 
 from regard.data.batch import NOT_COUNTED
-from regard.studies.claims.p10 import HELD, LATER, NAMES, LongRange, _batch
-from regard.studies.claims.p11 import Selection
-from regard.studies.claims.p12 import StateSpaceDuality, _inputs, largest_error, rises
+from regard.studies.claims.duality import StateSpaceDuality, _inputs, largest_error, rises
+from regard.studies.claims.long_convolution import HELD, LATER, NAMES, LongRange, _batch
 from regard.studies.claims.probing import Rows
+from regard.studies.claims.selection import Selection
 from regard.studies.claims.study import Lab
 
 LAB = Lab("quick", 0, Path())

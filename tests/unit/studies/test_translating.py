@@ -11,12 +11,12 @@ import torch
 
 from regard.data.settings import DataSettings
 from regard.studies.claims.copying import Copier, copying, symbol_rows
-from regard.studies.claims.p1 import Reversed
-from regard.studies.claims.p2 import Search
-from regard.studies.claims.p3 import Depth
-from regard.studies.claims.p4 import Attention, unscaled
+from regard.studies.claims.deep_lstm import Depth
+from regard.studies.claims.looking_back import Search
 from regard.studies.claims.passing import Passing
+from regard.studies.claims.reversal import Reversed
 from regard.studies.claims.study import Study
+from regard.studies.claims.transformer import Attention, unscaled
 from regard.studies.claims.translating import GATED, facts_of, matched, sentences
 from regard.studies.matching import parameters
 from regard.tasks.pairs import Pairs

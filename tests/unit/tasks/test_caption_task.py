@@ -19,11 +19,11 @@ from regard.data.rows import CaptionRows, Shuffled
 from regard.data.settings import DataSettings
 from regard.data.worlds import world
 from regard.errors import UsageError
-from regard.launch import launch, plan
-from regard.recipe import Origin
+from regard.run.settings import Origin
+from regard.run.train import launch, plan
 from regard.tasks import SHAPES, default_model, task
 from regard.tasks.captions import CaptionCodec, Captions
-from regard.tasks.contract import Answer, Material
+from regard.tasks.task import Answer, Material
 from regard.tasks.writing import Written
 from regard.training.settings import TrainSettings
 

@@ -18,7 +18,7 @@ from regard.data.rows import once
 from regard.data.settings import DataSettings
 from regard.errors import UsageError
 from regard.tasks.masked import HELD_OUT_SEED, MaskedText
-from regard.training.objective import masked_loss
+from regard.training.losses import masked_loss
 from tiny_run import weight_hash
 
 WORLD = "world:stories?train=60&valid=12"
@@ -209,8 +209,8 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: dict[str,
 
 
 def test_a_text_and_bert_make_the_task(tmp_path: Path) -> None:
-    from regard.launch import plan
-    from regard.recipe import Origin
+    from regard.run.settings import Origin
+    from regard.run.train import plan
 
     def planned(**named: str) -> tuple[str, str]:
         changes = {key.replace("_", ".", 1): Origin(value, "test") for key, value in named.items()}

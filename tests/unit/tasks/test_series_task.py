@@ -14,7 +14,7 @@ from regard.data.settings import DataSettings
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.tasks.series import Moment, SeriesTask
-from regard.training.objective import quantile_loss
+from regard.training.losses import quantile_loss
 
 WORLD = DataSettings(path="world:electricity?train=30&valid=4", task="series")
 TASK = SeriesTask()

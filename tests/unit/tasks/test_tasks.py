@@ -18,8 +18,9 @@ from regard.data.ragged import in_batches
 from regard.data.rows import Shuffled
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
+from regard.storage import tensors
 from regard.tasks import TASKS, task
-from regard.training import folder, tensors
+from regard.training import run_folder as folder
 from regard.training.loop import train
 from regard.training.resume import Resume
 from tiny_run import SETTINGS

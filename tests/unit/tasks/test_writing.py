@@ -12,10 +12,10 @@ from torch import Tensor
 from regard.core import registry
 from regard.data.ragged import in_batches
 from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.decoding.text import TextOptions, options_from
 from regard.errors import UsageError
 from regard.tasks.pairs import PairCodec, Pairs
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, attention_of, write
-from regard.texts import TextOptions, options_from
 
 EOS = 3
 GREEDY = TextOptions(temperature=0.0, max_tokens=6)

@@ -9,7 +9,7 @@ from torch import nn
 from regard.core import registry
 from regard.data.batch import Batch
 from regard.training.flops import Counter, flops_per_target
-from regard.training.objective import next_token_loss
+from regard.training.losses import next_token_loss
 
 
 def counted(function) -> float:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from regard.errors import CheckpointError
-from regard.training import checkpoint, folder
+from regard.training import checkpoint
+from regard.training import run_folder as folder
 from tiny_run import Recorder, run
 
 LONGER = {"budget": "14steps", "lr": 50.0, "override": ("budget", "lr")}  # so large a rate that nothing gets better

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from regard.errors import CheckpointError, UsageError
-from regard.training import checkpoint, folder, metrics, tensors
+from regard.storage import tensors
+from regard.training import checkpoint, metrics
+from regard.training import run_folder as folder
 from tiny_run import Recorder, folder_hash, model_of, run, weight_hash
 
 CASES = {

@@ -10,10 +10,12 @@ import torch
 from safetensors.torch import load_file
 
 from regard.errors import CheckpointError, ResourceError, UsageError
-from regard.training import checkpoint, disk, folder, manifest, tensors
+from regard.storage import disk, manifest, tensors
+from regard.storage.manifest import FileRecord, Manifest
+from regard.training import checkpoint
+from regard.training import run_folder as folder
 from regard.training.checkpoint import Contents
-from regard.training.folder import claim
-from regard.training.manifest import FileRecord, Manifest
+from regard.training.run_folder import claim
 from tiny_run import model_of, run
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from regard.training import folder, metrics, tensors
+from regard.storage import tensors
+from regard.training import metrics
+from regard.training import run_folder as folder
 from regard.training.loop import train
+from regard.training.problem import Metric
 from regard.training.resume import Resume
-from regard.training.task import Metric
 from tiny_run import SETTINGS, Recorder, Steps, model_of, task_of, weight_hash
 
 

@@ -17,16 +17,17 @@ import torch
 from regard.data.batch import evaluation_batches
 from regard.data.shard import TokenShard
 from regard.errors import NumericError, ResourceError, Stopped, UsageError
+from regard.storage import tensors
 from regard.training import held_out as evaluation
-from regard.training import metrics, tensors
+from regard.training import metrics
 from regard.training.display import Lines
 from regard.training.flops import flops_per_target
 from regard.training.loop import device_of, train
-from regard.training.objective import next_token_loss
+from regard.training.losses import next_token_loss
 from regard.training.optimiser import Optimiser
+from regard.training.problem import Metric, Task
 from regard.training.resume import Resume
 from regard.training.session import Counters
-from regard.training.task import Metric, Task
 from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of, weight_hash
 
 
@@ -284,7 +285,8 @@ def test_bfloat16_trains_with_float32_weights(tmp_path):
 
 
 def test_a_save_that_fails_is_an_error_or_a_warning_as_asked(tmp_path, monkeypatch):
-    from regard.training import checkpoint, disk
+    from regard.storage import disk
+    from regard.training import checkpoint
 
     real = disk.make_folder
 

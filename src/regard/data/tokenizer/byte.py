@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from regard.data.tokenizer.contract import Tokenizer, utf8
+from regard.data.tokenizer.tokenizer import Tokenizer, utf8
 
 
 class ByteTokenizer(Tokenizer):

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from regard.data.tokenizer.contract import Tokenizer, code_points, utf8
+from regard.data.tokenizer.tokenizer import Tokenizer, code_points, utf8
 from regard.errors import UsageError
 
 

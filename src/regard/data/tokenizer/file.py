@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from regard.data.regular import NotRegular, TooLarge, read_regular
 from regard.data.tokenizer.byte import ByteTokenizer
 from regard.data.tokenizer.character import CharacterTokenizer
-from regard.data.tokenizer.contract import Tokenizer
 from regard.data.tokenizer.integer import IntegerTokenizer
 from regard.data.tokenizer.subword import BytePairTokenizer, UnigramTokenizer
+from regard.data.tokenizer.tokenizer import Tokenizer
 from regard.data.tokenizer.word import WordTokenizer
 from regard.errors import LONGEST_TOLD, CheckpointError, RegardError, UsageError, nearest
+from regard.storage.regular import NotRegular, TooLarge, read_regular
 
 LARGEST_FILE = 1 << 30  # bytes: ten million words take about 150 million
 KINDS: dict[str, type[Tokenizer]] = {

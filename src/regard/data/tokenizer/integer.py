@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from regard.data.tokenizer.contract import Tokenizer
+from regard.data.tokenizer.tokenizer import Tokenizer
 from regard.errors import DataError, UsageError
 
 # A wider range is no vocabulary but a quantity.

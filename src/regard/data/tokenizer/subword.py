@@ -16,7 +16,7 @@ import numpy as np
 
 from regard.core.waiting import interruptible
 from regard.data.tokenizer import unigram
-from regard.data.tokenizer.contract import Tokenizer, utf8
+from regard.data.tokenizer.tokenizer import Tokenizer, utf8
 from regard.errors import UsageError
 
 if TYPE_CHECKING:

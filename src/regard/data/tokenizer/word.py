@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from regard.data.tokenizer.contract import Tokenizer, utf8
+from regard.data.tokenizer.tokenizer import Tokenizer, utf8
 from regard.errors import UsageError
 
 UNKNOWN, NEWLINE = "<unk>", "\n"

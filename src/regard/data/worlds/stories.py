@@ -13,7 +13,6 @@ from functools import cached_property
 from random import Random
 from typing import ClassVar
 
-from regard.data.worlds.contract import World
 from regard.data.worlds.grammar import (
     END,
     Choose,
@@ -28,7 +27,8 @@ from regard.data.worlds.grammar import (
     one_of,
     sample,
 )
-from regard.data.worlds.reader import Reader
+from regard.data.worlds.grammar_reader import Reader
+from regard.data.worlds.world import World
 from regard.errors import UsageError
 
 GIRLS = "Anna Clara Emma Grace Iris Kate"

@@ -1,1 +1,1 @@
-"""Ways to look at a run, one a file; `regard.explain.offer` lists them."""
+"""Ways to look at a run, one a file; `regard.explain.registry` lists them."""

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.decoding.warp import largest
+from regard.decoding.logits_processing import largest
 from regard.errors import UsageError
 from regard.explain.asked import MOST_BARS, position_control
 from regard.explain.change import answers, columns_of, embedding_of, without

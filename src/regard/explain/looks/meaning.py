@@ -18,9 +18,9 @@ from regard.core.trace import plain
 from regard.errors import UsageError
 from regard.explain.asked import points
 from regard.explain.change import NO_WORDS
+from regard.explain.inputs import read
 from regard.explain.layers import AFTER, vectors_by_layer
 from regard.explain.look import Look, Options, numbers
-from regard.explain.reader import read
 from regard.explain.reading import Reading, Side
 from regard.explain.site import directions, sites
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View

@@ -9,7 +9,7 @@ import math
 
 from torch import Tensor
 
-from regard.decoding.warp import Sampling, largest, warped_log_probs
+from regard.decoding.logits_processing import Sampling, largest, warped_log_probs
 from regard.explain.asked import position_control
 from regard.explain.look import Look, Options, numbers
 from regard.explain.outcome import Outcome, number_of, outcome

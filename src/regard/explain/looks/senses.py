@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.trace import Trace, plain
-from regard.decoding.warp import largest
+from regard.decoding.logits_processing import largest
 from regard.errors import UsageError
 from regard.explain.asked import position_control
 from regard.explain.look import Look, Options, numbers, place_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from regard.errors import ResourceError, UsageError
 from regard.explain.view import View
-from regard.training import disk
+from regard.storage import disk
 
 KINDS = (".svg", ".png", ".html", ".json")
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from regard.charts.drawing import HEAD, SMALL, TITLE, Drawing
+from regard.charts.raster import png
+from regard.charts.svg import svg
 from regard.explain.render.label import facts, label
 from regard.explain.render.shapes.bars import bars
 from regard.explain.render.shapes.curves import curves
-from regard.explain.render.shapes.drawing import HEAD, SMALL, TITLE, Drawing
 from regard.explain.render.shapes.heat import heat
 from regard.explain.render.shapes.links import links
 from regard.explain.render.shapes.listing import listing
 from regard.explain.render.shapes.note import note
 from regard.explain.render.shapes.numbers import numbers
-from regard.explain.render.shapes.raster import png
-from regard.explain.render.shapes.svg import svg
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
 
 BETWEEN = 28

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from regard.axis import Axis, share_of, value_range
+from regard.charts.axis import Axis, share_of, value_range
 from regard.explain.view import Curves
 
 Points = Sequence[tuple[float, float]]

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.registry import build
 from regard.data.batch import NOT_COUNTED
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config
 from regard.core.context import Context
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.core.registry import entry
 
 SYMBOLS = 16

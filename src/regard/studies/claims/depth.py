@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.stack import BlockConfig, StackConfig
 from regard.data.corpus import prepare
 from regard.layers.embedding import EmbeddingConfig
@@ -16,7 +17,6 @@ from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.mixers.attention import AttentionConfig
 from regard.models.language import LanguageModelConfig
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.fitting import Batches, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.data.worlds.electricity import ElectricityMarket
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 NAMES = ("forecaster", "weekly", "daily", "optimum")

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.registry import build
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.recall import letter_rows, recall_by_distance, story_rows
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.registry import build, entry
 from regard.data.corpus import prepare
 from regard.errors import UsageError
 from regard.models.language import LanguageModelConfig
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

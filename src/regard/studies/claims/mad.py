@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from regard.charts.chart import bar_chart
 from regard.data.worlds import world
 from regard.data.worlds.probe import Probe
-from regard.studies.chart import bar_chart
 from regard.studies.claims.probing import Rows, right, trained
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

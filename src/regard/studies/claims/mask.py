@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.registry import entry
 from regard.data.corpus import prepare
 from regard.models.language import LanguageModelConfig
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.axis import Axis
-from regard.studies.chart import Series, line_chart
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import seconds_of_each
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from regard.charts.chart import bar_chart
 from regard.core.registry import entry
 from regard.data.batch import NOT_COUNTED
 from regard.models.language import LanguageModelConfig
-from regard.studies.chart import bar_chart
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

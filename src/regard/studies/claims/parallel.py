@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.mixers.attention import AttentionConfig
@@ -17,7 +18,6 @@ from regard.mixers.mamba import MambaConfig
 from regard.mixers.rnn import RnnConfig
 from regard.mixers.s4d import S4dConfig
 from regard.mixers.ssd import SsdConfig
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import seconds
 

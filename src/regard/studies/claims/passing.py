@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from regard.estimate import count_parameters
-from regard.studies.chart import bar_chart
+from regard.charts.chart import bar_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import GATED, PLAIN, held_out_perplexity, matched, sentences
+from regard.training.estimate import count_parameters
 
 VECTOR = ("first", "every", "both")
 WAYS = (*VECTOR, "attention")

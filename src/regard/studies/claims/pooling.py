@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from regard.studies.chart import bar_chart
+from regard.charts.chart import bar_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 POOLINGS = ("last", "first", "mean", "max", "attention")

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State
@@ -18,7 +19,6 @@ from regard.mixers.attention import AttentionConfig
 from regard.mixers.mamba import MambaConfig
 from regard.mixers.rnn import RnnConfig
 from regard.mixers.s4d import S4dConfig
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import exponent, kept_bytes, seconds_of_each
 

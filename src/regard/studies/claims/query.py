@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from regard.charts.chart import bar_chart
 from regard.data.worlds.ab import answer
-from regard.studies.chart import bar_chart
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import torch
 
-from regard.axis import Axis
+from regard.charts.axis import Axis
+from regard.charts.chart import Series, line_chart
 from regard.core.stack import MixerConfig
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
 from regard.mixers.rnn import RnnConfig
-from regard.studies.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import seconds_of_each
 

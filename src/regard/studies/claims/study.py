@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from regard.launch import train
+from regard.run.train import train
 
 T = TypeVar("T")
 Found = Mapping[str, Any]

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from regard.core.facts import Facts
+from regard.core.data_spec import Facts
 from regard.data.example import Pair
 from regard.data.worlds import world_of
 from regard.studies.matching import parameters, width_for
 from regard.training import metrics
-from regard.training.folder import METRICS
+from regard.training.run_folder import METRICS
 
 # What all runs share: the last weights are the ones that count, and no text is written before them.
 PLAIN: dict[str, Any] = {"evaluate_every": 10**6, "choose_by": "loss"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from regard.axis import COLOURS
+from regard.charts.axis import COLOURS
+from regard.charts.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Box, Drawing, Path, Words
 from regard.explain.render.label import label
 from regard.explain.render.number import four
-from regard.explain.render.shapes.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Box, Drawing, Path, Words
 from regard.explain.view import Bars
 
 MOST = 60

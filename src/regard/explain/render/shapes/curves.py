@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from regard.axis import COLOURS, share_of, short, ticks
+from regard.charts.axis import COLOURS, share_of, short, ticks
+from regard.charts.drawing import INK, MARGIN, RULE, SMALL, Box, Drawing, Path, Words
 from regard.explain.render.label import label
 from regard.explain.render.plot import Plot, axis_name, plotted
-from regard.explain.render.shapes.drawing import INK, MARGIN, RULE, SMALL, Box, Drawing, Path, Words
 from regard.explain.view import Curves
 
 LEFT, WIDE, TALL = 90, 820, 380

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from regard.axis import COLOURS
+from regard.charts.axis import COLOURS
+from regard.charts.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Drawing, Look, Path, Words
 from regard.explain.render.label import label
-from regard.explain.render.shapes.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Drawing, Look, Path, Words
 from regard.explain.view import Links
 
 MOST, LEAST = 400, 0.02

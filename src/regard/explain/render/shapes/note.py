@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from regard.axis import COLOURS
+from regard.charts.axis import COLOURS
+from regard.charts.drawing import GROUND, MARGIN, MONO, ROOM, Box, Drawing, Words
 from regard.explain.render.label import prose, wrapped
-from regard.explain.render.shapes.drawing import GROUND, MARGIN, MONO, ROOM, Box, Drawing, Words
 from regard.explain.view import Note
 
 PADDING = 14

@@ -1,0 +1,1 @@
+"""Charts: axes, drawings, and what writes them as SVG, PNG or a page. Nothing here knows a model."""

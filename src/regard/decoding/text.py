@@ -1,0 +1,277 @@
+"""Prompts in, texts out: a tokenizer and the decoders put together.
+
+A prompt is read after the start symbol, so the empty prompt is a text from its beginning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from regard.core.model import TokenModel
+from regard.decoding.beam import Hypothesis, beam_search
+from regard.decoding.generate import Limits, generate, stream
+from regard.decoding.logits_processing import Sampling
+from regard.decoding.penalty import LengthPenalty
+from regard.decoding.score import Score, TextSize, score
+from regard.errors import UsageError, nearest
+from regard.terminal.table import power_of_ten, show_table
+
+if TYPE_CHECKING:
+    from regard.data.tokenizer import Streamer, Tokenizer
+
+AT_ONCE = 32  # prompts that are continued side by side
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a text is written.
+
+    max_tokens      tokens at most.
+    temperature     0 is greedy.
+    top_k           draw among the k most probable tokens; None for all.
+    top_p           draw among the fewest tokens that hold this mass.
+    min_p           draw among tokens at least this times as probable as the best one.
+    stop            strings that end a text; they are not part of it.
+    seed            of the random draws.
+    beam            width of the beam; None draws at random instead of searching.
+    length_penalty  of the beam: none, power or gnmt; with strength `alpha`.
+    coverage        of the beam, where the text has a source: strength beta of the coverage penalty.
+    n_best          texts of the beam that are told, where the text has a source.
+    """
+
+    max_tokens: int = 200
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+    stop: tuple[str, ...] = ()
+    seed: int = 0
+    beam: int | None = None
+    length_penalty: str = "none"
+    alpha: float = 0.6
+    coverage: float = 0.0
+    n_best: int = 1
+
+    def __post_init__(self) -> None:
+        if self.beam is not None and self.stop:
+            raise UsageError("a beam searches whole texts and knows no stop strings; leave out --stop or --beam")
+        drawn = ("temperature", "top_k", "top_p", "min_p")
+        given = [name for name in drawn if getattr(self, name) != getattr(TextOptions, name)]
+        if self.beam is not None and given:
+            raise UsageError(f"a beam searches and draws nothing; leave out {', '.join(given)} or beam")
+        if self.coverage and self.beam is None:
+            raise UsageError("coverage ranks the texts of a beam; say beam as well")
+        ranks = [name for name in ("length_penalty", "alpha") if getattr(self, name) != getattr(TextOptions, name)]
+        if ranks and self.beam is None:
+            raise UsageError(f"{ranks[0]} ranks the texts of a beam; say beam as well")
+        if ranks == ["alpha"]:
+            raise UsageError("alpha is the strength of a length penalty; say length_penalty=gnmt or power as well")
+        if self.n_best != 1 and not 1 <= self.n_best <= (self.beam or 0):
+            raise UsageError(f"n_best, found {self.n_best}, are texts of a beam, at most as many as it is wide")
+        if isinstance(self.stop, str):
+            object.__setattr__(self, "stop", (self.stop,))
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(self.temperature, self.top_k, self.top_p, self.min_p)
+
+    @property
+    def penalty(self) -> LengthPenalty:
+        return LengthPenalty(self.length_penalty, self.alpha)  # pyright: ignore[reportArgumentType]  # checked there
+
+
+def options_from(values: dict[str, Any]) -> TextOptions:
+    """Options from keywords; an unknown one names the nearest."""
+    known = [field.name for field in dataclasses.fields(TextOptions)]
+    for name in values:
+        if name not in known:
+            raise UsageError(f"generate has no option {name!r}{nearest(name, known)}")
+    return TextOptions(**values)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A prompt and what was written after it.
+
+    log_prob  of the continuation under the model's own distribution, in nats.
+    finish    "eos", "stop", "length" or "context".
+    """
+
+    prompt: str
+    continuation: str
+    tokens: int
+    log_prob: float
+    finish: str
+
+    @property
+    def text(self) -> str:
+        return self.prompt + self.continuation
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": self.text} | vars(self)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A model and its tokenizer.
+
+    window  tokens of context it was trained on, where it would look further back than it has learnt to.
+    """
+
+    model: TokenModel
+    tokenizer: Tokenizer
+    window: int | None = None
+
+    def write(self, prompts: Sequence[str], options: TextOptions, *, copies: int = 1) -> list[Text]:
+        """Each prompt continued `copies` times. Text i depends on the seed and on i, not on the texts beside it."""
+        if options.coverage:
+            raise UsageError("coverage is of a source, and a text that is continued has none; leave it out")
+        if options.n_best != 1:
+            raise UsageError("n_best is of texts that have a source; say how many of each prompt with copies (--n)")
+        if options.beam is not None:
+            return self._search(prompts, options, copies)
+        repeated = [prompt for prompt in prompts for _ in range(copies)]
+        texts: list[Text] = []
+        while len(texts) < len(repeated):
+            batch = repeated[len(texts) : len(texts) + AT_ONCE]
+            # Each row's streamer has seen its prompt, so that it knows whether a space belongs before the first word.
+            streamers = iter([self._streamer(prompt) for prompt in batch])
+            drawn = generate(
+                self.model,
+                [self.prompt_ids(prompt) for prompt in batch],
+                limits=self._limits(options),
+                settings=options.sampling,
+                streamer=lambda made=streamers: next(made),
+                seed=options.seed,
+                first=len(texts),
+            )
+            texts += [
+                Text(prompt, found.text, len(found.tokens), sum(found.log_probs), found.finish)
+                for prompt, found in zip(batch, drawn, strict=True)
+            ]
+        return texts
+
+    def stream(self, prompt: str, options: TextOptions) -> Iterator[str]:
+        """The continuation of one prompt, piece by piece as it is drawn."""
+        pieces = stream(
+            self.model,
+            [self.prompt_ids(prompt)],
+            limits=self._limits(options),
+            settings=options.sampling,
+            streamer=lambda: self._streamer(prompt),
+            seed=options.seed,
+        )
+        return (piece.text for piece in pieces if piece.text)
+
+    def score(self, text: str) -> ScoredText:
+        """log p of every token of `text`."""
+        ids = torch.from_numpy(self.tokenizer.encode(text))
+        (found,) = score(
+            self.model, [ids], start_id=self.tokenizer.eos_id, sizes=[TextSize.of(text)], window=self.window
+        )
+        return ScoredText(text, found, tuple(self.tokenizer.token_text(token) for token in found.tokens))
+
+    def prompt_ids(self, prompt: str) -> Tensor:
+        """The start symbol and the tokens of `prompt`, (T,)."""
+        return torch.cat([torch.tensor([self.tokenizer.eos_id]), torch.from_numpy(self.tokenizer.encode(prompt))])
+
+    def _limits(self, options: TextOptions) -> Limits:
+        return Limits(options.max_tokens, self.tokenizer.eos_id, tuple(options.stop), window=self.window)
+
+    def _streamer(self, prompt: str) -> Streamer:
+        """A streamer that has seen the prompt."""
+        from regard.data.tokenizer import streamer
+
+        text = streamer(self.tokenizer)
+        for token in self.tokenizer.encode(prompt).tolist():
+            text.push(token)
+        return text
+
+    def _search(self, prompts: Sequence[str], options: TextOptions, copies: int) -> list[Text]:
+        assert options.beam is not None
+        results = beam_search(
+            self.model,
+            [self.prompt_ids(prompt) for prompt in prompts],
+            width=options.beam,
+            max_tokens=options.max_tokens,
+            eos_id=self.tokenizer.eos_id,
+            penalty=options.penalty,
+            n_best=copies,
+        )
+        return [
+            self._found(prompt, hypothesis)
+            for prompt, result in zip(prompts, results, strict=True)
+            for hypothesis in result.best
+        ]
+
+    def _found(self, prompt: str, hypothesis: Hypothesis) -> Text:
+        text = self._streamer(prompt)
+        continuation = "".join(text.push(token) for token in hypothesis.tokens) + text.finish()
+        return Text(prompt, continuation, len(hypothesis.tokens), hypothesis.log_prob, str(hypothesis.finish))
+
+
+@dataclass(frozen=True)
+class ScoredText:
+    """A text with log p of each token and the chain-rule product p(w_1 .. w_n) = prod_t p(w_t | w_1 .. w_(t-1))."""
+
+    text: str
+    score: Score
+    token_texts: tuple[str, ...]
+    columns: ClassVar[tuple[str, ...]] = ("token", "log p#", "p#", "log p so far#", "p so far#")
+
+    @property
+    def log_prob(self) -> float:
+        """log p of the whole text, in nats."""
+        return self.score.log_prob
+
+    @property
+    def perplexity(self) -> float:
+        return self.score.perplexity
+
+    @property
+    def bits_per_character(self) -> float | None:
+        return self.score.bits_per_character
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Token, log p, p, and the product so far as a logarithm and as itself."""
+        return [
+            (shown(token), f"{log_prob:.4f}", power_of_ten(log_prob), f"{total:.4f}", power_of_ten(total))
+            for token, log_prob, total in zip(self.token_texts, self.score.log_probs, self.score.running, strict=True)
+        ]
+
+    def totals(self) -> str:
+        """One line: log p, perplexity, bits per character."""
+        bits = self.bits_per_character
+        tail = "" if bits is None else f", {bits:.4f} bits per character"
+        return f"log p {self.log_prob:.4f} over {len(self.token_texts)} tokens, perplexity {self.perplexity:.4g}{tail}"
+
+    def show(self) -> None:
+        """Print the table and the totals."""
+        show_table(self.columns, self.rows())
+        print(self.totals())
+
+    def to_dict(self) -> dict[str, Any]:
+        pairs = zip(self.token_texts, self.score.tokens, self.score.log_probs, self.score.running, strict=True)
+        return {
+            "text": self.text,
+            "log_prob": self.log_prob,
+            "perplexity": self.perplexity,
+            "bits_per_character": self.bits_per_character,
+            "bits_per_byte": self.score.bits_per_byte,
+            "tokens": [{"text": t, "id": i, "log_prob": p, "log_prob_so_far": total} for t, i, p, total in pairs],
+        }
+
+
+def shown(token: str) -> str:
+    """A token with its blanks made visible.
+
+    >>> shown(" a"), shown("\\n"), shown("é")
+    ('␣a', '\\\\n', 'é')
+    """
+    return "".join("␣" if c == " " else c if c.isprintable() else repr(c)[1:-1] for c in token) or "(empty)"

@@ -1,0 +1,137 @@
+"""Offer: which ways there are to look at a run, and the view that is asked for.
+
+views(run)                         {"attention": "which token looks at which", ...}
+view(run, "attention", "the dog", layer=2)
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+from regard.errors import TooLong, UsageError, nearest
+from regard.explain.inputs import length_of, positions_of, read, target_length
+from regard.explain.look import Look, Noted, Options, options_from
+from regard.explain.site import KINDS
+from regard.explain.view import View
+from regard.tasks import TEXT
+
+# The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
+FILES = (
+    "backoff",
+    "senses",
+    "contributions",
+    "forecast",
+    "alignment",
+    "pooling",
+    "attention",
+    "gates",
+    "states",
+    "heads",
+    "rollout",
+    "forgetting",
+    "next_token",
+    "meaning",
+    "what_if",
+    "steps",
+)
+
+
+def looks() -> list[Look]:
+    """Every way to look at a run."""
+    return [look for name in FILES for look in importlib.import_module(f"regard.explain.looks.{name}").LOOKS]
+
+
+def views(run: Any) -> dict[str, str]:
+    """The names of the looks that fit a run, and what each shows."""
+    return {look.name: look.about for look in looks() if _fits(look, run)}
+
+
+def view(run: Any, name: str | None, given: str, **options: Any) -> View:
+    """The view of one input that `name` asks for, or that tells most of such a run.
+
+    An option that does not concern the view is refused.
+    """
+    return shown(run, name, given, options_from(options), strict=True)
+
+
+def shown(run: Any, name: str | None, given: str, options: Options, strict: bool = False) -> View:
+    """The same with options that were checked; unless it is strict, those that do not concern the view are ignored."""
+    look = _chosen(run, name)
+    reading = read(run, given, options.target)
+    noted = Noted(options)
+    made = look.make(reading, noted)  # pyright: ignore[reportArgumentType]  # it answers like options
+    if strict:
+        noted.refuse_unused(look.name)
+    about = {"run": str(run.path), "model": run.config["model"].get("name"), "text": given} | made.about
+
+    def remake(changed: dict[str, Any]) -> View:
+        return shown(run, name, given, options_from(vars(options) | changed))
+
+    return replace(made, name=look.name, about=about, remake=remake)
+
+
+def limits(run: Any) -> dict[str, int]:
+    """How many tokens of an input each look that fits a run takes on a page, and the model has positions for."""
+    room = positions_of(run)
+    most = {look.name: look.max_tokens for look in looks() if _fits(look, run)}
+    return most if room is None else {name: min(count, room) for name, count in most.items()}
+
+
+def refuse_long(run: Any, name: str | None, given: str, options: Options) -> None:
+    """Refuse what a look takes too long for, before anything is computed: the input, or another text beside it."""
+    look = _chosen(run, name)
+    most = limits(run)[look.name]
+    why = f"the view {look.name} takes at most" if most == look.max_tokens else "the model has positions for"
+    counts = {
+        "text": length_of(run, given),
+        "other text": length_of(run, options.other),
+        "target": target_length(run, options.target or ""),
+    }
+    for what, count in counts.items():
+        if count is not None and count > most:
+            fits = _fitting(run, given, count, most) if what == "text" else 0
+            raise TooLong(f"the {what} has {count:,} tokens, and {why} {most:,}: give a shorter one", most, fits)
+
+
+def _fitting(run: Any, text: str, count: int, most: int) -> int:
+    """How many characters from the first on make at most `most` tokens, of a text that makes `count`."""
+    low, high = 0, min(len(text), 2 * len(text) * most // count + 1)
+    while (length_of(run, text[:high]) or 0) <= most and high < len(text):
+        low, high = high, min(len(text), 2 * high)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        fits = (length_of(run, text[:middle]) or 0) <= most
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _chosen(run: Any, name: str | None) -> Look:
+    fitting = [look for look in looks() if _fits(look, run)]
+    if not fitting:
+        raise UsageError(f"{run.path}: there is nothing to look at in a {run.config['model'].get('name')} model")
+    if name is None:
+        return fitting[0]
+    for look in fitting:
+        if look.name == name:
+            return look
+    every = [look.name for look in looks()]
+    there = f"this run can show {', '.join(look.name for look in fitting)}"
+    if name in every:
+        raise UsageError(f"a {run.config['model'].get('name')} model has no {name} to show; {there}")
+    raise UsageError(f"unknown view {name!r}{nearest(name, every)}; {there}")
+
+
+def _fits(look: Look, run: Any) -> bool:
+    if look.tasks and run.config["data"].get("task", TEXT) not in look.tasks:
+        return False
+    if not look.kinds:
+        return any(True for _ in run.model.parameters())
+    return bool(look.kinds & model_kinds(run))
+
+
+def model_kinds(run: Any) -> frozenset[str]:
+    """The kinds of sites in a run's model; "counts" for one that counts."""
+    found = {KINDS[type(part)] for part in run.model.modules() if type(part) in KINDS}
+    return frozenset(found or {"counts"})

@@ -1,0 +1,1 @@
+"""A run: its settings, its folder, how it is trained, and what can be done with it."""

@@ -1,0 +1,302 @@
+"""Settings of a run: where each value comes from and which one wins.
+
+    defaults < size < recipe < --set < flags
+
+A setting is named `section.key`, with the sections data, model and train. A recipe is a TOML file with those three
+tables and, at the top, at most one `extends` naming a recipe to start from (beside it). An unknown key is an error
+that names the nearest one. Every value keeps its origin, which `regard show RUN --origin` prints.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import inspect
+import math
+import tomllib
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.data.settings import DEFAULT_PATH
+from regard.errors import UsageError, nearest
+from regard.storage.regular import NotRegular, TooLarge, read_regular
+
+if TYPE_CHECKING:
+    from regard.core.registry import Entry
+
+FILES = (("data", "path"), ("data", "valid"), ("data", "cache"), ("train", "start"))
+SECTIONS = ("data", "model", "train")
+DEFAULT_DATA = DEFAULT_PATH
+DEFAULT_MODEL = "gpt"
+DEFAULT_SIZE = "small"
+# What is known already is not to be unlearnt by large steps.
+FINE_TUNING = {"lr": 1e-3}
+# Above these a number is a slip of the finger: a billion layers would not even fit in memory as a config.
+LARGEST_COUNT = 2**24
+LARGEST_LAYERS = 1024
+LARGEST_RECIPE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A value and the place it comes from."""
+
+    value: Any
+    place: str
+
+
+Layer = dict[str, Origin]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting of a run by its dotted name, each with its origin."""
+
+    table: Layer
+
+    def __getitem__(self, key: str) -> Any:
+        return self.table[key].value
+
+    def section(self, name: str) -> dict[str, Any]:
+        """The settings of one section, without its name."""
+        return {key.partition(".")[2]: part.value for key, part in self.table.items() if key.startswith(f"{name}.")}
+
+    @property
+    def model_changes(self) -> dict[str, Any]:
+        """Settings of the architecture that differ from its defaults and its size."""
+        given = {key.partition(".")[2]: part for key, part in self.table.items() if key.startswith("model.")}
+        return {
+            key: part.value
+            for key, part in given.items()
+            if key not in ("name", "size") and part.place != "default" and not part.place.startswith("size ")
+        }
+
+    @property
+    def origins(self) -> dict[str, str]:
+        return {key: part.place for key, part in self.table.items()}
+
+
+def read_recipe(path: str | Path) -> Layer:
+    """The settings of a recipe and of the one it extends."""
+    return _read(Path(path), seen=())
+
+
+def _read(path: Path, seen: tuple[Path, ...]) -> Layer:
+    where = f"recipe {path}"
+    resolved = path.resolve()
+    if resolved in seen:
+        raise UsageError(f"{where}: extends itself through {' -> '.join(p.name for p in (*seen, resolved))}")
+    table = _parse(path, where)
+    parent = table.pop("extends", None)
+    layer: Layer = {}
+    if parent is not None:
+        if not isinstance(parent, str):
+            raise UsageError(f"{where}: extends names one recipe, found {parent!r}")
+        layer = _read(path.parent / parent, (*seen, resolved))
+    for section, values in table.items():
+        if section not in SECTIONS:
+            raise UsageError(f"{where}: unknown section {section!r}{nearest(section, (*SECTIONS, 'extends'))}")
+        if not isinstance(values, dict):
+            raise UsageError(f"{where}: [{section}] is a table of settings, found {section} = {values!r}")
+        for key, value in values.items():
+            if isinstance(value, dict):
+                raise UsageError(f"{where}: {section}.{key}: a recipe has two levels, found a third")
+            names_file = (section, key) in FILES and not str(value).startswith(("hash:", "tail:"))
+            names_file |= (section, key) == ("data", "target") and (path.parent / str(value)).exists()
+            layer[f"{section}.{key}"] = Origin(_beside(path, value) if names_file else value, where)
+    return layer
+
+
+def _parse(path: Path, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_regular(path, LARGEST_RECIPE).decode("utf-8"))
+    except (NotRegular, TooLarge) as error:
+        raise UsageError(f"{where}: {error.strerror}; a recipe is a TOML file of settings") from None
+    except FileNotFoundError:
+        raise UsageError(f"{where}: no such file; `regard new {path}` writes one to start from") from None
+    except IsADirectoryError:
+        raise UsageError(f"{where}: is a folder, not a TOML file") from None
+    except NotADirectoryError:
+        raise UsageError(f"{where}: a part of this path is a file, not a folder") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{where}: not UTF-8 at byte {error.start}") from None
+    except (ValueError, RecursionError) as error:  # beside what is no TOML, numbers of thousands of digits
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _beside(recipe: Path, data: Any) -> Any:
+    """A path in a recipe is meant from the recipe's folder."""
+    if not isinstance(data, str) or data == "-" or ":" in data.partition("/")[0]:
+        return data
+    # Of pairs two files, joined by a comma.
+    parts = [data] if (recipe.parent / data).exists() else data.split(",")
+    return ",".join(str(recipe.parent / Path(part).expanduser()) for part in parts)
+
+
+def read_assignments(assignments: Iterable[str], place: str = "--set") -> Layer:
+    """`section.key=value` words: values are TOML, bare words are strings."""
+    layer: Layer = {}
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{place} {text}: expected section.key=value, such as train.lr=3e-4")
+        layer[key.strip()] = Origin(parse_value(value.strip()), place)
+    return layer
+
+
+def parse_value(text: str) -> Any:
+    """A TOML value, or the text itself when it is none.
+
+    >>> parse_value("3e-4"), parse_value("words"), parse_value("[1, 2]"), parse_value("2m")
+    (0.0003, 'words', [1, 2], '2m')
+    """
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        try:
+            return float(text)  # .5 and 1. are numbers everywhere but in TOML
+        except ValueError:
+            return text
+    value = table["value"]
+    is_plain = len(table) == 1 and not isinstance(value, (datetime.date, datetime.time, dict))
+    return value if is_plain else text
+
+
+def resolve(*layers: Layer) -> Settings:
+    """One table from layers, later ones winning over earlier ones and all of them over the defaults."""
+    given: Layer = {}
+    for layer in layers:
+        given |= layer
+    for key in given:
+        _refuse_misplaced(key)
+    for key in ("model.name", "model.size"):  # what the other settings are depends on these two
+        if key in given:
+            _checked(given[key].value, str, key)
+    table = _defaults(given)
+    for key, origin in given.items():
+        section, _, name = key.partition(".")
+        hints = known_settings(section, table["model.name"].value)
+        if name not in hints:
+            subject = f"{table['model.name'].value} has" if section == "model" else "there is"
+            raise UsageError(f"{origin.place}: {key}: {subject} no such setting{nearest(name, hints)}")
+        table[key] = Origin(_checked(origin.value, hints[name], key), origin.place)
+    return Settings(table)
+
+
+def known_settings(section: str, model: str) -> dict[str, Any]:
+    """The settings of a section and their types."""
+    if section == "data":
+        return {name: hint for name, (hint, _) in data_settings().items()}
+    if section == "train":
+        return {name: hint for name, (hint, _) in train_settings().items()}
+    preset = _entry(model).preset
+    hints = typing.get_type_hints(preset)
+    keywords = _keyword_defaults(preset)
+    return {"name": str, "size": str} | {name: hints.get(name, Any) for name in keywords}
+
+
+def data_settings() -> dict[str, tuple[Any, Any]]:
+    """What `data.KEY` may be: the type and default of each field of `DataSettings`."""
+    from regard.data.settings import DataSettings
+
+    return _fields(DataSettings())
+
+
+def train_settings() -> dict[str, tuple[Any, Any]]:
+    """What `train.KEY` may be: the type and default of each field of `TrainSettings`."""
+    from regard.training.settings import TrainSettings
+
+    return _fields(TrainSettings())
+
+
+def _fields(default: Any) -> dict[str, tuple[Any, Any]]:
+    """Type and default of each field of a dataclass, given one with its defaults."""
+    hints = typing.get_type_hints(type(default))
+    return {f.name: (hints[f.name], getattr(default, f.name)) for f in dataclasses.fields(default)}
+
+
+def section_of(name: str, model: str) -> str:
+    """The dotted name of a setting given by its key alone, as Python keywords are, or with its dot."""
+    if name.partition(".")[0] in SECTIONS and "." in name:
+        return name
+    found = [section for section in SECTIONS if name in known_settings(section, model)]
+    if len(found) > 1 and "model" in found and _entry(model).counts:
+        found = ["model"]  # of how gradients are followed a model that counts has no use
+    if len(found) == 1:
+        return f"{found[0]}.{name}"
+    if found:
+        raise UsageError(f"{name}: say which one, {' or '.join(f'{section}.{name}' for section in found)}")
+    known = {key for section in SECTIONS for key in known_settings(section, model)}
+    raise UsageError(f"{name}: there is no such setting{nearest(name, known)}")
+
+
+def _defaults(given: Mapping[str, Origin]) -> Layer:
+    table: Layer = {f"data.{name}": Origin(default, "default") for name, (_, default) in data_settings().items()}
+    table["model.name"] = given.get("model.name", Origin(DEFAULT_MODEL, "default"))
+    table["model.size"] = given.get("model.size", Origin(DEFAULT_SIZE, "default"))
+    table |= _model_defaults(table["model.name"].value, table["model.size"].value)
+    table |= {f"train.{name}": Origin(default, "default") for name, (_, default) in train_settings().items()}
+    table |= _model_training(table["model.name"].value)
+    if "train.start" in given:
+        table |= {f"train.{key}": Origin(value, "fine-tuning") for key, value in FINE_TUNING.items()}
+    return table
+
+
+def _model_defaults(model: Any, size: Any) -> Layer:
+    known = _entry(str(model))
+    if size not in known.sizes:
+        raise UsageError(f"{known.name} has no size {size!r}{nearest(str(size), known.sizes)}")
+    table = {f"model.{key}": Origin(value, "default") for key, value in known.parameters_of_preset().items()}
+    return table | {f"model.{key}": Origin(value, f"size {size}") for key, value in known.sizes[size].items()}
+
+
+def _model_training(model: str) -> Layer:
+    """Training settings that suit the architecture."""
+    return {f"train.{key}": Origin(value, f"model {model}") for key, value in _entry(model).training.items()}
+
+
+def _entry(model: str) -> Entry:
+    from regard.core.registry import entry
+
+    return entry(model)
+
+
+def _keyword_defaults(function: Any) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def _refuse_misplaced(key: str) -> None:
+    section, dot, name = key.partition(".")
+    if not dot or not name:
+        raise UsageError(
+            f"{key}: expected section.key, such as model.{key} or train.{key} (sections: {', '.join(SECTIONS)})"
+        )
+    if section not in SECTIONS:
+        raise UsageError(f"{key}: unknown section {section!r}{nearest(section, SECTIONS)}")
+
+
+def _checked(value: Any, hint: Any, where: str) -> Any:
+    """`value` as its setting declares it, refused when no run could mean it."""
+    from regard.core.config import decode
+    from regard.data.settings import NUMBERED
+
+    if where in NUMBERED and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    value = decode(str(value) if isinstance(value, Path) else value, hint, where)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{where}: {value} is not a number that can be used")
+    return value
+
+
+def refuse_absurd(settings: Settings) -> None:
+    """Refuse counts that no machine holds, before anything of that size is made."""
+    for key, value in {k: part.value for k, part in settings.table.items()}.items():
+        limit = LARGEST_LAYERS if key.endswith("n_layers") else LARGEST_COUNT
+        if key == "train.seed" or isinstance(value, bool) or not isinstance(value, int):
+            continue
+        if value > limit:
+            raise UsageError(f"{key}={value} is above {limit}; lower it, or say --yes-really")

@@ -1,0 +1,110 @@
+"""What a run folder and an architecture say of themselves, without loading weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import UsageError, nearest
+from regard.tasks import SHAPES, TASKS, TEXT
+from regard.tasks import task as task_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def run_summary(path: Path) -> dict[str, Any]:
+    """The run in a folder: its settings, what it reached, what it holds."""
+    from regard.storage import manifest
+    from regard.training import checkpoint, metrics
+    from regard.training import run_folder as folder
+
+    config = folder.read_config(path)
+    records = metrics.read(path / folder.METRICS)
+    losses = [record for record in records if record.keys() >= {"loss", "tokens", "seconds"}]
+    held_out = [record for record in records if "valid_loss" in record]
+    return {
+        "run": str(path),
+        "config": config,
+        "ended": manifest.read(path).facts.get("reason"),
+        "last": losses[-1] if losses else None,
+        "task": _task(config),
+        "best": _best(held_out, _task(config)) if held_out else None,
+        "tokenizer": _tokenizer(path),
+        "checkpoints": checkpoint.steps(path / folder.CHECKPOINTS),
+        **_sizes(config, path),
+    }
+
+
+def _task(config: dict[str, Any]) -> str:
+    return config.get("data", {}).get("task", TEXT)
+
+
+def _best(held_out: list[dict[str, Any]], task: str) -> dict[str, Any]:
+    """The evaluation whose weights were kept: by the task's own score where it was taken, of equal ones by the loss."""
+    by_loss = min(held_out, key=lambda record: record["valid_loss"])
+    if task not in TASKS:
+        return by_loss
+    kind = task_of(task)
+    scored = [record for record in held_out if f"valid_{kind.metric}" in record]
+    sign = 1 if kind.lower_is_better else -1
+    rank = {id(one): (sign * one[f"valid_{kind.metric}"], one["valid_loss"]) for one in scored}
+    return min(scored, key=lambda record: rank[id(record)]) if scored else by_loss
+
+
+def _tokenizer(path: Path) -> dict[str, Any] | None:
+    """Kind and size of the tokenizer, where the run has one."""
+    from regard.data.tokenizer import load as load_tokenizer
+    from regard.training import run_folder as folder
+
+    if not folder.has(path, folder.TOKENIZER):
+        return None
+    tokenizer = load_tokenizer(folder.verified(path, folder.TOKENIZER))
+    return {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size}
+
+
+def _sizes(config: dict[str, Any], path: Path) -> dict[str, Any]:
+    from regard.training.estimate import count_parameters
+    from regard.training.saved_model import saved_model
+
+    model = saved_model(path, config).shapes
+    return {"parameters": count_parameters(model), "state": state_size(model, config["train"]["length"])}
+
+
+def state_size(shapes: nn.Module, length: int) -> dict[str, Any] | None:
+    """Bytes that the model carries from token to token, for one text after `length` tokens; None without a state.
+
+    What an encoder-decoder remembers of its source comes on top, as much as the source is long.
+    """
+    import torch
+
+    model: Any = shapes
+    if not hasattr(model, "init_state") or not getattr(model, "has_state", True):
+        return None
+    with torch.device("meta"):
+        state = model.init_state(1)
+        grows = bool(getattr(getattr(model, "stack", model), "state_grows", False))
+        return {"bytes": state.reserve(length).nbytes if grows else state.nbytes, "grows": grows, "length": length}
+
+
+def model_summary(name: str) -> dict[str, Any]:
+    """An architecture: its settings with their defaults, and what each size changes."""
+    from regard.core.registry import entry, names
+    from regard.run.catalogue import parameters_by_size, vocabularies_by_size
+
+    if name not in names():
+        raise UsageError(f"{name}: no such run folder and no such model{nearest(name, names())}")
+    known = entry(name)
+    return {
+        "model": known.name,
+        "task": known.task,
+        "shape": SHAPES.get(known.task, ""),
+        "summary": known.summary,
+        "paper": known.paper,
+        "settings": known.parameters_of_preset(),
+        "training": known.training,
+        "sizes": known.sizes,
+        "parameters": parameters_by_size(known.name),
+        "vocabulary": vocabularies_by_size(known.name),
+        "published": known.parameters[0] if known.parameters else None,
+    }

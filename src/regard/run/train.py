@@ -1,0 +1,290 @@
+"""From settings to a trained run: prepare the data, count what it takes, build, train.
+
+Whatever can be refused is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from regard.core.data_spec import EXAMPLE, Facts
+from regard.core.plugin import typed_name
+from regard.errors import UsageError
+from regard.run.choice import with_task
+from regard.run.dataset import prepared, task_kind, work
+from regard.run.live import display_for, working
+from regard.run.paths import free_path, latest_path, require_name, saved_settings
+from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
+from regard.tasks.pretrained import read_start
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.core.config import Config
+    from regard.data.corpus import Corpus
+    from regard.run.run import Run
+    from regard.tasks.task import Material, TaskKind
+    from regard.training.display import Display, Result
+    from regard.training.resume import Resume
+    from regard.training.settings import TrainSettings
+
+CONFIG = "config.json"
+SAMPLE = {"max_tokens": 60, "temperature": 0.8}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be made.
+
+    resume    "no", "last" (from the newest checkpoint) or "auto" (from the newest undamaged one).
+    changed   training settings that the caller named on a resume, which may therefore differ.
+    is_large  train it although the estimate says that it does not fit.
+    """
+
+    settings: Settings
+    out: Path
+    resume: str = "no"
+    changed: Collection[str] = ()
+    is_large: bool = False
+
+    @property
+    def title(self) -> str:
+        """What is trained on what, for the display."""
+        model = f"{self.settings['model.name']} {self.settings['model.size']}"
+        return f"{model} on {self.settings['data.path']} -> {self.out}"
+
+
+def train(
+    model: str | None = None,
+    data: str | Path | None = None,
+    *,
+    budget: str | None = None,
+    size: str | None = None,
+    out: str | Path | None = None,
+    recipe: str | Path | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train a registered model on a file, a folder or a world, and give back the run.
+
+    Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
+    `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
+    """
+    name = None if model is None else typed_name(model)
+    named = {"model.name": name, "data.path": data, "train.budget": budget, "model.size": size}
+    changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
+    job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, resume="last" if resume else "no")
+    return launch(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
+
+
+def plan(
+    *,
+    recipe: str | Path | None,
+    changes: Layer,
+    out: str | Path | None,
+    resume: str = "no",
+    is_large: bool = False,
+    keywords: Mapping[str, Any] = MappingProxyType({}),
+) -> Job:
+    """The job that a recipe and changes to it describe, on top of the defaults or of the run that goes on.
+
+    keywords  further changes, named by their key alone: which section one is of depends on the model.
+    """
+    given = (read_recipe(recipe) if recipe is not None else {}) | changes
+    keywords = dict(keywords)
+    # What the task is told by is needed before it is known which model, and so which settings, there are.
+    telling = {key: keywords.pop(key) for key in ("task", "target") if key in keywords}
+    given |= {f"data.{key}": Origin(value, "argument") for key, value in telling.items() if value is not None}
+    name = _name(given)
+    default = free_path if resume == "no" else latest_path
+    path = default(name) if out is None else Path(out).expanduser()
+    goes_on = resume == "last" or (resume == "auto" and (path / CONFIG).exists())
+    saved = saved_settings(path) if goes_on else {}
+    if goes_on:
+        _refuse_another(path, saved, given)
+    else:
+        given = with_task(given)
+    model = str((saved | given).get("model.name", Origin(DEFAULT_MODEL, "default")).value)
+    found = {section_of(key, model): Origin(value, "argument") for key, value in keywords.items()}
+    given |= {key: origin for key, origin in found.items() if origin.value is not None}
+    changed = [key.removeprefix("train.") for key in given if key.startswith("train.")]
+    return Job(resolve(saved, given), path, resume, changed, is_large)
+
+
+def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
+    """A run that goes on keeps its model and its task."""
+    for key in ("model.name", "data.task"):
+        if key in saved and key in given and given[key].value not in (saved[key].value, "auto"):
+            raise UsageError(
+                f"{path}: {key} is {saved[key].value}, and a resume cannot make it {given[key].value}; choose another "
+                f"--out"
+            )
+
+
+def launch(job: Job, display: Display | None = None, data: Corpus | Material[Any] | None = None) -> tuple[Run, Result]:
+    """Train, and give back the run with its best weights. data: what `prepared` gave for a job on the same data."""
+    from regard.training.display import Silent
+
+    display = display or Silent()
+    training, device = _checked(job)
+    kind = task_kind(job.settings)
+    with working(display):
+        if kind is None:
+            return _launch_text(job, training, device, display, data)
+        return _launch_task(job, kind, training, display, data)
+
+
+def _launch_text(job: Job, training: TrainSettings, device: str, display: Display, corpus: Any) -> tuple[Run, Result]:
+    """A language model on plain text."""
+    from regard.run.run import load
+    from regard.training import loop
+    from regard.training.random_streams import seed_all
+
+    settings = job.settings
+    if training.start is not None:
+        raise UsageError("--from: a run of the task text has no encoder to load; labelled and tagged have")
+    corpus = corpus or prepared(job.settings)
+    for note in corpus.notes:
+        display.note(note)
+    config = _model_config(settings, corpus.tokenizer.vocab_size)
+    if config.counts:
+        from regard.training import counting
+
+        for key in sorted(set(job.changed) - counting.USED):
+            display.note(f"train.{key} has no effect: {settings['model.name']} is counted in one pass")
+        result = counting.fit(config.build(), corpus, training, job.out, about=description(settings), display=display)
+    else:
+        _tell_need(job, config, training, device, display)
+        seed_all(training.seed)
+        model = config.build()
+        result = loop.train(
+            model,
+            work(settings, corpus, model),
+            training,
+            job.out,
+            about=description(settings),
+            display=display,
+            sample=lambda trained: sample_text(trained, corpus),
+            resume=_resume(job),
+        )
+    run = load(job.out, device=training.device)
+    run.corpus = corpus
+    return run, result
+
+
+def _launch_task(
+    job: Job, task: TaskKind[Any], training: TrainSettings, display: Display, material: Any
+) -> tuple[Any, Result]:
+    """A model of any other task."""
+    from regard.run.task_run import load_task_run
+    from regard.training import loop
+    from regard.training.random_streams import seed_all
+
+    start = read_start(training.start) if training.start is not None else None
+    material = material or prepared(job.settings)
+    for note in material.notes:
+        display.note(note)
+    config = _model_config(job.settings, material.facts)
+    config = config if start is None else start.config(config, job.settings)
+    _tell_need(job, config, training, str(loop.device_of(training)), display)
+    seed_all(training.seed)
+    model = config.build()
+    if start is not None:
+        start.load(model)
+    result = loop.train(
+        model,
+        work(job.settings, material, model),
+        training,
+        job.out,
+        about=description(job.settings),
+        display=display,
+        sample=lambda trained: task.sample(trained, material),
+        resume=_resume(job),
+    )
+    run = load_task_run(job.out, device=training.device)
+    run.material = material
+    return run, result
+
+
+def _checked(job: Job) -> tuple[TrainSettings, str]:
+    """Everything that can be refused before the data is read, which may take a while."""
+    from regard.training import run_folder as folder
+    from regard.training import settings
+    from regard.training.loop import device_of
+
+    require_name(job.out)
+    folder.refuse_file(job.out)
+    if not job.is_large:
+        refuse_absurd(job.settings)
+    counts = _model_config(job.settings, EXAMPLE).counts
+    if job.resume == "no" and (job.out / CONFIG).exists():
+        go_on = "" if counts else "continue it with --resume or "
+        raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
+    training = settings.from_dict(job.settings.section("train"))
+    if training.spill is not None and not Path(training.spill).expanduser().is_dir():
+        raise UsageError(f"--spill {training.spill}: there is no such folder")
+    if counts and job.resume != "no":
+        raise UsageError(
+            f"{job.settings['model.name']} is fitted in one pass, there is nothing to resume; to add text, merge "
+            f"counts (docs/counting.md)"
+        )
+    return training, str(device_of(training))
+
+
+def _model_config(settings: Settings, facts: Facts | int) -> Config:
+    from regard.core.registry import entry
+
+    return entry(settings["model.name"]).config(facts, settings["model.size"], **settings.model_changes)
+
+
+def _name(given: Layer) -> str:
+    """What a run folder is called when nobody says: as the model, or as the one that the task takes."""
+    if "model.name" in given:
+        return str(given["model.name"].value)
+    return str(with_task(given)["model.name"].value)
+
+
+def _tell_need(job: Job, config: Config, training: TrainSettings, device: str, display: Display) -> None:
+    """Say what the run will take, and refuse it when the machine has less."""
+    from regard.training.estimate import estimate, gigabytes, memory_limit, refuse_too_large
+
+    if job.is_large:
+        return
+    sizes = {"batch_size": training.batch_size, "length": training.length}
+    need = estimate(config, ema=training.ema > 0, **sizes)
+    refuse_too_large(need, memory_limit(device), **sizes)
+    display.note(f"{need.parameters:,} parameters; training them takes about {gigabytes(need.total)} of memory")
+
+
+def description(settings: Settings) -> dict[str, Any]:
+    """What config.json says of the settings beside what the training loop knows."""
+    from regard import __version__
+
+    model = settings.section("model")
+    return {
+        "regard": __version__,
+        "model": {"name": model.pop("name"), "size": model.pop("size"), "settings": model},
+        "data": settings.section("data"),
+        "origins": settings.origins,
+    }
+
+
+def sample_text(model: nn.Module, corpus: Corpus) -> str:
+    """What the model writes from nothing, always with the same draws."""
+    from regard.decoding.text import TextOptions, Writer
+
+    return Writer(model, corpus.tokenizer).write([""], TextOptions(**SAMPLE))[0].text  # pyright: ignore[reportArgumentType]
+
+
+def _resume(job: Job) -> Resume:
+    from regard.training import settings
+    from regard.training.resume import Resume
+
+    allowed = [name for name in job.changed if settings.on_resume(name) == "override"]
+    return Resume(job.resume, allowed)  # pyright: ignore[reportArgumentType]  # checked by the command

@@ -1,0 +1,71 @@
+"""Codec: what turns a person's input into a model's and back, and the files of the run folder that hold it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from regard.core.config import decode
+from regard.core.data_spec import Facts
+from regard.data.tokenizer import Tokenizer, as_file
+from regard.data.tokenizer import load as load_tokenizer
+from regard.errors import UsageError, blamed_on, nearest
+from regard.storage.manifest import read_json
+
+TOKENIZER, CODEC = "tokenizer.json", "codec.json"
+LARGEST_FACT = 1 << 16
+LARGEST_CODEC = 1 << 28  # bytes: of pairs with two vocabularies it holds one of them
+
+
+class Codec(ABC):
+    """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run."""
+
+    @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """The files of the run folder that hold it."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What a model that goes with it was built for."""
+
+    @cached_property
+    def hash(self) -> str:
+        digest = hashlib.sha256()
+        for name, content in sorted(self.files().items()):
+            digest.update(name.encode() + b"\0" + content)
+        return digest.hexdigest()
+
+
+def files_of(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a codec that is a tokenizer and some plain values."""
+    return {TOKENIZER: as_file(tokenizer), CODEC: json.dumps(facts, ensure_ascii=False).encode()}
+
+
+def read_files(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> tuple[Tokenizer, dict[str, Any]]:
+    """What `files_of` wrote, each value of the type that `hints` says."""
+    return load_tokenizer(verified(TOKENIZER)), read_facts(verified, hints)
+
+
+def read_facts(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a codec's file, each of the type that `hints` says; what has a default may be missing."""
+    file = verified(CODEC)
+    facts = read_json(file, LARGEST_CODEC)
+    with blamed_on(file):
+        if not isinstance(facts, dict):
+            raise UsageError(f"expected an object, found {type(facts).__name__}")
+        for key in facts:
+            if key not in hints:
+                raise UsageError(f"unknown key {key[:40]!r}{nearest(key, hints)}")
+        found = {key: decode(value, hints[key], key) for key, value in facts.items()}
+        if not found.get("classes", True):
+            raise UsageError("classes: there are none")
+        for key, value in found.items():
+            if hints[key] is int and not 0 < value <= LARGEST_FACT:
+                raise UsageError(f"{key}: expected a whole number from 1 to {LARGEST_FACT}, found {value}")
+        return found

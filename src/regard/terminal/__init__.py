@@ -1,0 +1,1 @@
+"""What is printed for people: tables, numbers, and text made harmless."""

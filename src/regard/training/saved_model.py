@@ -1,0 +1,116 @@
+"""The model of a run folder: what config.json describes, refused before anything of its size is made.
+
+The tree is decoded and built on torch's meta device, which has shapes and no numbers; only when those are the shapes in
+the file of weights is the model itself made. So a file can ask for no more memory than it has bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import CheckpointError, UsageError, blamed_on
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.core.config import Config
+    from regard.core.data_spec import Facts
+
+LARGEST_COUNT = 1 << 24
+LARGEST_VOCABULARY = 1 << 32
+MOST_PARTS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """What a folder says of its model. shapes: the model without its numbers."""
+
+    path: Path
+    config: Config
+    shapes: nn.Module
+
+    @property
+    def vocab_size(self) -> int | None:
+        """None of a model that reads no tokens."""
+        return getattr(self.shapes, "vocab_size", None)
+
+    def require_for(self, facts: Facts) -> None:
+        """Refuse a model that was built for other data than `facts` says; it may know more tokens than are read."""
+        sizes = {"n_classes": facts.n_classes, "n_known": facts.n_known, "horizon": facts.horizon}
+        sizes |= {"n_channels": facts.n_channels}
+        with blamed_on(self.path):
+            for where, found in _counts(self.config.to_dict(), "model.config"):
+                *above, key = where.split(".")
+                vocabulary = facts.source_vocab_size if "encoder" in above else None
+                wanted = (vocabulary or facts.vocab_size) if key == "vocab_size" else sizes.get(key, found)
+                if key == "size" and above[-1] == "embedding" and facts.picture:
+                    wanted = facts.picture[1]
+                if wanted and (found < wanted if key == "vocab_size" else found != wanted):
+                    raise UsageError(f"{where}: is {found}, and what the run reads and writes has {wanted}")
+            if facts.vocab_size and self.vocab_size not in (None, facts.vocab_size):
+                raise UsageError(f"the model writes {self.vocab_size} tokens, and the run knows {facts.vocab_size}")
+
+    def with_weights(self, weights: Path) -> nn.Module:
+        """The model with the numbers of its verified file."""
+        from regard.storage import tensors
+        from regard.training.counted_file import open_file
+
+        if not self.config.counts:
+            tensors.require_fits(self.shapes, weights)
+        with blamed_on(f"{self.path}: model.config"):
+            model = self.config.build()
+        if self.config.counts:
+            open_file(model, weights)
+        else:
+            tensors.load_weights(model, weights)
+        return model
+
+
+def saved_model(path: Path, config: dict[str, Any]) -> SavedModel:
+    """The model that the config.json of a folder describes; one that cannot be is refused."""
+    from regard.core.config import from_dict
+    from regard.core.registry import load_kinds
+    from regard.training.estimate import on_meta
+    from regard.training.run_folder import CONFIG
+
+    load_kinds()
+    file, tree = path / CONFIG, config.get("model", {}).get("config")
+    if tree is None:
+        raise CheckpointError(f"{file}: has no model; the folder is not one of regard")
+    with blamed_on(file):
+        _refuse_absurd(tree, "model.config")
+        found = from_dict(tree, "model.config")
+    with blamed_on(f"{file}: model.config"):
+        return SavedModel(file, found, on_meta(found))
+
+
+def _counts(tree: Any, where: str) -> Iterator[tuple[str, int]]:
+    """Every whole number of a config and its place."""
+    parts = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, part in parts:
+        if isinstance(part, int) and not isinstance(part, bool):
+            yield f"{where}.{key}", part
+        else:
+            yield from _counts(part, f"{where}.{key}")
+
+
+def _refuse_absurd(value: Any, where: str) -> None:
+    """Refuse counts that no machine holds, before anything is made of them."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _refuse_absurd(part, f"{where}.{key}")
+    elif isinstance(value, list):
+        if len(value) > MOST_PARTS:
+            raise UsageError(f"{where}: has {len(value):,} parts, at most {MOST_PARTS} are possible")
+        for place, part in enumerate(value):
+            _refuse_absurd(part, f"{where}.{place}")
+    elif isinstance(value, int):
+        key = where.rpartition(".")[2]
+        most = LARGEST_VOCABULARY if key == "vocab_size" else MOST_PARTS if key == "n_layers" else LARGEST_COUNT
+        if abs(value) > most:
+            raise UsageError(f"{where}: is above {most:,}")
+    elif isinstance(value, float) and abs(value) > LARGEST_VOCABULARY:
+        raise UsageError(f"{where}: is above {LARGEST_VOCABULARY:,}")

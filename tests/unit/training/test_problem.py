@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.core import registry
+from regard.data.batch import Documents, Lanes, Windows
+from regard.data.corpus import prepare
+from regard.data.tokenizer import load
+from regard.errors import UsageError
+from regard.storage import tensors
+from regard.training import run_folder as folder
+from regard.training.loop import train
+from regard.training.problem import language_task
+from regard.training.resume import Resume
+from tiny_run import SETTINGS
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("".join(f"{n} squared is {n * n}.\n" for n in range(400)))
+    return prepare(str(path), valid="tail:0.1")
+
+
+def build(name: str, corpus, **settings):
+    torch.manual_seed(0)
+    return registry.build(name, vocab_size=corpus.tokenizer.vocab_size, size="tiny", **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "samples", "carry", "sampler", "carries"),
+    [
+        ("lstm", "windows", None, Lanes, True),
+        ("gpt", "windows", None, Windows, False),
+        ("lstm", "windows", False, Windows, False),
+        ("lstm", "documents", None, Documents, False),
+        ("gpt", "documents", None, Documents, False),
+    ],
+)
+def test_the_samples_fit_the_data_and_the_state_of_the_model(corpus, name, samples, carry, sampler, carries):
+    settings = replace(SETTINGS, samples=samples, carry_state=carry)
+    task = language_task(corpus, build(name, corpus), settings)
+    assert isinstance(task.sampler, sampler)
+    assert task.carries is carries
+    assert sum(batch.n_counted for batch in task.held_out()) == task.held_out_tokens == corpus.valid.tokens
+
+
+def test_what_cannot_be_carried_or_does_not_fit_is_refused_by_its_key(corpus):
+    with pytest.raises(UsageError, match=r"train\.carry_state: the state of this model grows"):
+        language_task(corpus, build("gpt", corpus), replace(SETTINGS, samples="windows", carry_state=True))
+    with pytest.raises(UsageError, match=r"train\.carry_state: documents stand alone"):
+        language_task(corpus, build("lstm", corpus), replace(SETTINGS, samples="documents", carry_state=True))
+    with pytest.raises(UsageError, match=r"train\.length: 65 is above the 64 positions"):
+        language_task(corpus, build("gpt", corpus, position="learned"), replace(SETTINGS, length=65))
+
+
+@pytest.mark.parametrize("name", ["lstm", "gpt"])
+@pytest.mark.parametrize("samples", ["windows", "documents"])
+def test_a_real_text_is_trained_on_saved_and_continued_bit_for_bit(corpus, tmp_path, name, samples):
+    settings = replace(SETTINGS, samples=samples, budget="8steps", batch_size=4, length=16, label_smoothing=0.1)
+
+    def go(path, resume="no", cut=None):
+        model = build(name, corpus)
+        task = language_task(corpus, model, settings)
+        task = task if cut is None else replace(task, sampler=Cut(task.sampler, cut))
+        train(model, task, settings, path, resume=Resume(resume))
+        return model
+
+    whole = go(tmp_path / "whole")
+    with pytest.raises(InterruptedError):
+        go(tmp_path / "cut", cut=5)
+    resumed = go(tmp_path / "cut", resume="last")
+    assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), resumed.parameters(), strict=True))
+    tokenizer = load(folder.verified_tokenizer(tmp_path / "cut"))
+    assert tokenizer.hash == corpus.tokenizer.hash == folder.read_config(tmp_path / "cut")["data"]["tokenizer"]
+    tensors.load_weights(whole, folder.verified_weights(tmp_path / "cut"))
+
+
+@pytest.mark.parametrize("smoothing", ["all", "others"])
+def test_the_settings_of_label_smoothing_reach_the_loss(corpus, smoothing):
+    model = build("lstm", corpus)
+    settings = replace(SETTINGS, samples="documents", label_smoothing=0.3, smoothing=smoothing)
+    task = language_task(corpus, model, settings)
+    batch = task.sampler.batch(0, 1)
+    loss, count, _ = task.objective(model, batch, None)
+    log_p = model(batch.tokens)[0, : int(count)].log_softmax(-1)
+    n_classes, target = log_p.shape[-1], batch.targets[0, : int(count)]
+    shared = 0.3 / (n_classes if smoothing == "all" else n_classes - 1)
+    q = torch.full_like(log_p, shared)
+    q[range(int(count)), target] = 0.7 + (shared if smoothing == "all" else 0)
+    torch.testing.assert_close(loss, -(q * log_p).sum())
+
+
+class Cut:
+    """A sampler that breaks off at a step."""
+
+    def __init__(self, inner, step: int) -> None:
+        self.inner, self.step = inner, step
+
+    def batch(self, step: int, batch_size: int):
+        if step == self.step:
+            raise InterruptedError
+        return self.inner.batch(step, batch_size)
