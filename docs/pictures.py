@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import regard
-from regard.explain.ngram_lines import example, examples
+from regard.explain.worked import example, examples
 
 DOCS = Path(__file__).parent
 STORY = (

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from regard.core import registry
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.tokenizer.word import WordTokenizer
 from regard.explain.inputs import read
 from regard.explain.look import Options, options_from
@@ -18,10 +18,10 @@ from regard.explain.view import View
 from regard.run.run import Run
 from regard.run.task_run import TaskRun
 from regard.tasks import task as task_of
-from regard.tasks.labelled import LabelCodec
-from regard.tasks.masked import MaskedCodec
-from regard.tasks.pairs import PairCodec
-from regard.tasks.tag import TagCodec
+from regard.tasks.labelled import LabelProcessor
+from regard.tasks.masked import MaskedProcessor
+from regard.tasks.pairs import PairProcessor
+from regard.tasks.tag import TagProcessor
 
 WORDS = ["the", "dog", "cat", "sees", "a", "small", "tree", "runs"]
 TEXT = "the small dog sees a cat"
@@ -37,21 +37,21 @@ def text_run(name: str, **settings: Any) -> Run:
 
 
 def masked_run(name: str = "bert", **settings: Any) -> TaskRun:
-    return _task_run(name, "masked", MaskedCodec(TOKENIZER), Facts(SIZE + 1), settings)
+    return _task_run(name, "masked", MaskedProcessor(TOKENIZER), DataSpec(SIZE + 1), settings)
 
 
 def pair_run(name: str, **settings: Any) -> TaskRun:
-    return _task_run(name, "pairs", PairCodec(TOKENIZER, TOKENIZER), Facts(SIZE), settings)
+    return _task_run(name, "pairs", PairProcessor(TOKENIZER, TOKENIZER), DataSpec(SIZE), settings)
 
 
 def class_run(**settings: Any) -> TaskRun:
-    codec = LabelCodec(TOKENIZER, CLASSES)
-    return _task_run("classifier", "labelled", codec, Facts(SIZE, n_classes=len(CLASSES)), settings)
+    processor = LabelProcessor(TOKENIZER, CLASSES)
+    return _task_run("classifier", "labelled", processor, DataSpec(SIZE, n_classes=len(CLASSES)), settings)
 
 
 def tag_run(**settings: Any) -> TaskRun:
-    codec = TagCodec(TOKENIZER, CLASSES)
-    return _task_run("tagger", "tagged", codec, Facts(SIZE, n_classes=len(CLASSES)), settings)
+    processor = TagProcessor(TOKENIZER, CLASSES)
+    return _task_run("tagger", "tagged", processor, DataSpec(SIZE, n_classes=len(CLASSES)), settings)
 
 
 def seen(
@@ -65,10 +65,10 @@ def seen(
     return make(read(run, text, target), options_from(rest))
 
 
-def _task_run(name: str, task: str, codec: Any, facts: Facts, settings: dict[str, Any]) -> TaskRun:
+def _task_run(name: str, task: str, processor: Any, spec: DataSpec, settings: dict[str, Any]) -> TaskRun:
     torch.manual_seed(1)
-    model: Any = registry.entry(name).config(facts, size="tiny", **settings).build()
-    return TaskRun(Path("run"), _config(name, task), task_of(task), _sharpened(model), codec)
+    model: Any = registry.entry(name).config(spec, size="tiny", **settings).build()
+    return TaskRun(Path("run"), _config(name, task), task_of(task), _sharpened(model), processor)
 
 
 def _config(name: str, task: str) -> dict[str, Any]:

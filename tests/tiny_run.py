@@ -15,7 +15,7 @@ from regard.core import registry
 from regard.data.batch import Batch
 from regard.training.display import Display, Evaluation, Result, Start, Update
 from regard.training.loop import train
-from regard.training.problem import Task
+from regard.training.problem import TrainingProblem
 from regard.training.resume import Resume
 from regard.training.settings import TrainSettings
 
@@ -58,12 +58,14 @@ def model_of(name: str = "gpt", **settings: Any) -> nn.Module:
     return registry.build(name, vocab_size=VOCABULARY, size="tiny", **settings)
 
 
-def task_of(model: nn.Module, sampler: Any = None) -> Task:
+def task_of(model: nn.Module, sampler: Any = None) -> TrainingProblem:
     stack: Any = model.stack
     identity = {"hash": "data-1", "tokenizer": "words-1"}
     files = {"tokenizer.json": b"{}\n"}
     sampler = Steps() if sampler is None else sampler
-    return Task(sampler, held_out, 3 * ROWS * LENGTH, carries=not stack.state_grows, identity=identity, files=files)
+    return TrainingProblem(
+        sampler, held_out, 3 * ROWS * LENGTH, carries=not stack.state_grows, identity=identity, files=files
+    )
 
 
 def run(

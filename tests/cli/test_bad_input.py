@@ -196,9 +196,9 @@ def test_debug_adds_the_traceback(here: Path):
 
 
 def test_a_failure_of_ours_is_shown_as_one(trained: Path, monkeypatch: pytest.MonkeyPatch):
-    import regard.run
+    from regard.run import run
 
-    monkeypatch.setattr(regard.run, "load", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(run, "load", lambda *_, **__: 1 / 0)
     outcome = call_here("score", str(trained), "text")
     assert outcome.code == 1
     assert "ZeroDivisionError" in outcome.err

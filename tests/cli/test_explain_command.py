@@ -9,7 +9,7 @@ import pytest
 from calling import call_here, call_process
 
 from regard.errors import UsageError
-from regard.explain.ngram_lines import example, examples
+from regard.explain.worked import example, examples
 
 TEXT = "the cat sat on the mat"
 

@@ -12,8 +12,7 @@ import pytest
 
 from regard.errors import CheckpointError
 from regard.storage import manifest, tensors
-from regard.training import checkpoint
-from regard.training import run_folder as folder
+from regard.training import checkpoint, run_folder
 from tiny_run import model_of, run
 
 FLIPS = 20
@@ -96,12 +95,12 @@ def test_the_message_gives_both_hashes(finished, tmp_path):
     file.write_bytes(data)
     actual = manifest.hash_file(file).sha256[:16]
     with pytest.raises(CheckpointError, match=f"model.safetensors: SHA-256 is {actual}.*expects {expected}"):
-        folder.verified_weights(tmp_path / "run")
+        run_folder.verified_weights(tmp_path / "run")
 
 
 def load(path: Path) -> None:
-    folder.read_config(path)
-    tensors.load_weights(model_of("lstm"), folder.verified_weights(path))
+    run_folder.read_config(path)
+    tensors.load_weights(model_of("lstm"), run_folder.verified_weights(path))
 
 
 class Bomb:

@@ -11,8 +11,7 @@ import torch
 
 from regard.errors import ResourceError
 from regard.storage import disk, manifest
-from regard.training import checkpoint
-from regard.training import run_folder as folder
+from regard.training import checkpoint, run_folder
 from regard.training.checkpoint import Contents
 from regard.training.run_folder import claim
 from tiny_run import Recorder, run
@@ -47,7 +46,7 @@ def contents(value: float) -> Contents:
     return Contents({"w": torch.full((3,), value)}, {}, {"m": torch.full((2,), value)}, {"value": value})
 
 
-def save_all(owner: folder.RunFolder, step: int) -> None:
+def save_all(owner: run_folder.RunFolder, step: int) -> None:
     """What a save of the loop does: weights to use, checkpoint, pruning."""
     owner.publish({"model.safetensors": [str(step).encode() * step]})
     checkpoint.save(owner.checkpoints, step, contents(step))

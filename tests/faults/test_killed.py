@@ -15,8 +15,7 @@ from nursery import Request, to_line
 
 from regard.errors import LockedError
 from regard.storage import manifest
-from regard.training import checkpoint
-from regard.training import run_folder as folder
+from regard.training import checkpoint, run_folder
 from regard.training.run_folder import claim
 from tiny_run import folder_hash, run, weight_hash
 
@@ -58,7 +57,7 @@ def undisturbed(tmp_path_factory) -> Path:
 def require_same(path: Path, undisturbed: Path) -> None:
     assert folder_hash(path, 12) == folder_hash(undisturbed, 12)
     assert (path / "model.safetensors").read_bytes() == (undisturbed / "model.safetensors").read_bytes()
-    assert set(folder.verify_run(path).values()) == {"ok"}
+    assert set(run_folder.verify_run(path).values()) == {"ok"}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,7 +107,7 @@ def test_a_signal_ends_the_step_saves_and_exits_75(nursery, undisturbed, tmp_pat
     newest, _ = checkpoint.newest(path / "checkpoints", fall_back=False)
     step = int(text.partition(" at step ")[2].partition(",")[0])
     assert int(newest.name) == step
-    folder.verified_weights(path)
+    run_folder.verified_weights(path)
     code, text = nursery(path, name="lstm")
     assert code == 0, text
     require_same(path, undisturbed)

@@ -18,8 +18,7 @@ import pytest
 from verb_nursery import Ended, Request, to_line
 
 from regard.storage import manifest
-from regard.training import checkpoint
-from regard.training import run_folder as folder
+from regard.training import checkpoint, run_folder
 
 HERE = Path(__file__).parent
 SOURCE = Path(checkpoint.__file__).parents[2]
@@ -139,7 +138,7 @@ def test_a_training_saves_and_can_be_resumed(nursery: Ask, new: Path, moment: st
     if number == signal.SIGHUP:
         resumed = nursery("train", "--resume", "--out", "new")
         assert resumed.code == 0, resumed.err
-        assert set(folder.verify_run(new).values()) == {"ok"}
+        assert set(run_folder.verify_run(new).values()) == {"ok"}
 
 
 @pytest.mark.parametrize(("task", "number"), list(zip(WORLDS, itertools.cycle(SIGNALS), strict=False)))
@@ -158,7 +157,7 @@ def test_a_training_of_every_task_saves(nursery: Ask, new: Path, task: str, numb
 )
 def test_a_count_leaves_nothing(nursery: Ask, new: Path, moment: str, n: int, number: signal.Signals):
     require_end(nursery(*COUNT, moment=moment, n=n, number=number), number)
-    assert not new.exists() or set(folder.verify_run(new).values()) == {"ok"}
+    assert not new.exists() or set(run_folder.verify_run(new).values()) == {"ok"}
 
 
 @pytest.mark.parametrize("number", SIGNALS)

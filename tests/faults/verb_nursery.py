@@ -27,7 +27,7 @@ from regard.storage import disk
 # What is counted, by where it is called from; "module" is any call of any module, "operation" any change of the disk.
 MOMENTS = {
     "start": "regard.cli.main:written_out",
-    "prepare": "regard.run.train:prepared",
+    "prepare": "regard.run.train:load_dataset",
     "tokenizer": "regard.data.tokenizer.subword:_checked",
     "step": "regard.training.loop:_step",
     "evaluation": "regard.training.held_out:held_out_loss",

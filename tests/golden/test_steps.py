@@ -15,7 +15,7 @@ import pytest
 from exact import load, same, tensor
 from torch import Tensor
 
-from regard.explain.ngram_lines import example
+from regard.explain.worked import example
 
 Case = tuple[str, Any, Any]
 

@@ -15,9 +15,9 @@ from regard.laws.result import Ledger
 from regard.laws.subject import Subject, from_model, hostile
 from regard.laws.view import sources
 from regard.layers.pooling import PoolingName
-from regard.models.encoder_stack import ReaderName
+from regard.models.encoder_stack import EncoderName
 
-READERS = typing.get_args(ReaderName)
+READERS = typing.get_args(EncoderName)
 POOLINGS = typing.get_args(PoolingName)
 WRITERS = ["seq2seq", "bahdanau", "gnmt", "transformer"]
 

@@ -207,7 +207,7 @@ class LoudTap(Tap):
     """A tap that is no identity while somebody listens."""
 
     def forward(self, value: Tensor) -> Tensor:
-        return value + 1e-4 if self.heard else value
+        return value + 1e-4 if self.recorded else value
 
 
 class TapChangesValue(Trace):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from look_run import TEXT, class_run, pair_run, text_run
-from regard.explain import registry as offer
+from regard.explain import registry
 from regard.explain.look import Options
 
 pytestmark = [
@@ -36,9 +36,9 @@ RUNS = {
 def test_every_view_is_the_same_on_both_devices(name: str) -> None:
     here, there = RUNS[name](), RUNS[name]()
     there.model = copy.deepcopy(there.model).cuda()
-    for view in offer.views(here):
+    for view in registry.views(here):
         target = "the cat runs" if here.config["data"]["task"] == "pairs" else None
-        one, other = (offer.shown(run, view, TEXT, Options(target=target)).to_dict() for run in (here, there))
+        one, other = (registry.shown(run, view, TEXT, Options(target=target)).to_dict() for run in (here, there))
         assert [panel["kind"] for panel in one["panels"]] == [panel["kind"] for panel in other["panels"]], view
         for first, second in zip(one["panels"], other["panels"], strict=True):
             for key in ("weights", "values"):

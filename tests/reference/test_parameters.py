@@ -99,8 +99,8 @@ def test_counts_are_those_of_the_same_sizes_in_transformers() -> None:
 @pytest.mark.parametrize("name", registry.MODELS)
 def test_every_size_of_every_model_can_be_built(name: str, size: str) -> None:
     with torch.device("meta"):
-        facts = replace(EXAMPLE, vocab_size=100)
-        model = registry.entry(name).config(facts, size).build()
+        spec = replace(EXAMPLE, vocab_size=100)
+        model = registry.entry(name).config(spec, size).build()
     assert all(parameter.is_meta for parameter in model.parameters())
     if registry.entry(name).task == "series":
         assert model.config.horizon == 24

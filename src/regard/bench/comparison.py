@@ -11,7 +11,7 @@ from regard.bench.memory import peak_of
 from regard.bench.race import Row, Work, ratio_of
 from regard.errors import ResourceError
 from regard.run.settings import Origin
-from regard.run.train import launch, plan
+from regard.run.train import plan, train_run
 from regard.storage.temporary import temporary_folder
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
@@ -85,5 +85,5 @@ def _alone(lengths: list[int], out: Path) -> float:
     total = 0.0
     for number, steps in enumerate(lengths):
         changes = {key: Origin(value, "bench") for key, value in {**settings, "train.budget": f"{steps}steps"}.items()}
-        total += launch(plan(recipe=None, changes=changes, out=out / str(number)), Silent())[1].seconds
+        total += train_run(plan(recipe=None, changes=changes, out=out / str(number)), Silent())[1].seconds
     return total

@@ -21,7 +21,7 @@ from regard.training.display import Lines
 from regard.training.loop import train
 from regard.training.losses import next_token_loss
 from regard.training.optimiser import Optimiser
-from regard.training.problem import Task
+from regard.training.problem import TrainingProblem
 from regard.training.settings import TrainSettings
 
 SECONDS_ALLOWED = 5.0
@@ -95,5 +95,5 @@ def _looped(settings: TrainSettings, sampler: _Recorder) -> float:
     torch.manual_seed(0)
     model = registry.build("gpt", vocab_size=65)
     with temporary_folder(None, "regard-bench-") as folder:
-        train(model, Task(sampler), settings, folder / "run", display=Lines(io.StringIO(), every=0.0))
+        train(model, TrainingProblem(sampler), settings, folder / "run", display=Lines(io.StringIO(), every=0.0))
     return sampler.seconds()

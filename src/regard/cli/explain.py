@@ -134,7 +134,7 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
 
 
 def _example(screen: Screen, name: str | None, listed: bool, files: Files) -> None:
-    from regard.explain.ngram_lines import example, examples
+    from regard.explain.worked import example, examples
 
     if listed or name is None:
         screen.object({"examples": examples()})

@@ -22,13 +22,13 @@ def task_card(run: TaskRun, result: Result) -> Card:
 
 
 def _measured(run: TaskRun, result: Result) -> dict[str, Any]:
-    assert run.material is not None
+    assert run.dataset is not None
     report = run.evaluate(limit=JUDGED_EXAMPLES)
     return outcome(run, result) | {
         "task": run.task.name,
         "scores": dict(report.scores),
-        "best_possible": dict(run.material.best),
-        "sample": run.task.sample(run.model, run.material),
+        "best_possible": dict(run.dataset.best),
+        "sample": run.task.sample(run.model, run.dataset),
     }
 
 
@@ -49,9 +49,9 @@ def _lines(run: TaskRun, result: Result, facts: dict[str, Any]) -> list[str]:
 
 def _next_commands(run: TaskRun) -> list[str]:
     where = shlex.quote(str(run.path))
-    assert run.material is not None
+    assert run.dataset is not None
     return [
-        run.task.command(where, run.material.examples[0]),
+        run.task.command(where, run.dataset.examples[0]),
         f"regard evaluate {where}",
         f"regard show {where}",
         f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'])}",

@@ -85,7 +85,7 @@ def train(
     from regard.run.live import display_for
     from regard.run.settings import Origin, read_assignments
     from regard.run.task_run import TaskRun
-    from regard.run.train import launch, plan
+    from regard.run.train import plan, train_run
 
     named = {
         "data.path": (data, "argument DATA"),
@@ -111,7 +111,7 @@ def train(
         is_large=flags.yes_really,
     )
     try:
-        run, result = launch(job, display_for(common.screen.people, job.title, quiet=common.quiet))
+        run, result = train_run(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
         raise Stopped(f"{stop}: regard train --resume --out {shlex.quote(str(job.out))}") from None
     found = task_card(run, result) if isinstance(run, TaskRun) else card(run, result)

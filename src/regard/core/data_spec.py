@@ -1,4 +1,4 @@
-"""Facts: what a model must know of the data before it can be built."""
+"""DataSpec: what a model must know of the data before it can be built."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Facts:
+class DataSpec:
     """What the data says of itself; each task fills in what it has.
 
     vocab_size         tokens of the text that is read, or written where there are two sides.
@@ -32,4 +32,4 @@ class Facts:
 
 
 # Small data of every kind, on which sizes are counted and laws are checked.
-EXAMPLE = Facts(vocab_size=257, n_classes=2, picture=(3, 32, 32), n_channels=11, n_known=10, horizon=24, history=168)
+EXAMPLE = DataSpec(vocab_size=257, n_classes=2, picture=(3, 32, 32), n_channels=11, n_known=10, horizon=24, history=168)

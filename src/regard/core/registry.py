@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from regard.core.data_spec import EXAMPLE, Facts
+from regard.core.data_spec import EXAMPLE, DataSpec
 from regard.core.plugin import typed_name
 from regard.errors import UsageError, nearest
 
@@ -77,20 +77,20 @@ class Entry:
     sizes: dict[str, dict[str, Any]]
     summary: str
     paper: str
-    parameters: tuple[int | None, int | Facts] | None
+    parameters: tuple[int | None, int | DataSpec] | None
     training: dict[str, Any]
     task: str = "text"
 
-    def counted_with(self, size: str, vocab_size: int) -> Facts:
+    def counted_with(self, size: str, vocab_size: int) -> DataSpec:
         """The data that a size is counted with: `paper` with what it was published with, others with `vocab_size`."""
-        given: int | Facts = self.parameters[1] if self.parameters and size == "paper" else vocab_size
-        return given if isinstance(given, Facts) else replace(EXAMPLE, vocab_size=given)
+        given: int | DataSpec = self.parameters[1] if self.parameters and size == "paper" else vocab_size
+        return given if isinstance(given, DataSpec) else replace(EXAMPLE, vocab_size=given)
 
-    def config(self, facts: Facts | int, size: str = "small", **overrides: Any) -> Config:
+    def config(self, spec: DataSpec | int, size: str = "small", **overrides: Any) -> Config:
         """The config at a named size with some parameters changed. Of a language model a number is its vocabulary."""
         if size not in self.sizes:
             raise UsageError(f"{self.name} has no size {size!r}{nearest(size, self.sizes)}")
-        vocab_size = facts.vocab_size if isinstance(facts, Facts) else facts
+        vocab_size = spec.vocab_size if isinstance(spec, DataSpec) else spec
         if self.task in ("text", "masked") and (not isinstance(vocab_size, int) or vocab_size < 1):
             raise UsageError(f"vocab_size must be a positive whole number, found {vocab_size!r}")
         hints = typing.get_type_hints(self.preset)
@@ -101,7 +101,7 @@ class Entry:
             overrides[key] = _as_declared(value, hints.get(key, Any), f"model.{key}")
         if self.task in ("text", "masked"):
             return self.preset(vocab_size, **(self.sizes[size] | overrides))
-        given = facts if isinstance(facts, Facts) else replace(EXAMPLE, vocab_size=facts)
+        given = spec if isinstance(spec, DataSpec) else replace(EXAMPLE, vocab_size=spec)
         return self.preset(given, **(self.sizes[size] | overrides))
 
     @property
@@ -120,7 +120,7 @@ def register(
     *,
     sizes: dict[str, dict[str, Any]],
     paper: str = "",
-    parameters: tuple[int | None, int | Facts] | None = None,
+    parameters: tuple[int | None, int | DataSpec] | None = None,
     training: dict[str, Any] | None = None,
     task: str = "text",
 ) -> Callable[[Callable[..., Config]], Callable[..., Config]]:

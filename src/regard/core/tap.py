@@ -36,7 +36,7 @@ class Tap(nn.Module):
         return value
 
     @property
-    def heard(self) -> bool:
+    def recorded(self) -> bool:
         return bool(self._forward_hooks)
 
 

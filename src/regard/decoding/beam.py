@@ -23,7 +23,7 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.decoding.candidates import Offer, best_offers
-from regard.decoding.logits import at_rest, device_of, next_logits
+from regard.decoding.logits import device_of, eval_mode, next_logits
 from regard.decoding.logits_processing import raw_log_probs
 from regard.decoding.penalty import NO_PENALTY, CoveragePenalty, LengthPenalty
 from regard.decoding.prompt import checked_prompts, padded
@@ -83,7 +83,7 @@ def beam_search(
     for row, most in zip(rows, longest, strict=True):
         limit = int(min(most, window - len(row) + 1))
         beams.append(_Beam(width, n_best, penalty, eos_id, limit, "length" if limit == most else "context", record))
-    with at_rest(model):
+    with eval_mode(model):
         _search(model, rows, beams)
     return [BeamResult(tuple(beam.ranked()[:n_best]), tuple(beam.steps)) for beam in beams]
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.core.state import State
-from regard.decoding.logits import at_rest, device_of, next_logits
+from regard.decoding.logits import device_of, eval_mode, next_logits
 from regard.decoding.logits_processing import Sampling, draw, raw_log_probs, warped_log_probs
 from regard.decoding.prompt import checked_prompts, padded
 from regard.decoding.stop import StopFilter, Streamer
@@ -198,7 +198,7 @@ def _rows(
 def _run(model: TokenModel, rows: list[_Row], limits: Limits, settings: Sampling) -> Iterator[Piece]:
     """Steps of all rows until each has ended."""
     window = min(float(limit) for limit in (model.max_length, limits.window, math.inf) if limit is not None)
-    with at_rest(model):
+    with eval_mode(model):
         cohorts = [_prefill(model, rows, limits, window)] if rows else []
         while cohorts:
             for cohort in cohorts:

@@ -47,7 +47,7 @@ class Direct(Protocol):
 
 
 @contextmanager
-def at_rest(model: TokenModel) -> Iterator[None]:
+def eval_mode(model: TokenModel) -> Iterator[None]:
     """Evaluation mode, each part put back in its own mode afterwards.
 
     Refuses a model that looks at the future: its probabilities of the next token are no predictions.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.core.model import TokenModel
-from regard.decoding.logits import at_rest, device_of, read
+from regard.decoding.logits import device_of, eval_mode, read
 
 # Positions in one call. Attention from a carried state makes a mask of positions x tokens seen.
 POSITIONS_AT_ONCE = 1024
@@ -82,7 +82,7 @@ def read_spans(
     """
     ordered = sorted(spans, key=lambda span: -span.length)
     first = 0
-    with at_rest(model):
+    with eval_mode(model):
         while first < len(ordered):
             size = max(batch_size, at_once // max(1, min(ordered[first].length, POSITIONS_AT_ONCE)))
             yield from _read_together(model, ids, ordered[first : first + size], start_id, best)

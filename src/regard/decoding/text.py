@@ -118,7 +118,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Writer:
+class TextGenerator:
     """A model and its tokenizer.
 
     window  tokens of context it was trained on, where it would look further back than it has learnt to.

@@ -66,77 +66,83 @@ def _text(run: Any, given: str, _target: str | None) -> Reading:
 
 
 def _masked(run: Any, given: str, _target: str | None) -> Reading:
-    masking, ids = run.codec.masking, _masked_ids(run, given)
+    masking, ids = run.processor.masking, _masked_ids(run, given)
     # A mask is no token of the tokenizer; as the end of a text it is no word that was typed either.
     is_mask = ids == masking.mask_id
-    plain = np.where(is_mask, run.codec.tokenizer.eos_id, ids).tolist()
-    told = labels_of(run.codec.tokenizer, plain, given.replace(MASK, " "))
+    plain = np.where(is_mask, run.processor.tokenizer.eos_id, ids).tolist()
+    told = labels_of(run.processor.tokenizer, plain, given.replace(MASK, " "))
     labels = tuple(MASK if hidden else label for hidden, label in zip(is_mask, told, strict=True))
     tokens = torch.from_numpy(ids)[None].to(run.device)
-    side = _side("text", run.codec.tokenizer, ids.tolist(), labels)
+    side = _side("text", run.processor.tokenizer, ids.tolist(), labels)
     model = run.model
 
     def forward(x: Tensor) -> Tensor:
         return model.to_logits(model.transform(model.encode(x, Context())))
 
     def named(token: int) -> str:
-        return MASK if token == masking.mask_id else token_label(run.codec.tokenizer, token)
+        return MASK if token == masking.mask_id else token_label(run.processor.tokenizer, token)
 
     return Reading(model, (tokens,), (side,), forward, named, (), given)
 
 
 def _masked_ids(run: Any, given: str) -> np.ndarray:
-    return gapped(given, run.codec.masking, "the text").ids if MASK in given else run.codec.framed(given)
+    return gapped(given, run.processor.masking, "the text").ids if MASK in given else run.processor.framed(given)
 
 
 def _labelled(run: Any, given: str, _target: str | None) -> Reading:
-    ids = run.codec.read(given)
+    ids = run.processor.read(given)
     plain = ids[:, 0] if ids.ndim == 2 else ids
-    labels = tuple(labels_of(run.codec.tokenizer, plain.tolist(), given))
-    return _classes(run, ids, _side("text", run.codec.tokenizer, plain.tolist(), labels), given)
+    labels = tuple(labels_of(run.processor.tokenizer, plain.tolist(), given))
+    return _classes(run, ids, _side("text", run.processor.tokenizer, plain.tolist(), labels), given)
 
 
 def _tagged(run: Any, given: str, _target: str | None) -> Reading:
     words = tuple(given.split())
     if not words:
         raise UsageError("there are no words to tag")
-    ids = run.codec.read(words)
+    ids = run.processor.read(words)
     if ids.ndim == 2:
         return _classes(run, ids, Side("text", words, tuple(range(len(words)))), given)
-    labels = tuple(labels_of(run.codec.tokenizer, ids.tolist(), " ".join(words)))
-    return _classes(run, ids, _side("text", run.codec.tokenizer, ids.tolist(), labels), given)
+    labels = tuple(labels_of(run.processor.tokenizer, ids.tolist(), " ".join(words)))
+    return _classes(run, ids, _side("text", run.processor.tokenizer, ids.tolist(), labels), given)
 
 
 def _classes(run: Any, ids: np.ndarray, side: Side, given: str) -> Reading:
     tokens = torch.from_numpy(ids)[None].to(run.device)
     return Reading(
-        run.model, (tokens,), (side,), lambda x: run.model(x, None), lambda number: run.codec.classes[number], (), given
+        run.model,
+        (tokens,),
+        (side,),
+        lambda x: run.model(x, None),
+        lambda number: run.processor.classes[number],
+        (),
+        given,
     )
 
 
 def _pairs(run: Any, given: str, target: str | None) -> Reading:
-    codec = run.codec
-    ids = codec.read(given)
-    labels = tuple(labels_of(codec.source, ids.tolist(), given))
-    source = _side("source", codec.source, ids.tolist(), labels)
+    processor = run.processor
+    ids = processor.read(given)
+    labels = tuple(labels_of(processor.source, ids.tolist(), given))
+    source = _side("source", processor.source, ids.tolist(), labels)
     if target is None:
-        written = run.task.written(run.model, codec, [given], GREEDY)[0].tokens
+        written = run.task.written(run.model, processor, [given], GREEDY)[0].tokens
     else:
-        written = codec.target.encode(target).tolist()
-    return _written(run, torch.from_numpy(ids)[None], source, codec.target, written, given, target or "")
+        written = processor.target.encode(target).tolist()
+    return _written(run, torch.from_numpy(ids)[None], source, processor.target, written, given, target or "")
 
 
 def _captions(run: Any, given: str, target: str | None) -> Reading:
     one = run.task.inputs(given)[0] if given else run.held_out("valid")[0]
-    picture = as_input(torch.from_numpy(run.codec.see(one)[None]))
+    picture = as_input(torch.from_numpy(run.processor.see(one)[None]))
     count = run.model.encode(picture.to(run.device))[0].shape[1]
     across = round(count**0.5)
     labels = tuple(f"{place // across + 1},{place % across + 1}" for place in range(count))
     if target is None:
-        written = run.task.written(run.model, run.codec, [one], GREEDY)[0].tokens
+        written = run.task.written(run.model, run.processor, [one], GREEDY)[0].tokens
     else:
-        written = run.codec.tokenizer.encode(target).tolist()
-    return _written(run, picture, Side("picture", labels), run.codec.tokenizer, written, given, target or "")
+        written = run.processor.tokenizer.encode(target).tolist()
+    return _written(run, picture, Side("picture", labels), run.processor.tokenizer, written, given, target or "")
 
 
 def _written(
@@ -163,14 +169,14 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
     if given.startswith(PREFIX) or not given:
         moment = (run.held_out("valid") if not given else run.task.examples(given, run.settings, run.seed))[0]
     else:
-        moment = next_moment(given, run.codec)
-    rows = run.codec.rows(moment.series, np.array([moment.origin]))
+        moment = next_moment(given, run.processor)
+    rows = run.processor.rows(moment.series, np.array([moment.origin]))
     batch = rows.batch_of(np.arange(1), np.arange(1)).to(run.device)
     times = [str(time)[:16].replace("T", " ") for time in moment.series.times]
-    past = times[moment.origin - run.codec.history : moment.origin]
+    past = times[moment.origin - run.processor.history : moment.origin]
     encoder = run.model.encoder
     patch = getattr(encoder.embedding, "patch", 1) if encoder is not None else 1
-    horizon = tuple(times[moment.origin : moment.origin + run.codec.horizon])
+    horizon = tuple(times[moment.origin : moment.origin + run.processor.horizon])
     quantiles = run.model.config.quantiles
     sides = Side("past", tuple(past[::patch])), Side("horizon", horizon)
     if encoder is None:
@@ -178,10 +184,10 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
     inputs = (batch.source, batch.tokens)
     values = moment.series.target
     about = {
-        "past": values[moment.origin - run.codec.history : moment.origin],
-        "came": values[moment.origin : moment.origin + run.codec.horizon],
-        "unit": run.codec.target_name,
-        "invert": run.codec.target.invert,
+        "past": values[moment.origin - run.processor.history : moment.origin],
+        "came": values[moment.origin : moment.origin + run.processor.horizon],
+        "unit": run.processor.target_name,
+        "invert": run.processor.target.invert,
     }
     return Reading(
         run.model,
@@ -246,13 +252,13 @@ def _refuse_long(run: Any, reading: Reading) -> None:
 LENGTHS: dict[str, Callable[[Any, str], int]] = {
     TEXT: lambda run, given: len(run.writer.prompt_ids(given)),
     "masked": lambda run, given: len(_masked_ids(run, given)),
-    "labelled": lambda run, given: len(run.codec.read(given)),
-    "tagged": lambda run, given: len(run.codec.read(tuple(given.split()))) if given.split() else 0,
-    "pairs": lambda run, given: len(run.codec.read(given)),
+    "labelled": lambda run, given: len(run.processor.read(given)),
+    "tagged": lambda run, given: len(run.processor.read(tuple(given.split()))) if given.split() else 0,
+    "pairs": lambda run, given: len(run.processor.read(given)),
 }
 TARGET_LENGTHS: dict[str, Callable[[Any, str], int]] = {
-    "pairs": lambda run, target: len(run.codec.target.encode(target)),
-    "captions": lambda run, target: len(run.codec.tokenizer.encode(target)),
+    "pairs": lambda run, target: len(run.processor.target.encode(target)),
+    "captions": lambda run, target: len(run.processor.tokenizer.encode(target)),
 }
 READERS: dict[str, Callable[[Any, str, str | None], Reading]] = {
     TEXT: _text,

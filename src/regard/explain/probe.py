@@ -101,7 +101,7 @@ def fitted(x: Tensor, tags: Tensor, n_tags: int) -> tuple[Tensor, Tensor]:
 
 def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
     """The words of sentences as a run reads them; what it has no tokens for is refused."""
-    tokenizer: Tokenizer = run.tokenizer if hasattr(run, "tokenizer") else run.codec.tokenizer
+    tokenizer: Tokenizer = run.tokenizer if hasattr(run, "tokenizer") else run.processor.tokenizer
     kept, rows, places, unknown = [], [], [], Counter[bool]()
     for one in sentences:
         ids = _ids(run, " ".join(one.words))
@@ -124,7 +124,7 @@ def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
 
 def _ids(run: Any, text: str) -> np.ndarray:
     """The tokens of a text with the frame that the run was trained with."""
-    return run.codec.framed(text) if hasattr(run, "codec") else run.writer.prompt_ids(text).numpy()
+    return run.processor.framed(text) if hasattr(run, "processor") else run.writer.prompt_ids(text).numpy()
 
 
 def _places(numbers: list[int | None], count: int, last: bool) -> list[int] | None:

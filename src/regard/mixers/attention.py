@@ -230,7 +230,7 @@ class SelfAttention(Mixer):
         if c.groups != c.n_heads:
             repeats = c.n_heads // c.groups
             k, v = k.repeat_interleave(repeats, 2), v.repeat_interleave(repeats, 2)
-        heard = self.scores.heard or self.weights.heard
+        heard = self.scores.recorded or self.weights.recorded
         if heard or isinstance(self.score, AdditiveScore):
             y = self._readable(q, k, v, state, lengths)
         else:

@@ -239,7 +239,7 @@ class CrossAttention(Mixer):
                 raise ValueError("cross-attention was given no memory to look at")
             state = self.remember(context.memory, context.memory_lengths, state.count)
         q = self.queries(self.query_norm(self.input_to_queries(x).unflatten(-1, (self.config.n_heads, -1))))
-        if any(tap.heard for tap in (self.keys, self.values, self.scores, self.weights)):
+        if any(tap.recorded for tap in (self.keys, self.values, self.scores, self.weights)):
             y = self._look_row_by_row(q, state)
         else:
             look = self._readable if isinstance(self.score, AdditiveScore) else self._fast
@@ -255,7 +255,7 @@ class CrossAttention(Mixer):
         """Every row with a memory of its own, as its taps show it."""
         owner, seen = state.owner, self._seen(state)
         k, v = self.keys(state.keys.to(q.dtype)[owner]), self.values(state.values.to(q.dtype)[owner])
-        heard = self.scores.heard or self.weights.heard
+        heard = self.scores.recorded or self.weights.recorded
         look = self._readable if heard or isinstance(self.score, AdditiveScore) else self._fast
         return look(q, k, v, None if seen is None else seen[owner])
 

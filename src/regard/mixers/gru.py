@@ -74,7 +74,7 @@ class Gru(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, HiddenState)
-        heard = any(tap.heard for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
+        heard = any(tap.recorded for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
         if self.resets_first or heard:
             return super().forward(x, state, context)
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())

@@ -128,7 +128,7 @@ class Lstm(Mixer):
 
     def _heard(self) -> bool:
         taps = (self.input_gate, self.forget_gate, self.candidate, self.output_gate, self.memory)
-        return any(tap.heard for tap in taps)
+        return any(tap.recorded for tap in taps)
 
 
 def lacks_fused_cell(x: Tensor) -> bool:

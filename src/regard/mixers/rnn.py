@@ -74,7 +74,7 @@ class Rnn(Mixer):
 
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, HiddenState)
-        if self.hidden.heard or self.received.heard:
+        if self.hidden.recorded or self.received.recorded:
             return super().forward(x, state, context)
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())  # (B, T, d_hidden)
         last = last_hidden(hidden, state.hidden, context.lengths)

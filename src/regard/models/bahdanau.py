@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.core.stack import BidirectionalConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -14,7 +14,7 @@ from regard.mixers.attentive import AttentiveConfig, CellName
 from regard.mixers.gru import GruConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import Reader, ReaderName
+from regard.models.encoder_stack import EncoderName, EncoderStack
 from regard.models.language import LanguageModelConfig
 from regard.models.seq2seq import source_vocabulary
 
@@ -44,14 +44,14 @@ PAPER = {
     task="pairs",
 )
 def bahdanau(
-    facts: Facts,
+    spec: DataSpec,
     *,
     d_model: int = 256,
     d_hidden: int | None = None,
     n_layers: int = 1,
     dropout: float = 0.1,
     cell: CellName = "gru",
-    encoder: ReaderName = "gru",
+    encoder: EncoderName = "gru",
     score: ScoreName = "additive",
     readout: Literal["maxout", "tanh"] = "tanh",
     shows: Literal["before", "after"] = "after",
@@ -59,7 +59,7 @@ def bahdanau(
     first: Literal["both", "backward"] = "both",
 ) -> EncoderDecoderConfig:
     """A recurrence that looks for what it needs in the source, word by word: soft alignment."""
-    vocabulary = source_vocabulary(facts, False)
+    vocabulary = source_vocabulary(spec, False)
     if encoder == "gru" and n_layers == 1:
         # As in the paper: both directions side by side are what is looked at.
         width = d_hidden or d_model
@@ -69,7 +69,7 @@ def bahdanau(
         read = EncoderConfig(embedding, StackConfig(width, (both,)), _normalised(2 * width, dropout))
         d_memory = 2 * width
     else:
-        read = Reader(encoder, d_model, n_layers, dropout=dropout).config(vocabulary)
+        read = EncoderStack(encoder, d_model, n_layers, dropout=dropout).config(vocabulary)
         d_memory = d_model
     stack = AttentiveConfig(
         *(d_model, cell, d_hidden, d_memory),
@@ -79,7 +79,7 @@ def bahdanau(
         d_readout=d_readout,
         first=first,
     )
-    embedding = EmbeddingConfig(facts.vocab_size, d_model, dropout=dropout)
+    embedding = EmbeddingConfig(spec.vocab_size, d_model, dropout=dropout)
     norm = _normalised(d_readout or d_model, dropout)
     return EncoderDecoderConfig(read, LanguageModelConfig(embedding, stack, norm, head_bias=True, d_head=d_readout))
 

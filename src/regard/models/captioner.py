@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Literal
 
 from regard.core.config import check
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -25,7 +25,7 @@ from regard.mixers.given import GivenConfig
 from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import Reader
+from regard.models.encoder_stack import EncoderStack
 from regard.models.language import LanguageModelConfig
 from regard.models.transformer import attentive_decoder
 
@@ -45,14 +45,14 @@ from regard.models.transformer import attentive_decoder
         },
     },
     paper="Xu, Ba, Kiros et al. 2015, Show, attend and tell: neural image caption generation with visual attention",
-    parameters=(None, Facts(vocab_size=10_000, picture=(3, 224, 224))),
+    parameters=(None, DataSpec(vocab_size=10_000, picture=(3, 224, 224))),
     # Before shapes are told apart, a colour foretells them, and the model learns which pairs there are. Decay forgets
     # that again: with one seed it named 63% of the unseen pairs of world:shapes, and 27% with a decay of 0.01.
     training={"lr": 2e-3, "batch_size": 32, "weight_decay": 0.3},
     task="captions",
 )
 def captioner(
-    facts: Facts,
+    spec: DataSpec,
     *,
     d_model: int = 96,
     n_layers: int = 2,
@@ -65,22 +65,22 @@ def captioner(
     decoder: Literal["transformer", "bahdanau", "lstm"] = "transformer",
 ) -> EncoderDecoderConfig:
     """A picture as a grid of vectors, and a decoder that looks at them while it writes."""
-    assert facts.picture is not None
+    assert spec.picture is not None
     inner = d_hidden or 2 * d_model
-    like = Reader("transformer", d_model, n_layers, n_heads, dropout, d_hidden=inner)
-    size = facts.picture[1]
+    like = EncoderStack("transformer", d_model, n_layers, n_heads, dropout, d_hidden=inner)
+    size = spec.picture[1]
     if encoder == "patches":
         read = EncoderConfig(PatchesConfig(d_model, size, patch, dropout), *like.stack())
     else:
         read = EncoderConfig(ConvolutionsConfig(d_model, size, widths, dropout), None, NormConfig(d_model))
     match decoder:
         case "transformer":
-            write = attentive_decoder(like, facts.vocab_size)
+            write = attentive_decoder(like, spec.vocab_size)
         case "bahdanau":
-            write = _looking(facts.vocab_size, d_model, n_layers, d_hidden, dropout)
+            write = _looking(spec.vocab_size, d_model, n_layers, d_hidden, dropout)
         case "lstm":
             check(d_hidden is None, f"the lstm decoder is as wide as d_model; leave d_hidden={d_hidden} out")
-            write = _told_once(facts.vocab_size, d_model, n_layers, dropout)
+            write = _told_once(spec.vocab_size, d_model, n_layers, dropout)
     return EncoderDecoderConfig(read, write)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.layers.pooling import PoolingConfig, PoolingName
-from regard.models.encoder_stack import Reader, ReaderName
+from regard.models.encoder_stack import EncoderName, EncoderStack
 from regard.models.labeller import LabellerConfig
 
 SIZES = {
@@ -23,9 +23,9 @@ SIZES = {
     task="labelled",
 )
 def classifier(
-    facts: Facts,
+    spec: DataSpec,
     *,
-    encoder: ReaderName = "lstm",
+    encoder: EncoderName = "lstm",
     pooling: PoolingName = "attention",
     d_model: int = 128,
     n_layers: int = 1,
@@ -34,8 +34,6 @@ def classifier(
     bidirectional: bool = True,
 ) -> LabellerConfig:
     """Any encoder, its vectors pooled into one, and a label for that."""
-    reader = Reader(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
+    reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
     pool = PoolingConfig(d_model, pooling)
-    return LabellerConfig(
-        reader.config(facts.vocab_size, spelled=facts.spelled), d_model, facts.n_classes, pool, dropout
-    )
+    return LabellerConfig(reader.config(spec.vocab_size, spelled=spec.spelled), d_model, spec.n_classes, pool, dropout)

@@ -29,14 +29,14 @@ from regard.mixers.ssd import SsdConfig
 from regard.mixers.window import WindowConfig
 from regard.models.encoder import EncoderConfig
 
-ReaderName = Literal["rnn", "lstm", "gru", "gnmt", "transformer", "gpt", "s4d", "mamba", "mamba2", "dan", "fnn"]
+EncoderName = Literal["rnn", "lstm", "gru", "gnmt", "transformer", "gpt", "s4d", "mamba", "mamba2", "dan", "fnn"]
 InputPosition = Literal["none", "learned", "sinusoidal"]
 INIT_STD = 0.02
 WINDOW = 5
 
 
 @dataclass(frozen=True)
-class Reader:
+class EncoderStack:
     """What an encoder is made of, whatever its family.
 
     bidirectional  recurrences and state spaces read both ways.
@@ -44,7 +44,7 @@ class Reader:
     max_length     of learned positions, which only attention needs.
     """
 
-    name: ReaderName
+    name: EncoderName
     d_model: int
     n_layers: int
     n_heads: int = 4

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.core.context import Context
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.trace import Traced
@@ -37,7 +37,7 @@ from regard.mixers.cross import CrossAttentionConfig
 from regard.mixers.given import GivenConfig
 from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
-from regard.models.encoder_stack import Reader, ReaderName
+from regard.models.encoder_stack import EncoderName, EncoderStack
 
 QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 CALENDAR = 8
@@ -165,10 +165,10 @@ class Forecaster(Traced):
     task="series",
 )
 def forecaster(
-    facts: Facts,
+    spec: DataSpec,
     *,
     form: Literal["encoder_decoder", "decoder_only"] = "encoder_decoder",
-    encoder: ReaderName = "transformer",
+    encoder: EncoderName = "transformer",
     decoder: Literal["transformer", "lstm"] = "transformer",
     d_model: int = 64,
     n_layers: int = 1,
@@ -182,11 +182,11 @@ def forecaster(
     """What is known ahead and what was the same hour of days before, corrected by a net that has read the past."""
     farthest = season * max(lags, default=0)
     check(
-        farthest <= facts.history,
-        f"model.lags: the farthest reaches {farthest} steps back and data.history is {facts.history}: raise that, or "
-        f"choose lags of at most {facts.history // max(1, season)}",
+        farthest <= spec.history,
+        f"model.lags: the farthest reaches {farthest} steps back and data.history is {spec.history}: raise that, or "
+        f"choose lags of at most {spec.history // max(1, season)}",
     )
-    given: dict[str, Any] = {"n_known": facts.n_known, "horizon": facts.horizon, "season": season, "lags": lags}
+    given: dict[str, Any] = {"n_known": spec.n_known, "horizon": spec.horizon, "season": season, "lags": lags}
     given["dropout"] = input_dropout
     norm = NormConfig(d_model)
     mlp = MlpConfig(d_model, 2 * d_model)
@@ -194,10 +194,10 @@ def forecaster(
         within = AttentionConfig(d_model, n_heads, position="alibi", dropout=dropout)
         block = BlockConfig(d_model, within, mlp, norm, dropout=dropout)
         return ForecasterConfig(None, StackConfig(d_model, (block,) * (n_layers + 1)), d_model, **given)
-    reader = Reader(encoder, d_model, n_layers, n_heads, dropout)
+    reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout)
     layers, last = reader.stack()
     places = PositionConfig(d_model, "sinusoidal") if reader.attends else None
-    read = EncoderConfig(NumbersConfig(1 + facts.n_known, d_model, patch, places, input_dropout), layers, last)
+    read = EncoderConfig(NumbersConfig(1 + spec.n_known, d_model, patch, places, input_dropout), layers, last)
     stack = _attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else _recurrent(d_model)
     return ForecasterConfig(read, stack, d_model, **given)
 

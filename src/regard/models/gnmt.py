@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.layers.embedding import EmbeddingConfig
 from regard.mixers.gnmt import GnmtConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import Reader, ReaderName
+from regard.models.encoder_stack import EncoderName, EncoderStack
 from regard.models.language import LanguageModelConfig
 from regard.models.seq2seq import can_share, source_vocabulary
 
@@ -26,17 +26,17 @@ from regard.models.seq2seq import can_share, source_vocabulary
     task="pairs",
 )
 def gnmt(
-    facts: Facts,
+    spec: DataSpec,
     *,
     d_model: int = 192,
     n_layers: int = 4,
     dropout: float = 0.1,
-    encoder: ReaderName = "gnmt",
+    encoder: EncoderName = "gnmt",
     shared: bool = True,
 ) -> EncoderDecoderConfig:
     """Deep LSTMs that read and write, the lowest of which looks and tells all others."""
-    shared = shared and can_share(facts)
-    read = Reader(encoder, d_model, n_layers, dropout=dropout).config(source_vocabulary(facts, shared))
+    shared = shared and can_share(spec)
+    read = EncoderStack(encoder, d_model, n_layers, dropout=dropout).config(source_vocabulary(spec, shared))
     stack = GnmtConfig(d_model, n_layers, dropout=dropout)
-    embedding = EmbeddingConfig(facts.vocab_size, d_model, dropout=dropout)
+    embedding = EmbeddingConfig(spec.vocab_size, d_model, dropout=dropout)
     return EncoderDecoderConfig(read, LanguageModelConfig(embedding, stack, head_bias=True), shared)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -17,20 +17,20 @@ from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
 from regard.mixers.rnn import RnnConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import Reader, ReaderName
+from regard.models.encoder_stack import EncoderName, EncoderStack
 from regard.models.language import LanguageModelConfig
 
 CELLS = {"rnn": RnnConfig, "lstm": LstmConfig, "gru": GruConfig}
 
 
-def source_vocabulary(facts: Facts, shared: bool) -> int:
+def source_vocabulary(spec: DataSpec, shared: bool) -> int:
     """Tokens of the side that is read."""
-    return facts.vocab_size if shared or facts.source_vocab_size is None else facts.source_vocab_size
+    return spec.vocab_size if shared or spec.source_vocab_size is None else spec.source_vocab_size
 
 
-def can_share(facts: Facts) -> bool:
+def can_share(spec: DataSpec) -> bool:
     """Whether both sides have one vocabulary."""
-    return facts.source_vocab_size is None
+    return spec.source_vocab_size is None
 
 
 @register(
@@ -42,28 +42,28 @@ def can_share(facts: Facts) -> bool:
         "paper": {"d_model": 1000, "n_layers": 4, "dropout": 0.0, "reverse": True, "give": "first"},
     },
     paper="Sutskever, Vinyals, Le 2014, Sequence to sequence learning with neural networks",
-    parameters=(384_000_000, Facts(vocab_size=80_000, source_vocab_size=160_000)),
+    parameters=(384_000_000, DataSpec(vocab_size=80_000, source_vocab_size=160_000)),
     training={"lr": 2e-3, "weight_decay": 0.01},
     task="pairs",
 )
 def seq2seq(
-    facts: Facts,
+    spec: DataSpec,
     *,
     d_model: int = 256,
     n_layers: int = 1,
     dropout: float = 0.1,
     cell: Literal["rnn", "lstm", "gru"] = "lstm",
-    encoder: ReaderName = "lstm",
+    encoder: EncoderName = "lstm",
     bidirectional: bool = False,
     reverse: bool = False,
     give: Literal["first", "every", "both"] = "both",
     pooling: PoolingName = "last",
 ) -> EncoderDecoderConfig:
     """A recurrence reads, one vector remembers, a second recurrence writes."""
-    source = Reader(encoder, d_model, n_layers, dropout=dropout, bidirectional=bidirectional, residual=False)
+    source = EncoderStack(encoder, d_model, n_layers, dropout=dropout, bidirectional=bidirectional, residual=False)
     layer = BlockConfig(d_model, CELLS[cell](d_model), residual=False, dropout=dropout)
     layers: MixerConfig = StackConfig(d_model, (layer,) * n_layers)
     given = GivenConfig(d_model, layers, first=give != "every", every=give != "first", pooling=pooling)
-    decoder = LanguageModelConfig(EmbeddingConfig(facts.vocab_size, d_model, dropout=dropout), given, head_bias=True)
-    read = source.config(source_vocabulary(facts, False), reverse=reverse)
+    decoder = LanguageModelConfig(EmbeddingConfig(spec.vocab_size, d_model, dropout=dropout), given, head_bias=True)
+    read = source.config(source_vocabulary(spec, False), reverse=reverse)
     return EncoderDecoderConfig(read, decoder)

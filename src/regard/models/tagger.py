@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.models.classifier import SIZES
-from regard.models.encoder_stack import Reader, ReaderName
+from regard.models.encoder_stack import EncoderName, EncoderStack
 from regard.models.labeller import LabellerConfig
 
 
@@ -13,14 +13,14 @@ from regard.models.labeller import LabellerConfig
     "tagger",
     sizes=SIZES | {"paper": {"d_model": 100, "n_layers": 1, "dropout": 0.5}},
     paper="Huang, Xu, Yu 2015, Bidirectional LSTM-CRF models for sequence tagging",
-    parameters=(None, Facts(vocab_size=130_000, n_classes=9)),
+    parameters=(None, DataSpec(vocab_size=130_000, n_classes=9)),
     training={"lr": 2e-3, "weight_decay": 0.01, "warmup": 0.1},
     task="tagged",
 )
 def tagger(
-    facts: Facts,
+    spec: DataSpec,
     *,
-    encoder: ReaderName = "lstm",
+    encoder: EncoderName = "lstm",
     d_model: int = 128,
     n_layers: int = 1,
     n_heads: int = 4,
@@ -28,5 +28,5 @@ def tagger(
     bidirectional: bool = True,
 ) -> LabellerConfig:
     """Any encoder, and a tag for each of its vectors."""
-    reader = Reader(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
-    return LabellerConfig(reader.config(facts.vocab_size, spelled=True), d_model, facts.n_classes, None, dropout)
+    reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
+    return LabellerConfig(reader.config(spec.vocab_size, spelled=True), d_model, spec.n_classes, None, dropout)

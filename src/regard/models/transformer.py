@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
@@ -14,7 +14,7 @@ from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.cross import CrossAttentionConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import InputPosition, Reader, ReaderName
+from regard.models.encoder_stack import EncoderName, EncoderStack, InputPosition
 from regard.models.language import LanguageModelConfig
 from regard.models.seq2seq import can_share, source_vocabulary
 
@@ -33,14 +33,14 @@ from regard.models.seq2seq import can_share, source_vocabulary
     task="pairs",
 )
 def transformer(
-    facts: Facts,
+    spec: DataSpec,
     *,
     d_model: int = 128,
     n_layers: int = 3,
     n_heads: int = 4,
     d_hidden: int | None = None,
     dropout: float = 0.1,
-    encoder: ReaderName = "transformer",
+    encoder: EncoderName = "transformer",
     shared: bool = True,
     tied: bool = True,
     norm: Literal["layer", "rms"] = "layer",
@@ -50,15 +50,15 @@ def transformer(
     max_length: int = 512,
 ) -> EncoderDecoderConfig:
     """Attention alone: every target position asks the target so far and all of the source."""
-    shared = shared and can_share(facts)
-    reader = Reader(
+    shared = shared and can_share(spec)
+    reader = EncoderStack(
         encoder, d_model, n_layers, n_heads, dropout, True, norm, placement, activation, position, max_length, d_hidden
     )
-    read = reader.config(source_vocabulary(facts, shared), scaled=True)
-    return EncoderDecoderConfig(read, attentive_decoder(reader, facts.vocab_size, tied), shared)
+    read = reader.config(source_vocabulary(spec, shared), scaled=True)
+    return EncoderDecoderConfig(read, attentive_decoder(reader, spec.vocab_size, tied), shared)
 
 
-def attentive_decoder(like: Reader, vocab_size: int, tied: bool = True) -> LanguageModelConfig:
+def attentive_decoder(like: EncoderStack, vocab_size: int, tied: bool = True) -> LanguageModelConfig:
     """The decoder of the same measures as an encoder: each layer asks the text so far, then the memory."""
     d_model, dropout, placement = like.d_model, like.dropout, like.placement
     normalise = NormConfig(d_model, like.norm)

@@ -50,12 +50,12 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
 def _fitting(model: str, task: str, path: str) -> Layer:
     """The model as the task uses it."""
     from regard.core.registry import entry
-    from regard.models.encoder_stack import ReaderName
+    from regard.models.encoder_stack import EncoderName
 
     own = entry(model).task
     if own == task:
         return {}
-    if task in HEADED and model in typing.get_args(ReaderName):
+    if task in HEADED and model in typing.get_args(EncoderName):
         said = f"model {model} as an encoder"
         return {"model.name": Origin(HEADED[task], said), "model.encoder": Origin(model, said)}
     fitting = [other for other in _models() if entry(other).task == task] or [default_model(task)]

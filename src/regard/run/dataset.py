@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from regard.data.corpus import Corpus
     from regard.run.settings import Settings
-    from regard.tasks.task import Material, TaskKind
-    from regard.training.problem import Task
+    from regard.tasks.task import Dataset, Task
+    from regard.training.problem import TrainingProblem
 
 TEXT_SETTINGS = frozenset({"path", "task", "valid", "test", "tokens", "vocab_size", "documents", "cache"})
 
 
-def task_kind(settings: Settings) -> TaskKind[Any] | None:
+def task_kind(settings: Settings) -> Task[Any] | None:
     """The task of a run as its settings have it; None of plain text."""
     from regard.training.settings import from_dict
 
@@ -32,7 +32,7 @@ def task_kind(settings: Settings) -> TaskKind[Any] | None:
     return kind if training.start is None else kind.starting_from(read_start(training.start))
 
 
-def prepared(settings: Settings) -> Corpus | Material[Any]:
+def load_dataset(settings: Settings) -> Corpus | Dataset[Any]:
     """What a run with these settings reads."""
     from regard.data.corpus import prepare
 
@@ -44,12 +44,12 @@ def prepared(settings: Settings) -> Corpus | Material[Any]:
     return prepare(data.path, seed=seed, **chosen)
 
 
-def work(settings: Settings, data: Any, model: nn.Module) -> Task:
-    """What the training loop needs to train `model` on what `prepared` gave for these settings."""
-    from regard.training.problem import language_task
+def work(settings: Settings, data: Any, model: nn.Module) -> TrainingProblem:
+    """What the training loop needs to train `model` on what `load_dataset` gave for these settings."""
+    from regard.training.problem import language_problem
     from regard.training.settings import from_dict
 
     kind, training = task_kind(settings), from_dict(settings.section("train"))
     if kind is None:
-        return language_task(data, model, training)
+        return language_problem(data, model, training)
     return kind.training(data, model, training, data_settings.from_dict(settings.section("data")))

@@ -15,9 +15,9 @@ LONGEST, MOST_BYTES = 64, 200  # characters and bytes of a run's name; file syst
 
 def saved_settings(path: Path) -> Layer:
     """The settings of the run in a folder, as the lowest layer of those that continue it."""
-    from regard.training import run_folder as folder
+    from regard.training import run_folder
 
-    config = folder.read_config(path)
+    config = run_folder.read_config(path)
     try:
         origins = config["origins"]
         model = {"name": config["model"]["name"], "size": config["model"]["size"], **config["model"]["settings"]}
@@ -27,9 +27,9 @@ def saved_settings(path: Path) -> Layer:
         layer = {key: Origin(values[key], origin) for key, origin in origins.items() if key in values}
     except KeyError:
         raise CheckpointError(
-            f"{path / folder.CONFIG}: does not say how the run was started; start a new one"
+            f"{path / run_folder.CONFIG}: does not say how the run was started; start a new one"
         ) from None
-    with blamed_on(path / folder.CONFIG):
+    with blamed_on(path / run_folder.CONFIG):
         resolve(layer)
     return layer
 

@@ -26,14 +26,14 @@ from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
 from regard.data.stream import Files
 from regard.data.worlds import PREFIX, text_world
 from regard.decoding.logits import device_of as device_of_model
-from regard.decoding.text import ScoredText, Text, Writer, options_from
+from regard.decoding.text import ScoredText, Text, TextGenerator, options_from
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
 from regard.run.task_run import load_task_run
 from regard.tasks import TASKS, TEXT
 from regard.tasks.task import require_task
-from regard.training import run_folder as folder
+from regard.training import run_folder
 from regard.training.loop import device_of
 from regard.training.saved_model import saved_model
 from regard.training.settings import TrainSettings
@@ -66,9 +66,9 @@ class Run:
         return f"Run({str(self.path)!r}, model={self.config.get('model', {}).get('name')!r})"
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> TextGenerator:
         grows = getattr(getattr(self.model, "stack", self.model), "state_grows", False)
-        return Writer(self.model, self.tokenizer, self.config["train"]["length"] if grows else None)
+        return TextGenerator(self.model, self.tokenizer, self.config["train"]["length"] if grows else None)
 
     def generate(self, prompt: str = "", **options: Any) -> str:
         """The prompt and what the model writes after it. Options are those of `regard.decoding.text.TextOptions`."""
@@ -88,16 +88,16 @@ class Run:
 
     def explain(self, text: str, view: str | None = None, **options: Any) -> View:
         """A look inside: the view that tells most of such a model, or the one that is named; see `views`."""
-        from regard.explain import registry as offer
+        from regard.explain import registry
 
-        return offer.view(self, view, text, **options)
+        return registry.view(self, view, text, **options)
 
     @property
     def views(self) -> dict[str, str]:
         """The views that `explain` can make of this run, and what each shows."""
-        from regard.explain import registry as offer
+        from regard.explain import registry
 
-        return offer.views(self)
+        return registry.views(self)
 
     def trace(self, text: str, pattern: str = "*") -> Trace:
         """Everything that the taps of the model see while it reads `text`."""
@@ -182,15 +182,15 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     where = Path(path).expanduser()
     if ".arpa" in where.suffixes[-2:] and not where.is_dir():
         return _from_arpa(where, device)
-    config = folder.read_config(where)
+    config = run_folder.read_config(where)
     if config.get("data", {}).get("task", "text") in TASKS:
         return load_task_run(where, device=device)  # pyright: ignore[reportReturnType]  # what a run of a task can do
-    tokenizer = tokenizers.load(folder.verified_tokenizer(where))
-    weights = folder.verified_weights(where)
+    tokenizer = tokenizers.load(run_folder.verified_tokenizer(where))
+    weights = run_folder.verified_weights(where)
     saved = saved_model(where, config)
     if saved.vocab_size != tokenizer.vocab_size:
         raise CheckpointError(
-            f"{where / folder.CONFIG}: model.config: the model has a vocabulary of {saved.vocab_size} and the "
+            f"{where / run_folder.CONFIG}: model.config: the model has a vocabulary of {saved.vocab_size} and the "
             f"tokenizer one of {tokenizer.vocab_size}"
         )
     model: Any = saved.with_weights(weights)
@@ -202,7 +202,7 @@ def load_text(path: str | Path, *, device: str = "auto") -> Run:
     """The run of a language model; one of another task is refused."""
     where = Path(path).expanduser()
     if where.is_dir():
-        require_task(folder.read_config(where).get("data", {}).get("task", TEXT), TEXT, str(path))
+        require_task(run_folder.read_config(where).get("data", {}).get("task", TEXT), TEXT, str(path))
     return load(path, device=device)
 
 

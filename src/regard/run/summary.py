@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 def run_summary(path: Path) -> dict[str, Any]:
     """The run in a folder: its settings, what it reached, what it holds."""
     from regard.storage import manifest
-    from regard.training import checkpoint, metrics
-    from regard.training import run_folder as folder
+    from regard.training import checkpoint, metrics, run_folder
 
-    config = folder.read_config(path)
-    records = metrics.read(path / folder.METRICS)
+    config = run_folder.read_config(path)
+    records = metrics.read(path / run_folder.METRICS)
     losses = [record for record in records if record.keys() >= {"loss", "tokens", "seconds"}]
     held_out = [record for record in records if "valid_loss" in record]
     return {
@@ -31,7 +30,7 @@ def run_summary(path: Path) -> dict[str, Any]:
         "task": _task(config),
         "best": _best(held_out, _task(config)) if held_out else None,
         "tokenizer": _tokenizer(path),
-        "checkpoints": checkpoint.steps(path / folder.CHECKPOINTS),
+        "checkpoints": checkpoint.steps(path / run_folder.CHECKPOINTS),
         **_sizes(config, path),
     }
 
@@ -55,11 +54,11 @@ def _best(held_out: list[dict[str, Any]], task: str) -> dict[str, Any]:
 def _tokenizer(path: Path) -> dict[str, Any] | None:
     """Kind and size of the tokenizer, where the run has one."""
     from regard.data.tokenizer import load as load_tokenizer
-    from regard.training import run_folder as folder
+    from regard.training import run_folder
 
-    if not folder.has(path, folder.TOKENIZER):
+    if not run_folder.has(path, run_folder.TOKENIZER):
         return None
-    tokenizer = load_tokenizer(folder.verified(path, folder.TOKENIZER))
+    tokenizer = load_tokenizer(run_folder.verified(path, run_folder.TOKENIZER))
     return {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size}
 
 

@@ -1,4 +1,4 @@
-"""A run of any task but plain text: a trained model with its codec, in memory and in its folder.
+"""A run of any task but plain text: a trained model with its processor, in memory and in its folder.
 
 run = regard.train("transformer", "world:translation")
 print(run.generate("the small dog sees the cat"))
@@ -20,9 +20,9 @@ from regard.data import settings as data_settings
 from regard.decoding.text import TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
 from regard.tasks import task as task_of
-from regard.tasks.processor import CODEC
-from regard.tasks.task import Answer, Material, Report, TaskKind
-from regard.training import run_folder as folder
+from regard.tasks.processor import PROCESSOR
+from regard.tasks.task import Answer, Dataset, Report, Task
+from regard.training import run_folder
 from regard.training.loop import device_of
 from regard.training.saved_model import saved_model
 from regard.training.settings import TrainSettings
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from regard.core.trace import Trace
     from regard.explain.view import View
-    from regard.tasks.processor import Codec
+    from regard.tasks.processor import Processor
 
 GREEDY = {"temperature": 0.0}
 
@@ -45,13 +45,15 @@ class TaskRun:
     config  what config.json says.
     task    what it is for.
     model   in evaluation mode.
-    codec   what turns inputs into its own and answers into a person's.
+    processor   what turns inputs into its own and answers into a person's.
     """
 
-    def __init__(self, path: Path, config: dict[str, Any], task: TaskKind[Any], model: nn.Module, codec: Codec) -> None:
+    def __init__(
+        self, path: Path, config: dict[str, Any], task: Task[Any], model: nn.Module, processor: Processor
+    ) -> None:
         self.path, self.config, self.task = path, config, task
-        self.model, self.codec = model, codec
-        self.material: Material[Any] | None = None
+        self.model, self.processor = model, processor
+        self.dataset: Dataset[Any] | None = None
 
     def __repr__(self) -> str:
         return f"TaskRun({str(self.path)!r}, task={self.task.name!r}, model={self.config['model'].get('name')!r})"
@@ -61,28 +63,28 @@ class TaskRun:
         return self.answers([given], **options)[0].text
 
     def answers(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
-        """An answer to each input. Options are those of `regard.decoding.text.TextOptions`, where something is written."""
-        return list(self.task.answers(self.model, self.codec, inputs, self._chosen(options)))
+        """An answer to each input. Options are those of `TextOptions`, where something is written."""
+        return list(self.task.answers(self.model, self.processor, inputs, self._chosen(options)))
 
     def evaluate(
         self, data: str | None = None, *, limit: int | None = None, part: str = "valid", **options: Any
     ) -> Report:
         """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart."""
         examples = self.held_out(part) if data is None else self.task.examples(data, self.settings, self.seed)
-        return self.task.evaluate(self.model, self.codec, examples[:limit], self._chosen(options))
+        return self.task.evaluate(self.model, self.processor, examples[:limit], self._chosen(options))
 
     def explain(self, given: str = "", view: str | None = None, **options: Any) -> View:
         """A look inside: the view that tells most of such a model, or the one that is named; see `views`."""
-        from regard.explain import registry as offer
+        from regard.explain import registry
 
-        return offer.view(self, view, given, **options)
+        return registry.view(self, view, given, **options)
 
     @property
     def views(self) -> dict[str, str]:
         """The views that `explain` can make of this run, and what each shows."""
-        from regard.explain import registry as offer
+        from regard.explain import registry
 
-        return offer.views(self)
+        return registry.views(self)
 
     def trace(self, given: str = "", pattern: str = "*") -> Trace:
         """Everything that the taps of the model see of one input."""
@@ -93,7 +95,7 @@ class TaskRun:
     @torch.no_grad()
     def encode(self, text: str) -> Float[Tensor, "T D"]:
         """The context-sensitive vectors of the tokens of `text`, of a model that has them."""
-        return self.task.encode(self.model, self.codec, text)
+        return self.task.encode(self.model, self.processor, text)
 
     @property
     def device(self) -> torch.device:
@@ -124,29 +126,29 @@ class TaskRun:
 
     def held_out(self, part: str) -> Sequence[Any]:
         """A held-out part of the run's own data, made again and checked to be what it was."""
-        if self.material is None:
+        if self.dataset is None:
             if self.config["data"].get("path") == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
-            material = self.task.ready(self.settings, self.seed, self.codec)
-            if material.hash != self.config["data"].get("hash"):
+            dataset = self.task.ready(self.settings, self.seed, self.processor)
+            if dataset.hash != self.config["data"].get("hash"):
                 path = self.settings.path
                 raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")
-            self.material = material
-        if part == "test" and not self.material.test:
+            self.dataset = dataset
+        if part == "test" and not self.dataset.test:
             raise UsageError(f"{self.path} was trained without a test part; set data.test, or name data to evaluate on")
-        return self.material.test if part == "test" else self.material.examples
+        return self.dataset.test if part == "test" else self.dataset.examples
 
 
 def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     """The run in a folder, every file checked against its hash before it is used."""
-    config = folder.read_config(path)
-    with blamed_on(path / folder.CONFIG):
+    config = run_folder.read_config(path)
+    with blamed_on(path / run_folder.CONFIG):
         task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
-    with blamed_on(path / CODEC):
-        codec = task.load_codec(lambda name: folder.verified(path, name))
-    weights = folder.verified_weights(path)
+    with blamed_on(path / PROCESSOR):
+        processor = task.load_processor(lambda name: run_folder.verified(path, name))
+    weights = run_folder.verified_weights(path)
     saved = saved_model(path, config)
-    saved.require_for(codec.facts)
+    saved.require_for(processor.spec)
     model = saved.with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))
-    return TaskRun(path, config, task, model.eval(), codec)
+    return TaskRun(path, config, task, model.eval(), processor)

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from regard.core.data_spec import EXAMPLE, Facts
+from regard.core.data_spec import EXAMPLE, DataSpec
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.run.choice import with_task
-from regard.run.dataset import prepared, task_kind, work
+from regard.run.dataset import load_dataset, task_kind, work
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
 from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regard.core.config import Config
     from regard.data.corpus import Corpus
     from regard.run.run import Run
-    from regard.tasks.task import Material, TaskKind
+    from regard.tasks.task import Dataset, Task
     from regard.training.display import Display, Result
     from regard.training.resume import Resume
     from regard.training.settings import TrainSettings
@@ -80,7 +80,7 @@ def train(
     named = {"model.name": name, "data.path": data, "train.budget": budget, "model.size": size}
     changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
     job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, resume="last" if resume else "no")
-    return launch(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
+    return train_run(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
 
 
 def plan(
@@ -127,8 +127,10 @@ def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
             )
 
 
-def launch(job: Job, display: Display | None = None, data: Corpus | Material[Any] | None = None) -> tuple[Run, Result]:
-    """Train, and give back the run with its best weights. data: what `prepared` gave for a job on the same data."""
+def train_run(
+    job: Job, display: Display | None = None, data: Corpus | Dataset[Any] | None = None
+) -> tuple[Run, Result]:
+    """Train, and give back the run with its best weights. data: what `load_dataset` gave for a job on the same data."""
     from regard.training.display import Silent
 
     display = display or Silent()
@@ -149,7 +151,7 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
     settings = job.settings
     if training.start is not None:
         raise UsageError("--from: a run of the task text has no encoder to load; labelled and tagged have")
-    corpus = corpus or prepared(job.settings)
+    corpus = corpus or load_dataset(job.settings)
     for note in corpus.notes:
         display.note(note)
     config = _model_config(settings, corpus.tokenizer.vocab_size)
@@ -179,7 +181,7 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
 
 
 def _launch_task(
-    job: Job, task: TaskKind[Any], training: TrainSettings, display: Display, material: Any
+    job: Job, task: Task[Any], training: TrainSettings, display: Display, dataset: Any
 ) -> tuple[Any, Result]:
     """A model of any other task."""
     from regard.run.task_run import load_task_run
@@ -187,10 +189,10 @@ def _launch_task(
     from regard.training.random_streams import seed_all
 
     start = read_start(training.start) if training.start is not None else None
-    material = material or prepared(job.settings)
-    for note in material.notes:
+    dataset = dataset or load_dataset(job.settings)
+    for note in dataset.notes:
         display.note(note)
-    config = _model_config(job.settings, material.facts)
+    config = _model_config(job.settings, dataset.spec)
     config = config if start is None else start.config(config, job.settings)
     _tell_need(job, config, training, str(loop.device_of(training)), display)
     seed_all(training.seed)
@@ -199,27 +201,26 @@ def _launch_task(
         start.load(model)
     result = loop.train(
         model,
-        work(job.settings, material, model),
+        work(job.settings, dataset, model),
         training,
         job.out,
         about=description(job.settings),
         display=display,
-        sample=lambda trained: task.sample(trained, material),
+        sample=lambda trained: task.sample(trained, dataset),
         resume=_resume(job),
     )
     run = load_task_run(job.out, device=training.device)
-    run.material = material
+    run.dataset = dataset
     return run, result
 
 
 def _checked(job: Job) -> tuple[TrainSettings, str]:
     """Everything that can be refused before the data is read, which may take a while."""
-    from regard.training import run_folder as folder
-    from regard.training import settings
+    from regard.training import run_folder, settings
     from regard.training.loop import device_of
 
     require_name(job.out)
-    folder.refuse_file(job.out)
+    run_folder.refuse_file(job.out)
     if not job.is_large:
         refuse_absurd(job.settings)
     counts = _model_config(job.settings, EXAMPLE).counts
@@ -237,10 +238,10 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
     return training, str(device_of(training))
 
 
-def _model_config(settings: Settings, facts: Facts | int) -> Config:
+def _model_config(settings: Settings, spec: DataSpec | int) -> Config:
     from regard.core.registry import entry
 
-    return entry(settings["model.name"]).config(facts, settings["model.size"], **settings.model_changes)
+    return entry(settings["model.name"]).config(spec, settings["model.size"], **settings.model_changes)
 
 
 def _name(given: Layer) -> str:
@@ -277,9 +278,9 @@ def description(settings: Settings) -> dict[str, Any]:
 
 def sample_text(model: nn.Module, corpus: Corpus) -> str:
     """What the model writes from nothing, always with the same draws."""
-    from regard.decoding.text import TextOptions, Writer
+    from regard.decoding.text import TextGenerator, TextOptions
 
-    return Writer(model, corpus.tokenizer).write([""], TextOptions(**SAMPLE))[0].text  # pyright: ignore[reportArgumentType]
+    return TextGenerator(model, corpus.tokenizer).write([""], TextOptions(**SAMPLE))[0].text  # pyright: ignore[reportArgumentType]
 
 
 def _resume(job: Job) -> Resume:

@@ -56,9 +56,9 @@ def _of_world(run: Any, task: str, path: str, seed: int) -> list[str]:
     if task == TEXT:
         return [_first_line(text) for text in text_world(path, seed).documents("valid", 1)]
     if task == MASKED:
-        codec = run.codec
+        processor = run.processor
         texts = text_world(path, seed).documents("valid", 1)
-        return [run.task.typed(Passage(codec.framed(text), 0, codec.tokenizer)) for text in texts]
+        return [run.task.typed(Passage(processor.framed(text), 0, processor.tokenizer)) for text in texts]
     return [run.task.typed(one) for one in world_of(path, task, seed).examples("valid", LOOKED_THROUGH)]
 
 

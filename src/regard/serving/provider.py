@@ -62,10 +62,10 @@ class RunProvider:
         return [facts(name, path) for name, path in self.paths.items()]
 
     def offer(self, run: str) -> dict[str, Any]:
-        from regard.explain import registry as offer
+        from regard.explain import registry
 
         with self.pool.lent(self._path(run)) as loaded:
-            views, limits = offer.views(loaded), offer.limits(loaded)
+            views, limits = registry.views(loaded), registry.limits(loaded)
             return {"views": views, "limits": limits, "example": example_input(loaded)}
 
     def tokens(self, run: str, text: str) -> int | None:
@@ -87,14 +87,14 @@ class RunProvider:
             return shown(loaded, name, text, chosen)
 
     def examples(self) -> dict[str, str]:
-        from regard.explain import worked as steps
+        from regard.explain import worked
 
-        return steps.examples()
+        return worked.examples()
 
     def example(self, name: str) -> View:
-        from regard.explain import worked as steps
+        from regard.explain import worked
 
-        return steps.example(name)
+        return worked.example(name)
 
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         return learning_curves({name: self._path(name) for name in runs}, **options)

@@ -15,7 +15,7 @@ from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import CheckpointError, ResourceError, Stopped, UsageError
 from regard.run.choice import with_task
-from regard.run.dataset import prepared
+from regard.run.dataset import load_dataset
 from regard.run.settings import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.storage import disk
 from regard.storage.lock import LOCK, only_writer
@@ -177,17 +177,17 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     protocol, settings = planned.protocol, planned.settings
     device = str(settings[0]["train.device"])
     device_of(TrainSettings(device=device))
-    data = prepared(settings[0])
-    facts = data.facts if hasattr(data, "facts") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
+    data = load_dataset(settings[0])
+    spec = data.spec if hasattr(data, "spec") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
     known_by = fingerprint(data)
-    common = protocol.parameters or common_size(settings, facts, suitable_size(protocol.main_budget, device))
+    common = protocol.parameters or common_size(settings, spec, suitable_size(protocol.main_budget, device))
     if not force:
         common = _agreed(path, planned, common, known_by)
     found = {
-        label: sized(one, facts, round(common * planned.scales[label]))
+        label: sized(one, spec, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
     }
-    refuse_too_small(protocol, dict(zip(planned.layers, settings, strict=True)), found, data, facts)
+    refuse_too_small(protocol, dict(zip(planned.layers, settings, strict=True)), found, data, spec)
     _refuse_full_disk(path, found, protocol)
     return _Ready(data, device, found, common, known_by)
 
@@ -269,7 +269,7 @@ def _clear(path: Path) -> None:
 
 def _facts(data: Any) -> dict[str, Any]:
     """What the data is, in plain keys."""
-    if hasattr(data, "facts"):
+    if hasattr(data, "spec"):
         return {"name": data.name, "train": len(data.train.sizes), "valid": len(data.examples), "test": len(data.test)}
     bits = recall_bits(data.world) if data.world is not None else None
     known = {} if bits is None else {"recall_bits": round(bits, 1)}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.errors import UsageError
 from regard.run.settings import Layer, Origin, Settings, parse_value, section_of
 from regard.studies.matching import nearest_width, parameters
@@ -97,53 +97,53 @@ def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
     return found
 
 
-def common_size(settings: Sequence[Settings], facts: Facts | int, suitable: int) -> int:
+def common_size(settings: Sequence[Settings], spec: DataSpec | int, suitable: int) -> int:
     """The count of parameters for all: what suits the budget, within reason; 0 where all of them count.
 
     Within reason is no more than the size of the first model whose width moves in steps, and no less than it has at a
     width of 48: a large vocabulary alone may take more than would suit. Heads want a width that they divide, so that
     such a model sets the size and the others, whose width is free, follow.
     """
-    neural = [one for one in settings if count(one, facts) is not None]
+    neural = [one for one in settings if count(one, spec) is not None]
     stepping = [one for one in neural if "n_heads" in one.section("model")]
-    return _common((stepping or neural)[0], facts, suitable) if neural else 0
+    return _common((stepping or neural)[0], spec, suitable) if neural else 0
 
 
-def _common(reference: Settings, facts: Facts | int, suitable: int) -> int:
+def _common(reference: Settings, spec: DataSpec | int, suitable: int) -> int:
     """The count for all: that of the size a person asked for, or what suits the budget."""
-    largest = count(reference, facts)
+    largest = count(reference, spec)
     assert largest is not None
     if WIDTH not in reference.section("model") or reference.table["model.size"].place != "default":
         return largest
-    smallest = count(reference, facts, **{WIDTH: NARROW})
+    smallest = count(reference, spec, **{WIDTH: NARROW})
     assert smallest is not None
-    return _nearest_width(reference, facts, min(largest, max(smallest, suitable)))[1]
+    return _nearest_width(reference, spec, min(largest, max(smallest, suitable)))[1]
 
 
-def count(settings: Settings, facts: Facts | int, **changes: Any) -> int | None:
+def count(settings: Settings, spec: DataSpec | int, **changes: Any) -> int | None:
     """Parameters of the model that the settings describe; None of one that counts."""
-    return parameters(settings["model.name"], facts, settings["model.size"], **settings.model_changes | changes)
+    return parameters(settings["model.name"], spec, settings["model.size"], **settings.model_changes | changes)
 
 
-def sized(settings: Settings, facts: Facts | int, target: int) -> Size:
+def sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
     """An entrant at the width whose parameters are nearest to the target."""
-    own = count(settings, facts)
+    own = count(settings, spec)
     if own is None:
         return Size(None, 0, COUNTS)
     if WIDTH not in settings.section("model"):
         return Size(None, own, "has no width to set")
     if settings.table[f"model.{WIDTH}"].place == "--models":
         return Size(None, own, "its width was set by hand")
-    width, found = _nearest_width(settings, facts, target)
+    width, found = _nearest_width(settings, spec, target)
     apart = found / target - 1
     note = "" if abs(apart) <= CLOSE else f"is {apart:+.0%} off the common size, the nearest it has"
     factor = min(MOST_FACTOR, max(1 / MOST_FACTOR, settings[f"model.{WIDTH}"] / width))
     return Size(width, found, note, factor)
 
 
-def _nearest_width(settings: Settings, facts: Facts | int, target: int) -> tuple[int, int]:
+def _nearest_width(settings: Settings, spec: DataSpec | int, target: int) -> tuple[int, int]:
     def counted(width: int) -> int | None:
-        return count(settings, facts, **{WIDTH: width})
+        return count(settings, spec, **{WIDTH: width})
 
     return nearest_width(counted, target, lambda width, found: _worth(width, found, target))
 

@@ -16,13 +16,13 @@ from regard.data.corpus import Corpus
 from regard.data.tokenizer import Tokenizer
 from regard.run.settings import Settings
 from regard.storage import manifest
-from regard.tasks.task import Material
+from regard.tasks.task import Dataset
 from regard.training.loop import device_of
 from regard.training.run_folder import WEIGHTS
 from regard.training.settings import TrainSettings
 
 
-def fingerprint(data: Corpus | Material[Any]) -> str:
+def fingerprint(data: Corpus | Dataset[Any]) -> str:
     """SHA-256 of all that is read of the data: tokenizer, training, validation and test."""
     digest = hashlib.sha256(data.hash.encode())
     if isinstance(data, Corpus):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import RegardError, UsageError
 from regard.training.estimate import count_parameters, on_meta
@@ -18,9 +18,9 @@ NEAR, FAR = 16, 128
 Counted = Callable[[int], int | None]
 
 
-def parameters(name: str, facts: Facts | int, size: str = "small", **settings: Any) -> int | None:
+def parameters(name: str, spec: DataSpec | int, size: str = "small", **settings: Any) -> int | None:
     """How many numbers a registered model learns; None of one that counts."""
-    config = entry(name).config(facts, size, **settings)
+    config = entry(name).config(spec, size, **settings)
     return None if config.counts else count_parameters(on_meta(config))
 
 
@@ -49,10 +49,10 @@ def nearest_width(counted: Counted, target: int, worth: Callable[[int, int], Any
     raise UsageError(f"no width gives about {target:,} parameters; set model.d_model")
 
 
-def width_for(name: str, facts: Facts | int, target: int, every: int = 4, **settings: Any) -> int:
+def width_for(name: str, spec: DataSpec | int, target: int, every: int = 4, **settings: Any) -> int:
     """The d_model, a multiple of `every`, that comes nearest to `target` parameters."""
 
     def counted(width: int) -> int | None:
-        return None if width % every else parameters(name, facts, d_model=width, **settings)
+        return None if width % every else parameters(name, spec, d_model=width, **settings)
 
     return nearest_width(counted, target)[0]

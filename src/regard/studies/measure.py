@@ -77,18 +77,18 @@ def _scored(run: Run, test: TokenShard) -> list[list[tuple[str, float]]]:
 
 
 def _task(run: TaskRun, intervals: bool) -> dict[str, Any]:
-    assert run.material is not None
-    test = run.material.test[:EXAMPLES]
-    report = run.task.evaluate(run.model, run.codec, test)
+    assert run.dataset is not None
+    test = run.dataset.test[:EXAMPLES]
+    report = run.task.evaluate(run.model, run.processor, test)
     metric = run.task.metric
     shown = test[:32]
     began = time.monotonic()
-    answers = list(run.task.answers(run.model, run.codec, shown))
+    answers = list(run.task.answers(run.model, run.processor, shown))
     spent = time.monotonic() - began
     parts = []
     if intervals and len(test) >= 2 * PARTS:
         pieces = [test[number::PARTS] for number in range(PARTS)]
-        parts = [float(run.task.evaluate(run.model, run.codec, piece).scores[metric]) for piece in pieces]
+        parts = [float(run.task.evaluate(run.model, run.processor, piece).scores[metric]) for piece in pieces]
     numbers = {name: value for name, value in report.scores.items() if isinstance(value, (int, float))}
     described = [run.task.describe(one, answer) for one, answer in zip(shown[:5], answers[:5], strict=True)]
     return {

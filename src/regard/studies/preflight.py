@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import UsageError
 from regard.run.dataset import work
@@ -22,7 +22,7 @@ ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anyt
 
 
 def refuse_too_small(
-    protocol: Protocol, settings: Mapping[str, Settings], found: Mapping[str, Size], data: Any, facts: Facts | int
+    protocol: Protocol, settings: Mapping[str, Settings], found: Mapping[str, Size], data: Any, spec: DataSpec | int
 ) -> None:
     """Refuse a budget whose smallest training has no room for one step of some model, naming the smallest that has."""
     whole = budget.parse(protocol.budget)
@@ -32,7 +32,7 @@ def refuse_too_small(
     for label, one in settings.items():
         if found[label].counts:
             continue
-        need = _one_step(one, found[label], smallest.kind, data, facts)
+        need = _one_step(one, found[label], smallest.kind, data, spec)
         if need > smallest.amount:
             unit = {"seconds": "s", "tokens": "tokens", "flops": "flops"}[smallest.kind]
             least = need * whole.amount / smallest.amount
@@ -42,10 +42,10 @@ def refuse_too_small(
             )
 
 
-def _one_step(settings: Settings, size: Size, kind: str, data: Any, facts: Facts | int) -> float:
+def _one_step(settings: Settings, size: Size, kind: str, data: Any, spec: DataSpec | int) -> float:
     """What one training step takes, in the unit of the budget."""
     changes = settings.model_changes | ({} if size.width is None else {WIDTH: size.width})
-    model = entry(settings["model.name"]).config(facts, settings["model.size"], **changes).build()
+    model = entry(settings["model.name"]).config(spec, settings["model.size"], **changes).build()
     task = work(settings, data, model)
     batch = task.sampler.batch(0, settings["train.batch_size"])
     if kind == "tokens":

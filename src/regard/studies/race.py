@@ -19,7 +19,7 @@ from regard.errors import CheckpointError, NumericError, RegardError, ResourceEr
 from regard.run.dataset import work
 from regard.run.run import load
 from regard.run.settings import Layer, Origin, Settings, resolve
-from regard.run.train import Job, launch
+from regard.run.train import Job, train_run
 from regard.storage import disk
 from regard.storage.manifest import read_json
 from regard.studies.board import Board
@@ -171,7 +171,7 @@ class Race:
         try:
             job = Job(settings, path, "auto" if goes_on else "no")
             # A count leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
-            run, result = self._unless_stopped(lambda: launch(job, display, self.data), at_once=counts)
+            run, result = self._unless_stopped(lambda: train_run(job, display, self.data), at_once=counts)
         except Stopped:
             row.runs += [found for found in [self._cut_off(path, intervals)] if found]
             raise
@@ -226,7 +226,7 @@ class Race:
             run = load(path, device=self.device)
         except RegardError:
             return None
-        setattr(run, "corpus" if self.protocol.task not in TASKS else "material", self.data)
+        setattr(run, "corpus" if self.protocol.task not in TASKS else "dataset", self.data)
         points = curve(path)
         last = points[-1] if points else {"step": 0, "tokens": 0, "seconds": 0.0}
         kept = {key: last[key] for key in ("step", "tokens", "seconds")}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
-    from regard.tasks.task import TaskKind
+    from regard.tasks.task import Task
 
 # Name to file, class and the model that is trained when none is named. The one line of a task.
 TASKS = {
@@ -32,7 +32,7 @@ def names() -> list[str]:
     return [TEXT, *TASKS]
 
 
-def task(name: str) -> TaskKind[Any]:
+def task(name: str) -> Task[Any]:
     """The task of that name."""
     if name not in TASKS:
         raise UsageError(f"unknown task {name!r}{nearest(name, TASKS)}")

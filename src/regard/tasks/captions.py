@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.example import Captioned
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
 from regard.data.ragged import AT_ONCE, ragged
@@ -25,8 +25,8 @@ from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
-from regard.tasks.processor import Codec, files_of, read_files
-from regard.tasks.task import SHOWN, Answer, Material, Report, TaskKind
+from regard.tasks.processor import Processor, files_of, read_files
+from regard.tasks.task import SHOWN, Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
 from regard.training.losses import written_loss
@@ -43,7 +43,7 @@ SUBWORDS, PIECES = "bpe", 1000
 
 
 @dataclass(frozen=True, eq=False)
-class CaptionCodec(Codec):
+class CaptionProcessor(Processor):
     """tokenizer: of the captions. size: rows and columns of a picture. longest: tokens of a caption in training."""
 
     tokenizer: Tokenizer
@@ -54,8 +54,8 @@ class CaptionCodec(Codec):
         return files_of(self.tokenizer, {"size": self.size, "longest": self.longest})
 
     @property
-    def facts(self) -> Facts:
-        return Facts(vocab_size=self.tokenizer.vocab_size, picture=(3, self.size, self.size))
+    def spec(self) -> DataSpec:
+        return DataSpec(vocab_size=self.tokenizer.vocab_size, picture=(3, self.size, self.size))
 
     def see(self, one: Any) -> np.ndarray:
         """The picture of an example or of a path, as the model reads it."""
@@ -66,7 +66,7 @@ class CaptionCodec(Codec):
         return CaptionRows(np.stack([self.see(one) for one in examples]), target, self.tokenizer.eos_id)
 
 
-class Captions(TaskKind[CaptionCodec]):
+class Captions(Task[CaptionProcessor]):
     """Saying what pictures show."""
 
     name: ClassVar[str] = "captions"
@@ -74,29 +74,33 @@ class Captions(TaskKind[CaptionCodec]):
     used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size"})
     metric: ClassVar[str] = "exact_match"
 
-    def prepare(self, settings: DataSettings, seed: int, codec: CaptionCodec | None = None) -> Material[CaptionCodec]:
+    def prepare(
+        self, settings: DataSettings, seed: int, processor: CaptionProcessor | None = None
+    ) -> Dataset[CaptionProcessor]:
         self.refuse_unused(settings)
         require_metrics()
         world, train, valid, notes = self._parts(settings, seed)
-        codec = codec or self._codec(train, settings, world)
+        processor = processor or self._processor(train, settings, world)
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
-        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Dataset(
+            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
+        )
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
         return read_captions(data, caption=settings.caption, size=settings.size)
 
-    def load_codec(self, verified: Callable[[str], Path]) -> CaptionCodec:
-        tokenizer, facts = read_files(verified, {"size": int, "longest": int})
-        return CaptionCodec(tokenizer, **facts)
+    def load_processor(self, verified: Callable[[str], Path]) -> CaptionProcessor:
+        tokenizer, told = read_files(verified, {"size": int, "longest": int})
+        return CaptionProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
-    def hidden(self, codec: CaptionCodec) -> int:
-        return hidden_word(codec.tokenizer)
+    def hidden(self, processor: CaptionProcessor) -> int:
+        return hidden_word(processor.tokenizer)
 
     def inputs(self, text: str) -> list[Any]:
         """A picture a line: its path, or a folder, an .npz or world:NAME for all the pictures in it."""
@@ -108,17 +112,21 @@ class Captions(TaskKind[CaptionCodec]):
         return found
 
     def answers(
-        self, model: nn.Module, codec: CaptionCodec, inputs: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: CaptionProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
-        written = self.written(model, codec, inputs, options or GREEDY)
+        written = self.written(model, processor, inputs, options or GREEDY)
         for one, text in zip(inputs, written, strict=True):
             place = (one.where or one.file) if isinstance(one, Captioned) else str(one)
             yield Answer(text.text, {"picture": place, "log_prob": text.log_prob, "score": text.score})
 
     def evaluate(
-        self, model: nn.Module, codec: CaptionCodec, examples: Sequence[Captioned], options: TextOptions | None = None
+        self,
+        model: nn.Module,
+        processor: CaptionProcessor,
+        examples: Sequence[Captioned],
+        options: TextOptions | None = None,
     ) -> Report:
-        texts = [text.text for text in self.written(model, codec, examples, options or GREEDY)]
+        texts = [text.text for text in self.written(model, processor, examples, options or GREEDY)]
         found = translation_scores(texts, [one.text for one in examples]).to_dict()
         scores = {"exact_match": found.pop("exact_match"), "chrf": found.pop("chrf"), **found}
         scores["captions"] = scores.pop("sentences")
@@ -138,17 +146,17 @@ class Captions(TaskKind[CaptionCodec]):
         return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file
 
     def written(
-        self, model: nn.Module, codec: CaptionCodec, inputs: Sequence[Any], options: TextOptions
+        self, model: nn.Module, processor: CaptionProcessor, inputs: Sequence[Any], options: TextOptions
     ) -> list[Written]:
         """What the model writes for each picture."""
         whole: Any = model
         device = next(model.parameters()).device
-        options = replace(options, max_tokens=min(options.max_tokens, ROOM * codec.longest + SPARE))
+        options = replace(options, max_tokens=min(options.max_tokens, ROOM * processor.longest + SPARE))
         found: list[Written] = []
         for first in range(0, len(inputs), AT_ONCE):
-            pictures = np.stack([codec.see(one) for one in inputs[first : first + AT_ONCE]])
+            pictures = np.stack([processor.see(one) for one in inputs[first : first + AT_ONCE]])
             batch = SourceBatch(as_input(torch.from_numpy(pictures)).to(device), None, first)
-            found += write(whole, codec.tokenizer, batch, options)
+            found += write(whole, processor.tokenizer, batch, options)
         return found
 
     def _parts(
@@ -161,16 +169,16 @@ class Captions(TaskKind[CaptionCodec]):
         found = read_captions(settings.path, caption=settings.caption, size=settings.size)
         return None, *self.held_out(found, settings.valid, lambda path: self.examples(path, settings, seed))
 
-    def _codec(
+    def _processor(
         self, train: Sequence[Captioned], settings: DataSettings, world: ExampleWorld[Captioned] | None
-    ) -> CaptionCodec:
+    ) -> CaptionProcessor:
         kind, vocab_size = settings.tokens, settings.vocab_size
         if kind == "auto":
             kind, most = (world.tokens, None) if world else (SUBWORDS, PIECES)
             vocab_size = vocab_size or most
         texts = [one.text for one in train]
         tokenizer = train_tokenizer(kind, texts, vocab_size=vocab_size)
-        return CaptionCodec(tokenizer, settings.size, max(len(tokenizer.encode(text)) for text in texts))
+        return CaptionProcessor(tokenizer, settings.size, max(len(tokenizer.encode(text)) for text in texts))
 
 
 def _by_category(texts: Sequence[str], examples: Sequence[Captioned]) -> list[dict[str, Any]]:

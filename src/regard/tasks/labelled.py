@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.progress import watched
 from regard.data.example import Labelled, column
 from regard.data.labelled import read_labelled
@@ -23,8 +23,8 @@ from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
 from regard.tasks.length import cut, fitted
-from regard.tasks.processor import Codec, files_of, read_files
-from regard.tasks.task import Answer, Material, Report, TaskKind
+from regard.tasks.processor import Processor, files_of, read_files
+from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import (
     SpelledWords,
     class_numbers,
@@ -47,7 +47,7 @@ SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
 
 
 @dataclass(frozen=True, eq=False)
-class LabelCodec(Codec):
+class LabelProcessor(Processor):
     """tokenizer: of the texts. classes: the labels, by number. spelled: words come with their spelling.
 
     framed  an `<eos>` stands before a text too.
@@ -60,12 +60,12 @@ class LabelCodec(Codec):
     framed: bool = False
 
     def files(self) -> dict[str, bytes]:
-        facts = {name: getattr(self, name) for name in ("classes", "spelled", "truncate", "framed")}
-        return files_of(self.tokenizer, facts)
+        told = {name: getattr(self, name) for name in ("classes", "spelled", "truncate", "framed")}
+        return files_of(self.tokenizer, told)
 
     @property
-    def facts(self) -> Facts:
-        return Facts(self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=self.spelled)
+    def spec(self) -> DataSpec:
+        return DataSpec(self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=self.spelled)
 
     @cached_property
     def _words(self) -> SpelledWords:
@@ -93,7 +93,7 @@ class LabelCodec(Codec):
 
 
 @dataclass(frozen=True)
-class LabelledText(TaskKind[LabelCodec]):
+class LabelledText(Task[LabelProcessor]):
     """Classification of texts. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts."""
 
     tokenizer: Tokenizer | None = None
@@ -108,28 +108,32 @@ class LabelledText(TaskKind[LabelCodec]):
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer)
 
-    def prepare(self, settings: DataSettings, seed: int, codec: LabelCodec | None = None) -> Material[LabelCodec]:
+    def prepare(
+        self, settings: DataSettings, seed: int, processor: LabelProcessor | None = None
+    ) -> Dataset[LabelProcessor]:
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
-        codec = codec or replace(self._codec(train, settings), truncate=settings.truncate)
+        processor = processor or replace(self._processor(train, settings), truncate=settings.truncate)
         name = Path(settings.path).name
-        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Dataset(
+            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
+        )
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Labelled]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
         return read_labelled(data, text=settings.text, label=settings.label)
 
-    def load_codec(self, verified: Callable[[str], Path]) -> LabelCodec:
+    def load_processor(self, verified: Callable[[str], Path]) -> LabelProcessor:
         hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool}
-        tokenizer, facts = read_files(verified, hints)
-        return LabelCodec(tokenizer, **facts)
+        tokenizer, told = read_files(verified, hints)
+        return LabelProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
-    def hidden(self, codec: LabelCodec) -> int:
-        return hidden_word(codec.tokenizer)
+    def hidden(self, processor: LabelProcessor) -> int:
+        return hidden_word(processor.tokenizer)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, LabelRows)
@@ -138,28 +142,32 @@ class LabelledText(TaskKind[LabelCodec]):
 
     @torch.no_grad()
     def answers(
-        self, model: nn.Module, codec: LabelCodec, inputs: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
         whole: Any = model
-        ids = ragged(map(codec.read, texts))
-        ids = fitted(ids, whole.max_length, codec.truncate)
+        ids = ragged(map(processor.read, texts))
+        ids = fitted(ids, whole.max_length, processor.truncate)
         device = next(model.parameters()).device
-        found = np.zeros((len(texts), len(codec.classes)))
+        found = np.zeros((len(texts), len(processor.classes)))
         for rows in in_batches(ids.sizes.tolist()):
             tokens, lengths = ids.padded(rows, 0)
             logits = model(tokens.to(device), lengths.to(device))
             found[rows] = logits.float().softmax(-1).cpu().numpy()
         for text, chances in zip(texts, found, strict=True):
-            by_class = dict(zip(codec.classes, chances.tolist(), strict=True))
-            best = codec.classes[int(chances.argmax())]
+            by_class = dict(zip(processor.classes, chances.tolist(), strict=True))
+            best = processor.classes[int(chances.argmax())]
             yield Answer(best, {"input": text, "label": best, "probabilities": by_class})
 
     def evaluate(
-        self, model: nn.Module, codec: LabelCodec, examples: Sequence[Labelled], options: TextOptions | None = None
+        self,
+        model: nn.Module,
+        processor: LabelProcessor,
+        examples: Sequence[Labelled],
+        options: TextOptions | None = None,
     ) -> Report:
-        answers = list(self.answers(model, codec, examples))
-        class_numbers(examples, codec.classes)
+        answers = list(self.answers(model, processor, examples))
+        class_numbers(examples, processor.classes)
         report = classification_report([one.label for one in examples], [answer.text for answer in answers])
         chances = [answer.details["probabilities"][one.label] for one, answer in zip(examples, answers, strict=True)]
         scores = {"accuracy": report.accuracy, "macro_f1": report.macro_f1, "examples": report.examples}
@@ -193,14 +201,14 @@ class LabelledText(TaskKind[LabelCodec]):
         train, valid, told = self.held_out(found, settings.valid, lambda path: read_labelled(path, **found.settings))
         return {}, train, valid, notes + told
 
-    def _codec(self, train: Sequence[Labelled], settings: DataSettings) -> LabelCodec:
+    def _processor(self, train: Sequence[Labelled], settings: DataSettings) -> LabelProcessor:
         texts, classes = column(train, "text"), classes_of(column(train, "label"))
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
-            return LabelCodec(self.tokenizer, classes, framed=True)
+            return LabelProcessor(self.tokenizer, classes, framed=True)
         spelled = settings.tokens == SPELLED
         if settings.tokens in ("auto", "words", SPELLED):
             tokenizer = words_seen_twice(lambda: watched(texts, "learning words", "texts"), settings.vocab_size)
         else:
             tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
-        return LabelCodec(tokenizer, classes, spelled)
+        return LabelProcessor(tokenizer, classes, spelled)

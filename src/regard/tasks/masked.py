@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
 from regard.data.mask import Masking
@@ -28,10 +28,10 @@ from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
 from regard.tasks.length import fitted
-from regard.tasks.processor import Codec, files_of, read_files
-from regard.tasks.task import Answer, Material, Report, TaskKind
+from regard.tasks.processor import Processor, files_of, read_files
+from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.training.losses import context_of, masked_loss
-from regard.training.problem import Objective, Task
+from regard.training.problem import Objective, TrainingProblem
 
 if TYPE_CHECKING:
     from torch import nn
@@ -45,7 +45,7 @@ SHOWN = 160  # characters of a passage in a sample
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedCodec(Codec):
+class MaskedProcessor(Processor):
     """tokenizer: of the text, to which the mask is one token more. whole_words: how text is hidden."""
 
     tokenizer: Tokenizer
@@ -55,8 +55,8 @@ class MaskedCodec(Codec):
         return files_of(self.tokenizer, {"whole_words": self.whole_words})
 
     @property
-    def facts(self) -> Facts:
-        return Facts(vocab_size=self.tokenizer.vocab_size + 1)
+    def spec(self) -> DataSpec:
+        return DataSpec(vocab_size=self.tokenizer.vocab_size + 1)
 
     @cached_property
     def masking(self) -> Masking:
@@ -69,7 +69,7 @@ class MaskedCodec(Codec):
 
 
 @dataclass(frozen=True)
-class MaskedText(TaskKind[MaskedCodec]):
+class MaskedText(Task[MaskedProcessor]):
     """Filling in of what is hidden.
 
     length   tokens of a row, its frame included.
@@ -92,29 +92,35 @@ class MaskedText(TaskKind[MaskedCodec]):
             raise UsageError(f"train.length: {settings.length} leaves no room for text; it is at least {FRAME + 1}")
         return replace(self, length=settings.length, samples=settings.samples)
 
-    def prepare(self, settings: DataSettings, seed: int, codec: MaskedCodec | None = None) -> Material[MaskedCodec]:
+    def prepare(
+        self, settings: DataSettings, seed: int, processor: MaskedProcessor | None = None
+    ) -> Dataset[MaskedProcessor]:
         self.refuse_unused(settings)
-        corpus = _corpus(settings, seed, codec)
-        codec = codec or MaskedCodec(corpus.tokenizer, settings.whole_words)
+        corpus = _corpus(settings, seed, processor)
+        processor = processor or MaskedProcessor(corpus.tokenizer, settings.whole_words)
         samples = corpus.samples if self.samples == "auto" else self.samples
-        train = MaskedRows(cut(corpus.train, self.length, samples, rolls=True), codec.masking, seed)
-        valid = MaskedRows(cut(corpus.valid, self.length, samples), codec.masking, HELD_OUT_SEED)
-        apart = corpus.test and MaskedRows(cut(corpus.test, self.length, samples), codec.masking, HELD_OUT_SEED)
+        train = MaskedRows(cut(corpus.train, self.length, samples, rolls=True), processor.masking, seed)
+        valid = MaskedRows(cut(corpus.valid, self.length, samples), processor.masking, HELD_OUT_SEED)
+        apart = corpus.test and MaskedRows(cut(corpus.test, self.length, samples), processor.masking, HELD_OUT_SEED)
         test = _examples(apart) if apart else ()
-        return Material(corpus.name, codec, codec.facts, train, valid, _examples(valid), notes=corpus.notes, test=test)
+        return Dataset(
+            corpus.name, processor, processor.spec, train, valid, _examples(valid), notes=corpus.notes, test=test
+        )
 
-    def ready(self, settings: DataSettings, seed: int, codec: MaskedCodec | None = None) -> Material[MaskedCodec]:
+    def ready(
+        self, settings: DataSettings, seed: int, processor: MaskedProcessor | None = None
+    ) -> Dataset[MaskedProcessor]:
         """Whole documents are set apart, before they are cut into rows: one and its duplicates are never in both."""
-        return self.prepare(settings, seed, codec)
+        return self.prepare(settings, seed, processor)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[str]:
         if data.startswith(PREFIX):
             return text_world(data, seed).documents("valid")
         return list(read_documents(data, documents=settings.documents))
 
-    def load_codec(self, verified: Callable[[str], Path]) -> MaskedCodec:
-        tokenizer, facts = read_files(verified, {"whole_words": bool})
-        return MaskedCodec(tokenizer, **facts)
+    def load_processor(self, verified: Callable[[str], Path]) -> MaskedProcessor:
+        tokenizer, told = read_files(verified, {"whole_words": bool})
+        return MaskedProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(masked_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
@@ -129,35 +135,35 @@ class MaskedText(TaskKind[MaskedCodec]):
         return rows
 
     def training(
-        self, material: Material[MaskedCodec], model: nn.Module, settings: TrainSettings, data: DataSettings
-    ) -> Task:
+        self, dataset: Dataset[MaskedProcessor], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> TrainingProblem:
         # The held-out loss is the score itself, on all rows instead of some.
-        return replace(super().training(material, model, settings, data), metric=None)
+        return replace(super().training(dataset, model, settings, data), metric=None)
 
     def answers(
-        self, model: nn.Module, codec: MaskedCodec, inputs: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: MaskedProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
-        given = [self._gapped(codec, one, number) for number, one in enumerate(inputs, 1)]
+        given = [self._gapped(processor, one, number) for number, one in enumerate(inputs, 1)]
         ids = ragged(one.ids for one in given)
         ids = fitted(ids, self._limit(model))
         found = {}
         for rows in in_batches(ids.sizes.tolist()):
-            found |= dict(zip(rows.tolist(), fill(model, codec.masking, ids, rows), strict=True))
+            found |= dict(zip(rows.tolist(), fill(model, processor.masking, ids, rows), strict=True))
         for number, one in enumerate(given):
-            words = [codec.tokenizer.token_text(part.token) for part in found[number]]
-            masks = [_details(codec.tokenizer, part.top) for part in found[number]]
+            words = [processor.tokenizer.token_text(part.token) for part in found[number]]
+            masks = [_details(processor.tokenizer, part.top) for part in found[number]]
             yield Answer(joined(one.pieces, words), {"input": MASK.join(one.pieces), "masks": masks})
 
     def evaluate(
-        self, model: nn.Module, codec: MaskedCodec, examples: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: MaskedProcessor, examples: Sequence[Any], options: TextOptions | None = None
     ) -> Report:
-        passages = [one for one in examples if isinstance(one, Passage)] or self._passages(codec, examples)
+        passages = [one for one in examples if isinstance(one, Passage)] or self._passages(processor, examples)
         total, right, count = 0.0, 0, 0
         ids = ragged(one.ids for one in passages)
         numbers = np.array([one.number for one in passages])
         for rows in in_batches(ids.sizes.tolist()):
-            tokens, lengths = ids.padded(rows, codec.tokenizer.eos_id)
-            read, targets = codec.masking.hide(tokens.numpy(), lengths.numpy(), numbers[rows], HELD_OUT_SEED)
+            tokens, lengths = ids.padded(rows, processor.tokenizer.eos_id)
+            read, targets = processor.masking.hide(tokens.numpy(), lengths.numpy(), numbers[rows], HELD_OUT_SEED)
             batch = Batch(torch.from_numpy(read), torch.from_numpy(targets), lengths, [])
             loss, correct = _judged(model, batch)
             total, right, count = total + loss, right + correct, count + batch.n_counted
@@ -166,9 +172,9 @@ class MaskedText(TaskKind[MaskedCodec]):
         return Report(scores | {"hidden_tokens": count, "passages": len(passages)})
 
     @torch.no_grad()
-    def encode(self, model: nn.Module, codec: MaskedCodec, text: str) -> Tensor:
+    def encode(self, model: nn.Module, processor: MaskedProcessor, text: str) -> Tensor:
         whole: Any = model
-        ids = ragged([codec.framed(text)])
+        ids = ragged([processor.framed(text)])
         ids = fitted(ids, self._limit(model))
         tokens, _ = ids.padded(np.zeros(1, dtype=np.int64), 0)
         return whole.encode(tokens.to(next(model.parameters()).device))[0, 1:-1]
@@ -188,27 +194,31 @@ class MaskedText(TaskKind[MaskedCodec]):
         words[len(words) // 2 : len(words) // 2 + 1] = [MASK]
         return " ".join(words)
 
-    def _gapped(self, codec: MaskedCodec, one: Any, number: int) -> Gapped:
+    def _gapped(self, processor: MaskedProcessor, one: Any, number: int) -> Gapped:
         if isinstance(one, Passage):
-            return hidden(one, codec.masking, HELD_OUT_SEED)
-        return gapped(str(one), codec.masking, f"input {number}")
+            return hidden(one, processor.masking, HELD_OUT_SEED)
+        return gapped(str(one), processor.masking, f"input {number}")
 
     def _limit(self, model: nn.Module) -> int | None:
         """Tokens that can be read: learned positions beyond those that training met say nothing."""
         whole: Any = model
         return None if whole.max_length is None else min(whole.max_length, self.length)
 
-    def _passages(self, codec: MaskedCodec, documents: Sequence[str]) -> list[Passage]:
-        shard = make_shard(documents, codec.tokenizer)
-        return _examples(MaskedRows(cut(shard, self.length, "documents"), codec.masking, HELD_OUT_SEED))
+    def _passages(self, processor: MaskedProcessor, documents: Sequence[str]) -> list[Passage]:
+        shard = make_shard(documents, processor.tokenizer)
+        return _examples(MaskedRows(cut(shard, self.length, "documents"), processor.masking, HELD_OUT_SEED))
 
 
-def _corpus(settings: DataSettings, seed: int, codec: MaskedCodec | None) -> Corpus:
+def _corpus(settings: DataSettings, seed: int, processor: MaskedProcessor | None) -> Corpus:
     """The text in tokens that are words or parts of words, unless it is a world, which has tokens of its own."""
     tokens = settings.tokens
     if tokens == "auto" and not settings.path.startswith(PREFIX):
         tokens = SUBWORDS
-    own = {"tokens": tokens, "vocab_size": settings.vocab_size} if codec is None else {"tokenizer": codec.tokenizer}
+    own = (
+        {"tokens": tokens, "vocab_size": settings.vocab_size}
+        if processor is None
+        else {"tokenizer": processor.tokenizer}
+    )
     chosen = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
     return prepare(settings.path, seed=seed, **own, **chosen)  # pyright: ignore[reportArgumentType]  # by name
 

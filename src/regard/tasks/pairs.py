@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.progress import watched
 from regard.data.example import Pair, column
 from regard.data.pairs import read_pairs
@@ -26,8 +26,8 @@ from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.tasks.length import cut, fitted
-from regard.tasks.processor import CODEC, Codec, files_of, read_files
-from regard.tasks.task import Answer, Material, Report, TaskKind
+from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
+from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
 from regard.training.losses import written_loss
@@ -43,7 +43,7 @@ SUBWORDS = "bpe"
 
 
 @dataclass(frozen=True, eq=False)
-class PairCodec(Codec):
+class PairProcessor(Processor):
     """source, target: the tokenizers of the two sides; the same one where they share a vocabulary."""
 
     source: Tokenizer
@@ -59,8 +59,8 @@ class PairCodec(Codec):
         return files_of(self.target, {"source": source, "truncate": self.truncate})
 
     @property
-    def facts(self) -> Facts:
-        return Facts(self.target.vocab_size, None if self.shared else self.source.vocab_size)
+    def spec(self) -> DataSpec:
+        return DataSpec(self.target.vocab_size, None if self.shared else self.source.vocab_size)
 
     def read(self, text: str) -> np.ndarray:
         """The ids of a source with its `<eos>`, so that no source is empty."""
@@ -71,7 +71,7 @@ class PairCodec(Codec):
         return PairRows(ragged(map(self.read, sources)), ragged(map(self.target.encode, targets)), self.target.eos_id)
 
 
-class Pairs(TaskKind[PairCodec]):
+class Pairs(Task[PairProcessor]):
     """Translation and everything that looks like it."""
 
     name: ClassVar[str] = "pairs"
@@ -79,14 +79,18 @@ class Pairs(TaskKind[PairCodec]):
     used: ClassVar[frozenset[str]] = frozenset({"target", "tokens", "vocab_size", "shared", "reverse", "truncate"})
     metric: ClassVar[str] = "chrf"
 
-    def prepare(self, settings: DataSettings, seed: int, codec: PairCodec | None = None) -> Material[PairCodec]:
+    def prepare(
+        self, settings: DataSettings, seed: int, processor: PairProcessor | None = None
+    ) -> Dataset[PairProcessor]:
         self.refuse_unused(settings)
         require_metrics()
         world, train, valid, notes = self._parts(settings, seed)
-        codec = codec or replace(self._codec(train, settings, world), truncate=settings.truncate)
+        processor = processor or replace(self._processor(train, settings, world), truncate=settings.truncate)
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
-        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Dataset(
+            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
+        )
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
         if data.startswith(PREFIX):
@@ -94,16 +98,16 @@ class Pairs(TaskKind[PairCodec]):
         source, _, target = data.partition(",")
         return _non_empty(read_pairs(source, target or None, reverse=settings.reverse), data)
 
-    def load_codec(self, verified: Callable[[str], Path]) -> PairCodec:
-        target, facts = read_files(verified, {"source": Any, "truncate": bool})
-        source = target if facts["source"] is None else from_dict(facts["source"], str(verified(CODEC)))
-        return PairCodec(source, target, facts["truncate"])
+    def load_processor(self, verified: Callable[[str], Path]) -> PairProcessor:
+        target, told = read_files(verified, {"source": Any, "truncate": bool})
+        source = target if told["source"] is None else from_dict(told["source"], str(verified(PROCESSOR)))
+        return PairProcessor(source, target, told["truncate"])
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
-    def hidden(self, codec: PairCodec) -> int:
-        return hidden_word(codec.target)
+    def hidden(self, processor: PairProcessor) -> int:
+        return hidden_word(processor.target)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, PairRows)
@@ -113,10 +117,10 @@ class Pairs(TaskKind[PairCodec]):
         return PairRows(source, cut(rows.target, limit, settings.truncate, "the target of pair"), rows.eos_id)
 
     def answers(
-        self, model: nn.Module, codec: PairCodec, inputs: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: PairProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [one.source if isinstance(one, Pair) else str(one) for one in inputs]
-        for text, written in zip(texts, self.written(model, codec, texts, options or GREEDY), strict=True):
+        for text, written in zip(texts, self.written(model, processor, texts, options or GREEDY), strict=True):
             details: dict[str, Any] = {"source": text, "log_prob": written.log_prob, "score": written.score}
             if written.others:
                 names = ("text", "log_prob", "score")
@@ -124,16 +128,16 @@ class Pairs(TaskKind[PairCodec]):
             yield Answer(written.text, details)
 
     def evaluate(
-        self, model: nn.Module, codec: PairCodec, examples: Sequence[Pair], options: TextOptions | None = None
+        self, model: nn.Module, processor: PairProcessor, examples: Sequence[Pair], options: TextOptions | None = None
     ) -> Report:
         sources = [pair.source for pair in examples]
-        by_word = codec.source.kind == codec.target.kind == "words"
+        by_word = processor.source.kind == processor.target.kind == "words"
         aligned = [pair for pair in examples if pair.links is not None and by_word]
-        written = self.written(model, codec, sources, options or GREEDY)
+        written = self.written(model, processor, sources, options or GREEDY)
         found = translation_scores([one.text for one in written], [pair.target for pair in examples], sources).to_dict()
         buckets = found.pop("by_length", None) or {}
         tables = {"by_length": [{"words": name, **bucket} for name, bucket in buckets.items()]}
-        accuracy = self._alignment(model, codec, aligned) if aligned else None
+        accuracy = self._alignment(model, processor, aligned) if aligned else None
         return Report(found if accuracy is None else found | {"alignment_accuracy": accuracy}, tables)
 
     def is_right(self, example: Pair, answer: Answer) -> bool:
@@ -152,7 +156,7 @@ class Pairs(TaskKind[PairCodec]):
     def written(
         self,
         model: nn.Module,
-        codec: PairCodec,
+        processor: PairProcessor,
         texts: Sequence[str],
         options: TextOptions,
         attention: bool = False,
@@ -160,14 +164,14 @@ class Pairs(TaskKind[PairCodec]):
         """What the model writes for each source, in the order of the sources."""
         whole: Any = model
         longest = whole.encoder.max_length
-        ids = ragged(map(codec.read, texts))
-        ids = fitted(ids, longest, codec.truncate)
+        ids = ragged(map(processor.read, texts))
+        ids = fitted(ids, longest, processor.truncate)
         device = next(model.parameters()).device
         found: dict[int, Written] = {}
         for rows in in_batches(ids.sizes.tolist()):
             source, lengths = ids.padded(rows, 0)
             batch = SourceBatch(source.to(device), lengths.to(device), rows.tolist())
-            results = write(whole, codec.target, batch, options, attention=attention)
+            results = write(whole, processor.target, batch, options, attention=attention)
             found |= dict(zip(rows.tolist(), results, strict=True))
         return [found[number] for number in range(len(texts))]
 
@@ -187,7 +191,9 @@ class Pairs(TaskKind[PairCodec]):
         train, valid, told = self.held_out(pairs, settings.valid, lambda path: self.examples(path, settings, seed))
         return None, train, valid, notes + told
 
-    def _codec(self, train: Sequence[Pair], settings: DataSettings, world: ExampleWorld[Pair] | None) -> PairCodec:
+    def _processor(
+        self, train: Sequence[Pair], settings: DataSettings, world: ExampleWorld[Pair] | None
+    ) -> PairProcessor:
         """Tokenizers of the training part, one for both sides where the vocabulary is shared."""
         kind = settings.tokens
         if kind == "auto":
@@ -195,21 +201,21 @@ class Pairs(TaskKind[PairCodec]):
         sources, targets = column(train, "source"), column(train, "target")
         if settings.shared:
             tokenizer = train_tokenizer(kind, chain(sources, targets), vocab_size=settings.vocab_size)
-            return PairCodec(tokenizer, tokenizer)
+            return PairProcessor(tokenizer, tokenizer)
         source, target = (train_tokenizer(kind, texts, vocab_size=settings.vocab_size) for texts in (sources, targets))
-        return PairCodec(source, target)
+        return PairProcessor(source, target)
 
-    def _alignment(self, model: nn.Module, codec: PairCodec, pairs: Sequence[Pair]) -> float | None:
+    def _alignment(self, model: nn.Module, processor: PairProcessor, pairs: Sequence[Pair]) -> float | None:
         """How often the source word that a right target word looks at most is one that it comes from."""
         whole: Any = model
         device = next(model.parameters()).device
-        sources = ragged(codec.read(pair.source) for pair in pairs)
+        sources = ragged(processor.read(pair.source) for pair in pairs)
         weights, links = [], []
         for rows in in_batches(sources.sizes.tolist()):
             source, lengths = sources.padded(rows, 0)
-            texts = [[*codec.target.encode(pairs[row].target).tolist(), codec.target.eos_id] for row in rows]
+            texts = [[*processor.target.encode(pairs[row].target).tolist(), processor.target.eos_id] for row in rows]
             given = whole.given(source.to(device), lengths.to(device))
-            found = attention_of(given, texts, range(len(rows)), codec.target.eos_id)
+            found = attention_of(given, texts, range(len(rows)), processor.target.eos_id)
             if found is None:
                 return None
             # Of words alone: the end of a text is none.

@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.batch import NOT_COUNTED
 from regard.data.example import Tagged, column
 from regard.data.ragged import ragged
 from regard.data.rows import TagRows
 from regard.tasks.processor import files_of
-from regard.tasks.tag import TagCodec
+from regard.tasks.tag import TagProcessor
 
 
 @dataclass(frozen=True, eq=False)
-class PieceCodec(TagCodec):
+class PieceProcessor(TagProcessor):
     """last: the last piece of a word carries its tag, not the first."""
 
     last: bool = False
@@ -33,8 +33,8 @@ class PieceCodec(TagCodec):
         return files_of(self.tokenizer, {"classes": self.classes, "last": self.last})
 
     @property
-    def facts(self) -> Facts:
-        return replace(super().facts, spelled=False)
+    def spec(self) -> DataSpec:
+        return replace(super().spec, spelled=False)
 
     def knows(self, word: str) -> bool:
         return self.tokenizer.unknown_id not in self._pieces([word])[0].tolist()

@@ -69,11 +69,11 @@ def read_start(path: str) -> Start:
     from regard.data import tokenizer
     from regard.models.encoder import EncoderConfig
     from regard.models.language import LanguageModelConfig
-    from regard.training import run_folder as folder
+    from regard.training import run_folder
     from regard.training.saved_model import saved_model
 
     where = Path(path).expanduser()
-    saved = folder.read_config(where)
+    saved = run_folder.read_config(where)
     task = saved.get("data", {}).get("task", FROM_TASKS[0])
     if task not in FROM_TASKS:
         raise UsageError(f"--from {path}: is a run of the task {task}; start from one of {' or '.join(FROM_TASKS)}")
@@ -84,9 +84,9 @@ def read_start(path: str) -> Start:
     whole: Any = found.shapes
     return Start(
         where,
-        tokenizer.load(folder.verified_tokenizer(where)),
+        tokenizer.load(run_folder.verified_tokenizer(where)),
         EncoderConfig(config.embedding, config.stack, config.norm),
         config.embedding.d_model,
         bool(whole.causal),
-        folder.verified_weights(where),
+        run_folder.verified_weights(where),
     )

@@ -1,4 +1,4 @@
-"""Codec: what turns a person's input into a model's and back, and the files of the run folder that hold it."""
+"""Processor: what turns a person's input into a model's and back, and the files of the run folder that hold it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.config import decode
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.errors import UsageError, blamed_on, nearest
 from regard.storage.manifest import read_json
 
-TOKENIZER, CODEC = "tokenizer.json", "codec.json"
+TOKENIZER, PROCESSOR = "tokenizer.json", "codec.json"
 LARGEST_FACT = 1 << 16
-LARGEST_CODEC = 1 << 28  # bytes: of pairs with two vocabularies it holds one of them
+LARGEST_PROCESSOR = 1 << 28  # bytes: of pairs with two vocabularies it holds one of them
 
 
-class Codec(ABC):
+class Processor(ABC):
     """What turns a person's input into a model's and back: tokenizers, labels, scales. It is saved with the run."""
 
     @abstractmethod
@@ -31,7 +31,7 @@ class Codec(ABC):
 
     @property
     @abstractmethod
-    def facts(self) -> Facts:
+    def spec(self) -> DataSpec:
         """What a model that goes with it was built for."""
 
     @cached_property
@@ -42,9 +42,9 @@ class Codec(ABC):
         return digest.hexdigest()
 
 
-def files_of(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of a codec that is a tokenizer and some plain values."""
-    return {TOKENIZER: as_file(tokenizer), CODEC: json.dumps(facts, ensure_ascii=False).encode()}
+def files_of(tokenizer: Tokenizer, told: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a processor that is a tokenizer and some plain values."""
+    return {TOKENIZER: as_file(tokenizer), PROCESSOR: json.dumps(told, ensure_ascii=False).encode()}
 
 
 def read_files(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> tuple[Tokenizer, dict[str, Any]]:
@@ -53,16 +53,16 @@ def read_files(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> tup
 
 
 def read_facts(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a codec's file, each of the type that `hints` says; what has a default may be missing."""
-    file = verified(CODEC)
-    facts = read_json(file, LARGEST_CODEC)
+    """The values of a processor's file, each of the type that `hints` says; what has a default may be missing."""
+    file = verified(PROCESSOR)
+    told = read_json(file, LARGEST_PROCESSOR)
     with blamed_on(file):
-        if not isinstance(facts, dict):
-            raise UsageError(f"expected an object, found {type(facts).__name__}")
-        for key in facts:
+        if not isinstance(told, dict):
+            raise UsageError(f"expected an object, found {type(told).__name__}")
+        for key in told:
             if key not in hints:
                 raise UsageError(f"unknown key {key[:40]!r}{nearest(key, hints)}")
-        found = {key: decode(value, hints[key], key) for key, value in facts.items()}
+        found = {key: decode(value, hints[key], key) for key, value in told.items()}
         if not found.get("classes", True):
             raise UsageError("classes: there are none")
         for key, value in found.items():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.calendar import CALENDAR, calendar
 from regard.data.scaler import Scaler
 from regard.data.series import Series, origins, read_series
@@ -23,8 +23,8 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
-from regard.tasks.processor import CODEC, Codec, read_facts
-from regard.tasks.task import Answer, Material, Report, TaskKind
+from regard.tasks.processor import PROCESSOR, Processor, read_facts
+from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.training.losses import quantile_loss
 from regard.training.problem import Objective
 
@@ -53,7 +53,7 @@ class Moment:
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesCodec(Codec):
+class SeriesProcessor(Processor):
     """Scales of the target and of what is known ahead, how much is read and forecast, and the names of the columns.
 
     scale  of the values of the training part: what a seasonal naive forecast misses on average.
@@ -70,12 +70,12 @@ class SeriesCodec(Codec):
     def files(self) -> dict[str, bytes]:
         scalers = {"target": self.target.to_dict(), "known": self.known.to_dict()}
         plain = {name: getattr(self, name) for name in ("history", "horizon", "target_name", "scale")}
-        return {CODEC: json.dumps(scalers | plain | {"columns": list(self.columns)}).encode()}
+        return {PROCESSOR: json.dumps(scalers | plain | {"columns": list(self.columns)}).encode()}
 
     @property
-    def facts(self) -> Facts:
+    def spec(self) -> DataSpec:
         n_known = len(self.columns) + len(CALENDAR)
-        return Facts(n_channels=1 + n_known, n_known=n_known, horizon=self.horizon, history=self.history)
+        return DataSpec(n_channels=1 + n_known, n_known=n_known, horizon=self.horizon, history=self.history)
 
     def rows(self, series: Series, places: np.ndarray) -> SeriesRows:
         """Windows at `places` of a series with the same columns."""
@@ -89,7 +89,7 @@ class SeriesCodec(Codec):
         return SeriesRows(self.target.apply(series.target), everything, places, self.history, self.horizon)
 
 
-class SeriesTask(TaskKind[SeriesCodec]):
+class SeriesTask(Task[SeriesProcessor]):
     """Forecasting with circumstances known ahead."""
 
     name: ClassVar[str] = "series"
@@ -101,18 +101,20 @@ class SeriesTask(TaskKind[SeriesCodec]):
     by_time: ClassVar[bool] = True
     writes: ClassVar[bool] = False
 
-    def prepare(self, settings: DataSettings, seed: int, codec: SeriesCodec | None = None) -> Material[SeriesCodec]:
+    def prepare(
+        self, settings: DataSettings, seed: int, processor: SeriesProcessor | None = None
+    ) -> Dataset[SeriesProcessor]:
         self.refuse_unused(settings)
         series, border, best = self._parts(settings, seed)
         places = origins(series, settings.history, settings.horizon, settings.horizon)
         train, valid = places[places + settings.horizon <= border], places[places >= border]
         if not len(train) or not len(valid):
             raise DataError(f"{series.name}: too short for a training part and a held-out part; give a longer series")
-        codec = codec or self._codec(series, border, settings)
+        processor = processor or self._processor(series, border, settings)
         moments = [Moment(series, int(place)) for place in valid]
-        rows = codec.rows(series, train)
+        rows = processor.rows(series, train)
         held = replace(rows, origins=valid)
-        return Material(Path(settings.path).name, codec, codec.facts, rows, held, moments, best, series.notes)
+        return Dataset(Path(settings.path).name, processor, processor.spec, rows, held, moments, best, series.notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
         if data.startswith(PREFIX):
@@ -123,12 +125,12 @@ class SeriesTask(TaskKind[SeriesCodec]):
         places = origins(series, settings.history, settings.horizon, settings.horizon)
         return [Moment(series, int(place)) for place in places if place >= first]
 
-    def load_codec(self, verified: Callable[[str], Path]) -> SeriesCodec:
+    def load_processor(self, verified: Callable[[str], Path]) -> SeriesProcessor:
         hints = {"history": int, "horizon": int, "columns": tuple[str, ...], "target_name": str, "scale": float}
         told = read_facts(verified, hints | {"target": Any, "known": Any})
         shapes = {"target": (), "known": (len(told["columns"]),)}
         scalers = {name: Scaler.from_dict(told.pop(name), shape, name) for name, shape in shapes.items()}
-        return SeriesCodec(**scalers, **told)
+        return SeriesProcessor(**scalers, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return quantile_loss
@@ -138,24 +140,28 @@ class SeriesTask(TaskKind[SeriesCodec]):
         return [text]
 
     def answers(
-        self, model: nn.Module, codec: SeriesCodec, inputs: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: SeriesProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         for one in inputs:
-            moment = one if isinstance(one, Moment) else next_moment(str(one), codec)
-            found = self.forecast(model, codec, [moment])[0]
-            times = moment.time + np.arange(codec.horizon) * moment.series.step
+            moment = one if isinstance(one, Moment) else next_moment(str(one), processor)
+            found = self.forecast(model, processor, [moment])[0]
+            times = moment.time + np.arange(processor.horizon) * moment.series.step
             yield Answer(_as_csv(times, found, self._quantiles(model)), _details(times, found, self._quantiles(model)))
 
     def evaluate(
-        self, model: nn.Module, codec: SeriesCodec, examples: Sequence[Moment], options: TextOptions | None = None
+        self,
+        model: nn.Module,
+        processor: SeriesProcessor,
+        examples: Sequence[Moment],
+        options: TextOptions | None = None,
     ) -> Report:
         quantiles = self._quantiles(model)
-        found = self.forecast(model, codec, examples)
-        actual = np.stack([one.series.target[one.origin : one.origin + codec.horizon] for one in examples])
+        found = self.forecast(model, processor, examples)
+        actual = np.stack([one.series.target[one.origin : one.origin + processor.horizon] for one in examples])
         median = found[..., quantiles.index(0.5)]
-        naive = {name: _naive(examples, codec.horizon, season) for name, season in _seasons(examples).items()}
+        naive = {name: _naive(examples, processor.horizon, season) for name, season in _seasons(examples).items()}
         report = forecast_report(
-            actual, median, scale=codec.scale, quantiles=quantiles, quantile_forecasts=found
+            actual, median, scale=processor.scale, quantiles=quantiles, quantile_forecasts=found
         ).to_dict()
         by_quantile = report.pop("pinball_by_quantile", None) or {}
         for name, guess in naive.items():
@@ -164,7 +170,9 @@ class SeriesTask(TaskKind[SeriesCodec]):
         if worst:
             report["relative_mae"] = report["mae"] / worst
         rows = [{"quantile": str(name), "pinball": value} for name, value in by_quantile.items()]
-        hours = [{"step": str(h + 1), "mae": float(np.abs(actual - median)[:, h].mean())} for h in range(codec.horizon)]
+        hours = [
+            {"step": str(h + 1), "mae": float(np.abs(actual - median)[:, h].mean())} for h in range(processor.horizon)
+        ]
         return Report(report, {"by_quantile": rows, "by_step": hours})
 
     def describe(self, example: Moment, answer: Answer) -> str:
@@ -181,18 +189,18 @@ class SeriesTask(TaskKind[SeriesCodec]):
         return f"regard generate {run} {shlex.quote(example.series.name)}"
 
     @torch.no_grad()
-    def forecast(self, model: nn.Module, codec: SeriesCodec, moments: Sequence[Moment]) -> np.ndarray:
+    def forecast(self, model: nn.Module, processor: SeriesProcessor, moments: Sequence[Moment]) -> np.ndarray:
         """Quantiles (n, H, Q) of the values from each moment on, none of them crossing."""
         device = next(model.parameters()).device
         found = []
         for series, places in _by_series(moments):
-            start, stop = int(places.min()) - codec.history, int(places.max()) + codec.horizon
-            rows = codec.rows(series.part(start, stop), places - start)
+            start, stop = int(places.min()) - processor.history, int(places.max()) + processor.horizon
+            rows = processor.rows(series.part(start, stop), places - start)
             for first in range(0, len(places), AT_ONCE):
                 chosen = np.arange(first, min(first + AT_ONCE, len(places)))
                 batch = rows.batch_of(chosen, chosen).to(device)
                 found.append(model(batch.source, batch.tokens).float().cpu().numpy())
-        return np.sort(codec.target.invert(np.concatenate(found).astype(np.float64)), -1)
+        return np.sort(processor.target.invert(np.concatenate(found).astype(np.float64)), -1)
 
     def _quantiles(self, model: nn.Module) -> tuple[float, ...]:
         whole: Any = model
@@ -206,12 +214,12 @@ class SeriesTask(TaskKind[SeriesCodec]):
         series = _read(settings.path, settings)
         return series, _border(series, settings.valid), {}
 
-    def _codec(self, series: Series, border: int, settings: DataSettings) -> SeriesCodec:
+    def _processor(self, series: Series, border: int, settings: DataSettings) -> SeriesProcessor:
         week = max(1, int(7 * DAY / series.step))
         scale = seasonal_scale(series.target[:border], week if border > week else 1)
         known = Scaler.fit(series.known[:border]) if series.columns else Scaler(np.zeros(0), np.ones(0))
         target = Scaler.fit(series.target[:border])
-        return SeriesCodec(
+        return SeriesProcessor(
             target, known, settings.history, settings.horizon, series.columns, series.target_name, float(scale)
         )
 
@@ -220,21 +228,21 @@ def _read(path: str, settings: DataSettings) -> Series:
     return read_series(path, time=settings.time, target=settings.target, known=settings.known, gaps=settings.gaps)
 
 
-def next_moment(text: str, codec: SeriesCodec) -> Moment:
+def next_moment(text: str, processor: SeriesProcessor) -> Moment:
     """Where the values of a file end: from there on it is to be forecast."""
     if not Path(text).exists():
         raise DataError(
-            f"there is no file {text}; give the path of a CSV file whose last rows lack {codec.target_name}"
+            f"there is no file {text}; give the path of a CSV file whose last rows lack {processor.target_name}"
         )
-    known = ",".join(codec.columns)
-    series = read_series(text, target=codec.target_name, known=known, future=True)
+    known = ",".join(processor.columns)
+    series = read_series(text, target=processor.target_name, known=known, future=True)
     origin = series.observed
-    if origin < codec.history or len(series) < origin + codec.horizon:
-        if len(series) == origin and origin >= codec.history + codec.horizon:
-            return Moment(series, origin - codec.horizon)
+    if origin < processor.history or len(series) < origin + processor.horizon:
+        if len(series) == origin and origin >= processor.history + processor.horizon:
+            return Moment(series, origin - processor.horizon)
         raise DataError(
-            f"{text}: a forecast needs {codec.history} rows with {codec.target_name} and then {codec.horizon} without, "
-            f"found {origin} and {len(series) - origin}"
+            f"{text}: a forecast needs {processor.history} rows with {processor.target_name} and then "
+            f"{processor.horizon} without, found {origin} and {len(series) - origin}"
         )
     return Moment(series, origin)
 

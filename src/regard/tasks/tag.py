@@ -1,4 +1,4 @@
-"""TagCodec: words to their ids and spellings, and tags to numbers."""
+"""TagProcessor: words to their ids and spellings, and tags to numbers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.ragged import Ragged, ragged
 from regard.data.rows import TagRows
 from regard.data.tokenizer import Tokenizer
-from regard.tasks.processor import Codec, files_of
+from regard.tasks.processor import Processor, files_of
 from regard.tasks.vocabulary import SpelledWords, class_number
 
 
 @dataclass(frozen=True, eq=False)
-class TagCodec(Codec):
+class TagProcessor(Processor):
     """tokenizer: of single words. classes: the tags, by number."""
 
     tokenizer: Tokenizer
@@ -29,8 +29,8 @@ class TagCodec(Codec):
         return files_of(self.tokenizer, {"classes": self.classes})
 
     @property
-    def facts(self) -> Facts:
-        return Facts(self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=True)
+    def spec(self) -> DataSpec:
+        return DataSpec(self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=True)
 
     @cached_property
     def _words(self) -> SpelledWords:

@@ -22,10 +22,10 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.tagging import tagging_report
 from regard.tasks.length import fitted
-from regard.tasks.piece import PieceCodec
+from regard.tasks.piece import PieceProcessor
 from regard.tasks.processor import read_files
-from regard.tasks.tag import TagCodec
-from regard.tasks.task import Answer, Material, Report, TaskKind
+from regard.tasks.tag import TagProcessor
+from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
 from regard.training.losses import class_loss
 from regard.training.problem import Objective
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TaggedText(TaskKind[TagCodec]):
+class TaggedText(Task[TagProcessor]):
     """A tag for every word.
 
     tokenizer  of the run that a fine-tuned one starts from; None: words and their spelling.
@@ -59,27 +59,31 @@ class TaggedText(TaskKind[TagCodec]):
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer, last=start.causal)
 
-    def prepare(self, settings: DataSettings, seed: int, codec: TagCodec | None = None) -> Material[TagCodec]:
+    def prepare(
+        self, settings: DataSettings, seed: int, processor: TagProcessor | None = None
+    ) -> Dataset[TagProcessor]:
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
-        codec = codec or self._codec(train, settings)
+        processor = processor or self._processor(train, settings)
         name = Path(settings.path).name
-        return Material(name, codec, codec.facts, codec.rows(train), codec.rows(valid), valid, best, notes)
+        return Dataset(
+            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
+        )
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Tagged]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
         return read_tagged(data, tag=settings.tag)
 
-    def load_codec(self, verified: Callable[[str], Path]) -> TagCodec:
-        tokenizer, facts = read_files(verified, {"classes": tuple[str, ...], "last": bool})
-        return PieceCodec(tokenizer, **facts) if "last" in facts else TagCodec(tokenizer, **facts)
+    def load_processor(self, verified: Callable[[str], Path]) -> TagProcessor:
+        tokenizer, told = read_files(verified, {"classes": tuple[str, ...], "last": bool})
+        return PieceProcessor(tokenizer, **told) if "last" in told else TagProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
-    def hidden(self, codec: TagCodec) -> int:
-        return hidden_word(codec.tokenizer)
+    def hidden(self, processor: TagProcessor) -> int:
+        return hidden_word(processor.tokenizer)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, TagRows)
@@ -89,18 +93,18 @@ class TaggedText(TaskKind[TagCodec]):
 
     @torch.no_grad()
     def answers(
-        self, model: nn.Module, codec: TagCodec, inputs: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [one.words if isinstance(one, Tagged) else tuple(str(one).split()) for one in inputs]
         whole: Any = model
         spelt = [index for index, words in enumerate(texts) if words]
-        ids = ragged(codec.read(texts[index]) for index in spelt)
+        ids = ragged(processor.read(texts[index]) for index in spelt)
         ids = fitted(ids, whole.max_length)
         tags: dict[int, list[str]] = {}
         for rows in in_batches(ids.sizes.tolist()):
             found = self._tags(model, ids, rows)
             tags |= {
-                spelt[row]: [codec.classes[one[place]] for place in codec.places(texts[spelt[row]])]
+                spelt[row]: [processor.classes[one[place]] for place in processor.places(texts[spelt[row]])]
                 for row, one in zip(rows, found, strict=True)
             }
         for index, words in enumerate(texts):
@@ -109,11 +113,11 @@ class TaggedText(TaskKind[TagCodec]):
             yield Answer(line, {"words": list(words), "tags": [tag for _, tag in pairs]})
 
     def evaluate(
-        self, model: nn.Module, codec: TagCodec, examples: Sequence[Tagged], options: TextOptions | None = None
+        self, model: nn.Module, processor: TagProcessor, examples: Sequence[Tagged], options: TextOptions | None = None
     ) -> Report:
-        codec.tags(examples)
-        found = [answer.details["tags"] for answer in self.answers(model, codec, examples)]
-        seen = {word for one in examples for word in one.words if codec.knows(word)}
+        processor.tags(examples)
+        found = [answer.details["tags"] for answer in self.answers(model, processor, examples)]
+        seen = {word for one in examples for word in one.words if processor.knows(word)}
         words = [one.words for one in examples]
         return Report(tagging_report([one.tags for one in examples], found, words, seen).to_dict())
 
@@ -150,13 +154,13 @@ class TaggedText(TaskKind[TagCodec]):
         found = read_tagged(settings.path, tag=settings.tag)
         return {}, *self.held_out(found, settings.valid, lambda path: read_tagged(path, tag=settings.tag))
 
-    def _codec(self, train: Sequence[Tagged], settings: DataSettings) -> TagCodec:
+    def _processor(self, train: Sequence[Tagged], settings: DataSettings) -> TagProcessor:
         classes = classes_of(chain.from_iterable(column(train, "tags")))
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
-            return PieceCodec(self.tokenizer, classes, self.last)
+            return PieceProcessor(self.tokenizer, classes, self.last)
         words = column(train, "words")
-        return TagCodec(
+        return TagProcessor(
             words_seen_twice(lambda: map(" ".join, watched(words, "learning words", "sentences")), settings.vocab_size),
             classes,
         )

@@ -1,7 +1,7 @@
-"""TaskKind: what a kind of data is learnt for, and how a model of it is trained, judged and used.
+"""Task: what a kind of data is learnt for, and how a model of it is trained, judged and used.
 
-    text -> material -> rows -> batches -> objective          training
-    inputs -> codec -> model -> answers                       use
+    text -> dataset -> rows -> batches -> objective          training
+    inputs -> processor -> model -> answers                       use
     examples -> answers -> report                             evaluation
 
 A new task is one file here and one line in `regard.tasks`: it then trains, generates and evaluates like the others.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.example import taken
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
@@ -28,8 +28,8 @@ from regard.data.source import shown
 from regard.data.split import here_and_there, overlap, places, rule, split_examples
 from regard.data.word_dropout import WordDropout
 from regard.errors import DataError, UsageError
-from regard.tasks.processor import Codec
-from regard.training.problem import Metric, Objective, Task
+from regard.tasks.processor import Processor
+from regard.training.problem import Metric, Objective, TrainingProblem
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from regard.tasks.pretrained import Start
     from regard.training.settings import TrainSettings
 
-C = TypeVar("C", bound="Codec")
+C = TypeVar("C", bound="Processor")
 E = TypeVar("E")
 EVERYWHERE = frozenset({"path", "task", "valid", "test"})
 JUDGED = 200  # examples by which weights are compared while training
@@ -46,7 +46,7 @@ SHOWN = 3  # examples in a sample
 
 
 @dataclass(frozen=True, eq=False)
-class Material(Generic[C]):
+class Dataset(Generic[C]):
     """Data ready for training.
 
     name      what it was made of, for display.
@@ -58,8 +58,8 @@ class Material(Generic[C]):
     """
 
     name: str
-    codec: C
-    facts: Facts
+    processor: C
+    spec: DataSpec
     train: Rows
     valid: Rows
     examples: Sequence[Any]
@@ -78,7 +78,7 @@ class Material(Generic[C]):
 
     @cached_property
     def hash(self) -> str:
-        parts = f"{self.codec.hash} {self.train.hash} {self.valid.hash}"
+        parts = f"{self.processor.hash} {self.train.hash} {self.valid.hash}"
         return hashlib.sha256(parts.encode()).hexdigest()
 
 
@@ -104,7 +104,7 @@ class Report:
         return {**self.scores, **{name: [dict(row) for row in rows] for name, rows in self.tables.items()}}
 
 
-class TaskKind(ABC, Generic[C]):
+class Task(ABC, Generic[C]):
     """Base of all tasks but that of plain text.
 
     name       as in `--task`.
@@ -135,21 +135,21 @@ class TaskKind(ABC, Generic[C]):
         raise UsageError(f"--from: a run of the task {self.name} has no encoder to load; labelled and tagged have")
 
     @abstractmethod
-    def prepare(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:
-        """The material of a path or a world, in the terms of `codec` where one is given."""
+    def prepare(self, settings: DataSettings, seed: int, processor: C | None = None) -> Dataset[C]:
+        """The dataset of a path or a world, in the terms of `processor` where one is given."""
 
-    def ready(self, settings: DataSettings, seed: int, codec: C | None = None) -> Material[C]:
-        """The material with its test set apart, where the settings ask for one: the last ones, or here and there.
+    def ready(self, settings: DataSettings, seed: int, processor: C | None = None) -> Dataset[C]:
+        """The dataset with its test set apart, where the settings ask for one: the last ones, or here and there.
 
         Examples with the same input are kept or set apart together.
         """
-        material = self.prepare(settings, seed, codec)
+        dataset = self.prepare(settings, seed, processor)
         if not settings.test:
-            return material
-        number = np.arange(len(material.examples))
+            return dataset
+        number = np.arange(len(dataset.examples))
         last = number >= round(len(number) * (1 - settings.test))
-        chosen = last if self.by_time else here_and_there(places(self.keys(material.examples)), settings.test)
-        return material.set_apart(chosen)
+        chosen = last if self.by_time else here_and_there(places(self.keys(dataset.examples)), settings.test)
+        return dataset.set_apart(chosen)
 
     @abstractmethod
     def keys(self, examples: Sequence[Any]) -> Iterable[str]:
@@ -171,8 +171,8 @@ class TaskKind(ABC, Generic[C]):
         """All of another file, or the held-out part of a world."""
 
     @abstractmethod
-    def load_codec(self, verified: Callable[[str], Path]) -> C:
-        """The codec of a run folder, whose files `verified` gives by name, each checked."""
+    def load_processor(self, verified: Callable[[str], Path]) -> C:
+        """The processor of a run folder, whose files `verified` gives by name, each checked."""
 
     @abstractmethod
     def objective(self, settings: TrainSettings) -> Objective:
@@ -180,13 +180,13 @@ class TaskKind(ABC, Generic[C]):
 
     @abstractmethod
     def answers(
-        self, model: nn.Module, codec: C, inputs: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: C, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         """An answer to each input, in order. An input is what a person types, or an example without its target."""
 
     @abstractmethod
     def evaluate(
-        self, model: nn.Module, codec: C, examples: Sequence[Any], options: TextOptions | None = None
+        self, model: nn.Module, processor: C, examples: Sequence[Any], options: TextOptions | None = None
     ) -> Report:
         """The scores on examples."""
 
@@ -198,7 +198,7 @@ class TaskKind(ABC, Generic[C]):
         """Whether the answer is the example's own; None where an answer is only more or less right."""
         return None
 
-    def encode(self, model: nn.Module, codec: C, text: str) -> Tensor:
+    def encode(self, model: nn.Module, processor: C, text: str) -> Tensor:
         """The context-sensitive vectors of the tokens of a text, (T, D)."""
         raise UsageError(f"a run of the task {self.name} has no vectors for each token of a text")
 
@@ -218,39 +218,41 @@ class TaskKind(ABC, Generic[C]):
         """The rows as the model can read them; one that is too long is refused, or cut where that was asked for."""
         return rows
 
-    def training(self, material: Material[C], model: nn.Module, settings: TrainSettings, data: DataSettings) -> Task:
+    def training(
+        self, dataset: Dataset[C], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> TrainingProblem:
         """What the training loop needs."""
-        train, valid = self.fit(material.train, model, data), self.fit(material.valid, model, data)
-        valid = valid if material.kept is None else Some(valid, material.kept)
+        train, valid = self.fit(dataset.train, model, data), self.fit(dataset.valid, model, data)
+        valid = valid if dataset.kept is None else Some(valid, dataset.kept)
         sampler: Any = Shuffled(train, settings.seed)
         if settings.word_dropout:
-            hidden, share, ramp = self.hidden(material.codec), settings.word_dropout, settings.word_dropout_ramp
+            hidden, share, ramp = self.hidden(dataset.processor), settings.word_dropout, settings.word_dropout_ramp
             sampler = WordDropout(sampler, share, ramp, hidden, settings.seed)
-        return Task(
+        return TrainingProblem(
             sampler,
             partial(once, valid, settings.batch_size),
             valid.n_targets,
             self.objective(settings),
-            identity={"name": material.name, "hash": material.hash, "tokenizer": material.codec.hash},
-            files=material.codec.files(),
-            metric=Metric(self.metric, partial(self._judge, material=material), self.lower_is_better),
+            identity={"name": dataset.name, "hash": dataset.hash, "tokenizer": dataset.processor.hash},
+            files=dataset.processor.files(),
+            metric=Metric(self.metric, partial(self._judge, dataset=dataset), self.lower_is_better),
             unit=self.unit,
         )
 
-    def hidden(self, codec: C) -> int:
+    def hidden(self, processor: C) -> int:
         """The token that stands for a hidden word."""
         raise UsageError(f"train.word_dropout: the task {self.name} has no words to hide; leave it out")
 
-    def sample(self, model: nn.Module, material: Material[C]) -> str:
+    def sample(self, model: nn.Module, dataset: Dataset[C]) -> str:
         """A few held-out examples and what the model makes of them."""
-        shown = material.examples[:SHOWN]
-        answers = self.answers(model, material.codec, shown)
+        shown = dataset.examples[:SHOWN]
+        answers = self.answers(model, dataset.processor, shown)
         return "\n".join(self.describe(example, answer) for example, answer in zip(shown, answers, strict=True))
 
-    def _judge(self, model: nn.Module, material: Material[C]) -> float:
+    def _judge(self, model: nn.Module, dataset: Dataset[C]) -> float:
         # Every so many of them: a file may be sorted, and its head then is of one kind.
-        judged = material.examples[:: max(1, len(material.examples) // JUDGED)][:JUDGED]
-        report = self.evaluate(model, material.codec, judged)
+        judged = dataset.examples[:: max(1, len(dataset.examples) // JUDGED)][:JUDGED]
+        report = self.evaluate(model, dataset.processor, judged)
         return float(report.scores[self.metric])
 
     def refuse_unused(self, settings: DataSettings) -> None:

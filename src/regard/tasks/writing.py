@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.decoding.beam import BeamResult, beam_search, rescored
 from regard.decoding.generate import Generation, Limits, generate
-from regard.decoding.logits import at_rest
+from regard.decoding.logits import eval_mode
 from regard.decoding.penalty import CoveragePenalty
 from regard.decoding.prompt import padded
 from regard.errors import UsageError
@@ -126,7 +126,7 @@ def attention_of(given: Given, texts: Sequence[Sequence[int]], rows: Sequence[in
     lengths = None if given.lengths is None else given.lengths[index]
     # What is read when token t is written are those before it, the start symbol first.
     read, sizes = padded([[eos_id, *text[:-1]] for text in texts], given.source.device)
-    with at_rest(given):
+    with eval_mode(given):
         weights = given.model.alignment(read, given.model.start(given.source[index], lengths))
     if weights is None:
         return None

@@ -19,7 +19,7 @@ from regard.evaluation.language import Habit, evaluate
 from regard.models.ngram import NgramModel
 from regard.ngram.estimate import Estimate
 from regard.storage import disk, manifest, tensors
-from regard.training import run_folder as folder
+from regard.training import run_folder
 from regard.training.counted_file import stored
 from regard.training.display import Display, Result, Start
 from regard.training.interrupt import ended_by_exception
@@ -168,7 +168,7 @@ def _publish(
             TOKENIZER: [as_file(corpus.tokenizer)],
             WEIGHTS: tensors.chunks(weights, {"format": "pt"}),
             METRICS: [manifest.canonical(record).replace(b"\n", b"") + b"\n"],
-            CONFIG: folder.json_file(config),
+            CONFIG: run_folder.json_file(config),
         }
     )
     run.close_logs({"step": 1, "best_step": 1, "best_loss": loss, "reason": "counted"})

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Average:
+class Ema:
     """The average of a model's parameters; with decay 0 it is none and the parameters stand for themselves."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:

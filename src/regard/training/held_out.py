@@ -18,7 +18,7 @@ from torch import nn
 from regard.data.batch import Batch
 from regard.errors import NumericError
 from regard.storage import disk, tensors
-from regard.training import run_folder as folder
+from regard.training import run_folder
 from regard.training.display import Evaluation
 from regard.training.interrupt import Interrupt
 from regard.training.random_streams import seed_step
@@ -63,7 +63,7 @@ def evaluate(session: Session, interrupt: Interrupt) -> None:
     """
     read_pending(session)
     count, start = session.counters, time.monotonic()
-    with session.average.in_place(), evaluating(session.model):
+    with session.ema.in_place(), evaluating(session.model):
         found = interrupt.at_once(lambda: _measure(session))
         if found is None:
             return
@@ -175,6 +175,6 @@ def _keep_sample(session: Session, text: str | None) -> None:
         return
     try:
         entry = f"--- step {session.counters.step}\n{text}\n".encode(errors="replace")
-        disk.append(session.run.path / folder.SAMPLES, entry)
+        disk.append(session.run.path / run_folder.SAMPLES, entry)
     except OSError as error:
-        session.display.note(f"{session.run.path / folder.SAMPLES}: cannot be written: {error.strerror}")
+        session.display.note(f"{session.run.path / run_folder.SAMPLES}: cannot be written: {error.strerror}")

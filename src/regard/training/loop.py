@@ -21,12 +21,12 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from regard.data.batch import Batch
 from regard.errors import ResourceError, Stopped, UsageError, is_out_of_memory
 from regard.training.display import Display, Result, Silent, Start
-from regard.training.ema import Average
+from regard.training.ema import Ema
 from regard.training.held_out import evaluate, evaluation_is_due
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
-from regard.training.problem import Task
+from regard.training.problem import TrainingProblem
 from regard.training.random_streams import seed_step
 from regard.training.repair import take_back
 from regard.training.report import read_is_due, read_pending, require_finite
@@ -40,7 +40,7 @@ from regard.training.settings import TrainSettings
 
 def train(
     model: nn.Module,
-    task: Task,
+    task: TrainingProblem,
     settings: TrainSettings,
     path: Path,
     *,
@@ -116,7 +116,7 @@ def _step(session: Session) -> None:
     session.rate = _rate(session, tokens)
     session.optimiser.step(session.rate, skip)
     session.optimiser.clear()
-    session.average.update(count.step)
+    session.ema.update(count.step)
     count.step += 1
     count.tokens += tokens
     session.pending.append(pending)
@@ -194,14 +194,16 @@ def _end(session: Session, reason: str) -> Result:
     )
 
 
-def _session(model: nn.Module, task: Task, settings: TrainSettings, run: RunFolder, display: Display) -> Session:
+def _session(
+    model: nn.Module, task: TrainingProblem, settings: TrainSettings, run: RunFolder, display: Display
+) -> Session:
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     device = device_of(settings)
     model.to(device)
     metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
-    optimiser, average = Optimiser(model, settings), Average(model, settings.ema)
-    return Session(model, task, settings, run, display, metrics, optimiser, average, device)
+    optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)
+    return Session(model, task, settings, run, display, metrics, optimiser, ema, device)
 
 
 def device_of(settings: TrainSettings) -> torch.device:

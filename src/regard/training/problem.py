@@ -1,4 +1,4 @@
-"""Task: what a run reads and what it minimises. The loop knows batches and a loss, and nothing of text."""
+"""TrainingProblem: what a run reads and what it minimises. The loop knows batches and a loss, and nothing of text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.core.state import State
 from regard.data.batch import Batch, Documents, Lanes, Windows, evaluation_batches
 from regard.data.tokenizer import as_file
 from regard.errors import UsageError
-from regard.training import run_folder as folder
+from regard.training import run_folder
 from regard.training.losses import next_token_loss
 from regard.training.settings import TrainSettings
 
@@ -42,7 +42,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingProblem:
     """What a run reads and minimises.
 
     sampler          training batches by number, for ever.
@@ -67,7 +67,7 @@ class Task:
     unit: str = "tokens"
 
 
-def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> Task:
+def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> TrainingProblem:
     """Next-token prediction on a corpus: windows of a stream of text, or documents one by one."""
     _require_length(model, settings)
     if settings.word_dropout:
@@ -84,7 +84,7 @@ def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> 
         sampler = Windows(corpus.train, length, seed)
     stream = "documents" if kind == "documents" else "stream"
     batches = partial(evaluation_batches, corpus.valid, length=length, batch_size=settings.batch_size, kind=stream)
-    return Task(
+    return TrainingProblem(
         sampler,
         batches if corpus.valid.tokens else None,
         corpus.valid.tokens,
@@ -93,7 +93,7 @@ def language_task(corpus: Corpus, model: nn.Module, settings: TrainSettings) -> 
         else next_token_loss,
         carries,
         {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash},
-        {folder.TOKENIZER: as_file(corpus.tokenizer)},
+        {run_folder.TOKENIZER: as_file(corpus.tokenizer)},
     )
 
 

@@ -10,8 +10,7 @@ from torch import nn
 
 from regard.errors import CheckpointError, UsageError
 from regard.storage import disk, manifest, tensors
-from regard.training import checkpoint, metrics, settings
-from regard.training import run_folder as folder
+from regard.training import checkpoint, metrics, run_folder, settings
 from regard.training.repair import repair
 from regard.training.run_folder import CONFIG
 from regard.training.session import Session, environment
@@ -71,16 +70,16 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
     repair(session, resume.mode)
     if saved["train"] != asked["train"]:
         changed = {key: asked[key] for key in ("train", "origins") if key in asked}
-        run.publish({CONFIG: folder.json_file(saved | changed)})
+        run.publish({CONFIG: run_folder.json_file(saved | changed)})
     run.open_logs()
-    run.rewrite(folder.METRICS, metrics.up_to(run.path / folder.METRICS, session.counters.step))
+    run.rewrite(run_folder.METRICS, metrics.up_to(run.path / run_folder.METRICS, session.counters.step))
 
 
 def _start(session: Session, asked: dict[str, Any], resume: Resume) -> None:
     run = session.run
     if resume.mode == "last":
         raise CheckpointError(f"{run.path}: holds no run to continue")
-    run.publish({**{name: [data] for name, data in session.task.files.items()}, CONFIG: folder.json_file(asked)})
+    run.publish({**{name: [data] for name, data in session.task.files.items()}, CONFIG: run_folder.json_file(asked)})
 
 
 def _require_same_run(saved: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

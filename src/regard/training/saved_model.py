@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.core.config import Config
-    from regard.core.data_spec import Facts
+    from regard.core.data_spec import DataSpec
 
 LARGEST_COUNT = 1 << 24
 LARGEST_VOCABULARY = 1 << 32
@@ -37,21 +37,21 @@ class SavedModel:
         """None of a model that reads no tokens."""
         return getattr(self.shapes, "vocab_size", None)
 
-    def require_for(self, facts: Facts) -> None:
-        """Refuse a model that was built for other data than `facts` says; it may know more tokens than are read."""
-        sizes = {"n_classes": facts.n_classes, "n_known": facts.n_known, "horizon": facts.horizon}
-        sizes |= {"n_channels": facts.n_channels}
+    def require_for(self, spec: DataSpec) -> None:
+        """Refuse a model that was built for other data than `spec` says; it may know more tokens than are read."""
+        sizes = {"n_classes": spec.n_classes, "n_known": spec.n_known, "horizon": spec.horizon}
+        sizes |= {"n_channels": spec.n_channels}
         with blamed_on(self.path):
             for where, found in _counts(self.config.to_dict(), "model.config"):
                 *above, key = where.split(".")
-                vocabulary = facts.source_vocab_size if "encoder" in above else None
-                wanted = (vocabulary or facts.vocab_size) if key == "vocab_size" else sizes.get(key, found)
-                if key == "size" and above[-1] == "embedding" and facts.picture:
-                    wanted = facts.picture[1]
+                vocabulary = spec.source_vocab_size if "encoder" in above else None
+                wanted = (vocabulary or spec.vocab_size) if key == "vocab_size" else sizes.get(key, found)
+                if key == "size" and above[-1] == "embedding" and spec.picture:
+                    wanted = spec.picture[1]
                 if wanted and (found < wanted if key == "vocab_size" else found != wanted):
                     raise UsageError(f"{where}: is {found}, and what the run reads and writes has {wanted}")
-            if facts.vocab_size and self.vocab_size not in (None, facts.vocab_size):
-                raise UsageError(f"the model writes {self.vocab_size} tokens, and the run knows {facts.vocab_size}")
+            if spec.vocab_size and self.vocab_size not in (None, spec.vocab_size):
+                raise UsageError(f"the model writes {self.vocab_size} tokens, and the run knows {spec.vocab_size}")
 
     def with_weights(self, weights: Path) -> nn.Module:
         """The model with the numbers of its verified file."""

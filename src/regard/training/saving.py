@@ -57,5 +57,5 @@ def publish_weights(session: Session) -> None:
         session.run.publish({WEIGHTS: tensors.chunks(session.best_weights, metadata)})
         session.best_weights = None
     elif session.counters.best_step is None:
-        with session.average.in_place():
+        with session.ema.in_place():
             session.run.publish({WEIGHTS: tensors.chunks(tensors.weights_of(session.model), metadata)})

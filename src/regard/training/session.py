@@ -23,11 +23,11 @@ from regard.storage import tensors
 from regard.training import budget, checkpoint
 from regard.training.checkpoint import Contents
 from regard.training.display import Display
-from regard.training.ema import Average
+from regard.training.ema import Ema
 from regard.training.flops import flops_per_target
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
-from regard.training.problem import Task
+from regard.training.problem import TrainingProblem
 from regard.training.random_streams import generator_states, restore_generators
 from regard.training.run_folder import RunFolder
 from regard.training.settings import TrainSettings
@@ -87,13 +87,13 @@ class Session:
     """Everything that the loop reads and writes."""
 
     model: nn.Module
-    task: Task
+    task: TrainingProblem
     settings: TrainSettings
     run: RunFolder
     display: Display
     metrics: Metrics
     optimiser: Optimiser
-    average: Average
+    ema: Ema
     device: torch.device
     sample: Callable[[nn.Module], str] | None = None
     counters: Counters = field(default_factory=Counters)
@@ -146,7 +146,7 @@ class Session:
         self.counters.seconds = self.seconds
         carried = [] if self.carried is None else list(self.carried.tensors())
         training = {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
-        training |= {f"average/{name}": tensor for name, tensor in self.average.tensors().items()}
+        training |= {f"average/{name}": tensor for name, tensor in self.ema.tensors().items()}
         training |= {f"carried/{i}": tensor for i, tensor in enumerate(carried)}
         training |= {f"generator/{name}": tensor for name, tensor in generator_states().items()}
         state = {"counters": dataclasses.asdict(self.counters), "environment": environment(self.device)}
@@ -160,12 +160,12 @@ class Session:
         forms = tensors.forms_in(path / checkpoint.OPTIMISER)[0]
         # Torch's own loader takes moments of other shapes and fails a step later, or not at all.
         tensors.require_same(tensors.forms_of(self.optimiser.tensors()), _below(forms, "optimiser/"), path)
-        tensors.require_same(tensors.forms_of(self.average.tensors()), _below(forms, "average/"), path)
+        tensors.require_same(tensors.forms_of(self.ema.tensors()), _below(forms, "average/"), path)
         self._require_state_fits(_below(forms, "carried/"), path)
         tensors.load_weights(self.model, path / checkpoint.MODEL)
         values = tensors.read(path / checkpoint.OPTIMISER)
         tensors.copy_into(self.optimiser.tensors(), _below(values, "optimiser/"))
-        tensors.copy_into(self.average.tensors(), _below(values, "average/"))
+        tensors.copy_into(self.ema.tensors(), _below(values, "average/"))
         self._restore_state(_below(values, "carried/"))
         restore_generators(_below(values, "generator/"))
         self.counters = counters

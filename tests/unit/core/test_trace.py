@@ -11,7 +11,7 @@ import regard
 from regard.core.tap import record
 from regard.core.trace import Traced, plain, trace
 from regard.layers.pooling import PoolingConfig
-from regard.models.encoder_stack import Reader
+from regard.models.encoder_stack import EncoderStack
 from regard.models.labeller import LabellerConfig
 
 TOKENS = torch.tensor([[1, 4, 2, 7, 5, 5, 3]])
@@ -91,7 +91,7 @@ def test_a_pattern_hears_some_taps_only_and_a_summary_keeps_what_it_says() -> No
 
 def test_a_classifier_can_be_traced() -> None:
     torch.manual_seed(0)
-    encoder = Reader("gpt", 8, 1, 2).config(11)
+    encoder = EncoderStack("gpt", 8, 1, 2).config(11)
     model = LabellerConfig(encoder, 8, 2, PoolingConfig(8, "attention")).build().eval()
     seen = model.trace(TOKENS, torch.tensor([7]))
     assert seen.outputs.shape == (1, 2)

@@ -127,6 +127,6 @@ def test_the_same_scene_is_never_painted_twice_alike():
     assert len({example.text for example in examples}) < 1600
 
 
-def test_the_facts_of_the_world():
+def test_the_spec_of_the_world():
     assert (SHAPES.task, SHAPES.tokens, SHAPES.best) == ("captions", "words", {"exact_match": 1.0})
     assert SHAPES.spec == "world:shapes?seed=0&train=20000&valid=1000"

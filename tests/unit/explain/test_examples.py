@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from regard.errors import UsageError
-from regard.explain.ngram_lines import EXAMPLES, example, examples
 from regard.explain.view import Heat, Links, Note, Numbers, View
+from regard.explain.worked import EXAMPLES, example, examples
 
 every_example = pytest.mark.parametrize("name", EXAMPLES)
 # Panels in which a dot stands for what is masked or padded.

@@ -11,7 +11,7 @@ import torch
 
 from look_run import masked_run, pair_run, seen, tag_run, text_run
 from regard.core import registry
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import UsageError
 from regard.explain.inputs import read
@@ -21,7 +21,7 @@ from regard.explain.reading import Side
 from regard.run.run import Run
 from regard.run.task_run import TaskRun
 from regard.tasks import task as task_of
-from regard.tasks.pairs import PairCodec
+from regard.tasks.pairs import PairProcessor
 
 FIRST, SECOND = "the dog sees a cat", "a small dog runs"
 
@@ -106,11 +106,11 @@ def test_words_are_whole_where_a_token_is_half_a_character(kind: str):
 
 def test_a_word_of_a_source_that_is_read_backwards_is_spelt_forwards():
     tokenizer = train_tokenizer("bytes", [], vocab_size=None)
-    codec = PairCodec(tokenizer, tokenizer)
+    processor = PairProcessor(tokenizer, tokenizer)
     torch.manual_seed(1)
-    model: Any = registry.entry("seq2seq").config(Facts(257), size="tiny", reverse=True).build().eval()
+    model: Any = registry.entry("seq2seq").config(DataSpec(257), size="tiny", reverse=True).build().eval()
     run = TaskRun(
-        Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_of("pairs"), model, codec
+        Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_of("pairs"), model, processor
     )
     labels = read(run, "the café", "a").sides[0].groups.labels
     assert [label for label in labels if label.strip()] == ["</s>", "café", "the"]

@@ -329,7 +329,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> NgramModel:
         name, part = ("ngram", model) if path == "counted" else ("lstm", neural)
         return Run(Path(path), {"model": {"name": name}, "data": {}}, part, tokenizer)
 
-    monkeypatch.setattr("regard.run.load", load)
+    monkeypatch.setattr("regard.run.run.load", load)
     return model
 
 

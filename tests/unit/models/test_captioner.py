@@ -11,11 +11,11 @@ from torch import Tensor
 
 from regard.core.config import from_dict
 from regard.core.context import Context
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import UsageError
 
-FACTS = Facts(vocab_size=11, picture=(3, 32, 32))
+FACTS = DataSpec(vocab_size=11, picture=(3, 32, 32))
 PARTS = list(product(["convolutions", "patches"], ["transformer", "bahdanau", "lstm"]))
 every_pair = pytest.mark.parametrize(("encoder", "decoder"), PARTS)
 
@@ -69,17 +69,17 @@ def test_what_looks_again_has_weights_over_the_grid_and_what_is_told_once_has_no
 
 
 def test_sizes_of_pictures_that_do_not_fit_are_refused():
-    facts = Facts(vocab_size=11, picture=(3, 30, 30))
+    spec = DataSpec(vocab_size=11, picture=(3, 30, 30))
     with pytest.raises(UsageError, match="2 widths halve the pictures"):
-        entry("captioner").config(facts, "tiny")
+        entry("captioner").config(spec, "tiny")
     with pytest.raises(UsageError, match="patch must divide the size of the pictures, 30"):
-        entry("captioner").config(facts, "tiny", encoder="patches")
+        entry("captioner").config(spec, "tiny", encoder="patches")
     with pytest.raises(UsageError, match="leave d_hidden=7 out"):
         entry("captioner").config(FACTS, "tiny", decoder="lstm", d_hidden=7)
 
 
 def test_the_published_grid_is_fourteen_by_fourteen():
-    config = entry("captioner").config(Facts(vocab_size=11, picture=(3, 224, 224)), "paper")
+    config = entry("captioner").config(DataSpec(vocab_size=11, picture=(3, 224, 224)), "paper")
     tree = config.to_dict()
     assert tree["encoder"]["embedding"]["size"] // 2 ** len(tree["encoder"]["embedding"]["widths"]) == 14
     assert tree["encoder"]["embedding"]["d_model"] == 512

@@ -11,7 +11,7 @@ from calling import TEXT, call_here
 
 from look_run import class_run, masked_run, pair_run, tag_run, text_run
 from regard.data.worlds import text_world, world_of
-from regard.explain import registry as offer
+from regard.explain import registry
 from regard.run.run import load
 from regard.serving import beginning
 from regard.serving.beginning import EXAMPLE, example_input
@@ -48,7 +48,7 @@ def test_a_run_on_a_world_begins_with_a_held_out_input_that_it_can_read(run: Any
     made = on(run(), world)
     text = example_input(made)
     assert 0 < len(text) <= EXAMPLE
-    assert offer.view(made, None, text).panels
+    assert registry.view(made, None, text).panels
 
 
 def test_the_input_is_of_the_kind_that_the_task_takes() -> None:
@@ -75,7 +75,7 @@ def test_counts_of_a_file_begin_with_a_line_that_they_were_not_made_of(tmp_path:
     text = example_input(run)
     assert run.tokenizer.decode(shard.document(0)).startswith(text)
     assert any(line.startswith(text) for line in TEXT.split("\n"))
-    assert offer.view(run, None, text).panels
+    assert registry.view(run, None, text).panels
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import torch
 from look_run import TEXT, WORDS, class_run, masked_run, pair_run, tag_run, text_run
 from open_lab import answering
 from regard.errors import TooLong
-from regard.explain import registry as offer
+from regard.explain import registry
 from regard.explain.inputs import length_of, read
 from regard.explain.look import MANY_PASSES, ONE_PASS, Options
 from regard.explain.registry import limits, refuse_long
@@ -82,10 +82,10 @@ def test_tokens_are_counted_as_they_are_read_without_running_the_model(name: str
 
 
 def test_every_look_says_how_many_tokens_it_takes_and_one_that_reads_a_text_often_takes_few() -> None:
-    by_name = {look.name: look.max_tokens for look in offer.looks()}
+    by_name = {look.name: look.max_tokens for look in registry.looks()}
     assert all(0 < most <= ONE_PASS for most in by_name.values())
     assert {name for name, most in by_name.items() if most <= MANY_PASSES} == {"drop", "forgetting", "contributions"}
-    assert set(limits(text_run("lstm"))) == set(offer.views(text_run("lstm")))
+    assert set(limits(text_run("lstm"))) == set(registry.views(text_run("lstm")))
     assert set(limits(text_run("backpack")).values()) == {64}  # positions of the tiny one
     with pytest.raises(TooLong, match="the text has 81 tokens, and the model has positions for 64: give"):
         refuse_long(text_run("backpack"), None, " ".join(WORDS * 10), Options())
@@ -176,21 +176,21 @@ def test_a_computation_is_stopped_when_its_time_is_up_and_says_so(server: Lab, m
 def test_a_model_that_was_stopped_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     run = text_run("lstm")
     watched(run.model)
-    before = offer.shown(run, "gates", TEXT, Options()).to_dict()
+    before = registry.shown(run, "gates", TEXT, Options()).to_dict()
     for calls in range(1, 12):
         left = iter(range(calls))
         monkeypatch.setattr(wanted, "check", lambda left=left: next(left))
         with pytest.raises(StopIteration):
-            offer.shown(run, "gates", TEXT, Options())
+            registry.shown(run, "gates", TEXT, Options())
         assert not any(part._forward_hooks for part in run.model.modules())
     monkeypatch.undo()
-    assert offer.shown(run, "gates", TEXT, Options()).to_dict() == before
+    assert registry.shown(run, "gates", TEXT, Options()).to_dict() == before
 
 
 def test_a_short_question_to_the_same_run_does_not_wait_for_a_long_one(
     server: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, held, shown = threading.Event(), threading.Event(), offer.shown
+    begun, held, shown = threading.Event(), threading.Event(), registry.shown
 
     def slow(run: Any, name: str | None, given: str, options: Options) -> Any:
         if len(given) > 400:

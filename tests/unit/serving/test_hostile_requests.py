@@ -14,7 +14,7 @@ import pytest
 
 from look_run import WORDS, class_run, masked_run, pair_run, tag_run, text_run
 from open_lab import answering
-from regard.explain import registry as offer
+from regard.explain import registry
 from regard.explain.look import Options
 from regard.serving import lab
 from regard.serving.guard import LARGEST
@@ -135,7 +135,7 @@ def test_a_body_that_ends_early_is_refused(server: Lab) -> None:
 def test_requests_of_the_page_that_went_wild_meet_no_bug(server: Lab, capfd: pytest.CaptureFixture[str]) -> None:
     """Questions with the grammar of the page and values of chance, and requests with bytes of chance."""
     chance = random.Random(0)
-    views = {f"runs/{name}": list(offer.views(loaded(Path(name)))) for name in MADE}
+    views = {f"runs/{name}": list(registry.views(loaded(Path(name)))) for name in MADE}
     statuses = []
     for number in range(REQUESTS):
         request = wild_bytes(chance) if number % 4 == 0 else wild_question(chance, views)

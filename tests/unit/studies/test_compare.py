@@ -122,7 +122,7 @@ def test_what_is_finished_is_not_trained_again(done: Comparison, monkeypatch: py
 
 
 def test_a_comparison_that_was_cut_off_reports_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = racing.launch, []
+    real, calls = racing.train_run, []
 
     def cut(*arguments: Any) -> Any:
         calls.append(arguments[0].out.name)

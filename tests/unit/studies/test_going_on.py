@@ -125,7 +125,7 @@ def test_a_signal_while_the_data_is_read_leaves_nothing(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "d.txt", "ab")
-    monkeypatch.setattr(comparing, "prepared", sends(number, comparing.prepared))
+    monkeypatch.setattr(comparing, "load_dataset", sends(number, comparing.load_dataset))
     with pytest.raises(Stopped, match="same command"):
         run(tmp_path)
     assert not (tmp_path / "c").exists()

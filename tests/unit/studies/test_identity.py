@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from regard.data.example import Captioned, Labelled
-from regard.run.dataset import prepared
+from regard.run.dataset import load_dataset
 from regard.run.settings import Origin, Settings, resolve
 from regard.storage import manifest
 from regard.studies import identity
@@ -23,14 +23,14 @@ LINES = [f"{'good' if i % 2 else 'bad'} words of line {i % 17} and {i}" for i in
 
 def text(*lines: str, folder: Path, **data: Any) -> str:
     (folder / "my.txt").write_text("\n".join(lines), encoding="utf-8")
-    return fingerprint(prepared(settings(path=str(folder / "my.txt"), documents="line", test=0.5, **data)))
+    return fingerprint(load_dataset(settings(path=str(folder / "my.txt"), documents="line", test=0.5, **data)))
 
 
 def labelled(*lines: str, folder: Path, test: float = 0.5) -> str:
     rows = [f"{line}\t{line.split()[0]}" for line in lines]
     (folder / "my.tsv").write_text("\n".join(["text\tlabel", *rows]), encoding="utf-8")
     given = {"path": str(folder / "my.tsv"), "task": "labelled", "test": test}
-    return fingerprint(prepared(settings(**given, model="classifier")))
+    return fingerprint(load_dataset(settings(**given, model="classifier")))
 
 
 def settings(model: str = "fnn", train: dict[str, Any] | None = None, **data: Any) -> Settings:

@@ -17,7 +17,7 @@ from regard.studies.claims.passing import Passing
 from regard.studies.claims.reversal import Reversed
 from regard.studies.claims.study import Study
 from regard.studies.claims.transformer import Attention, unscaled
-from regard.studies.claims.translating import GATED, facts_of, matched, sentences
+from regard.studies.claims.translating import GATED, matched, sentences, spec_of
 from regard.studies.matching import parameters
 from regard.tasks.pairs import Pairs
 
@@ -101,15 +101,15 @@ def test_a_rule_holds_until_one_of_its_parts_is_broken(
 
 def test_facts_are_those_of_the_trained_tokenizer() -> None:
     data = sentences(3, 8, train=3000)
-    material = Pairs().prepare(DataSettings(data), 0)
-    assert facts_of(data).vocab_size == material.facts.vocab_size
+    dataset = Pairs().prepare(DataSettings(data), 0)
+    assert spec_of(data).vocab_size == dataset.spec.vocab_size
 
 
 def test_matched_models_differ_by_less_than_five_per_cent() -> None:
     data = sentences(3, 8)
-    facts = facts_of(data)
+    spec = spec_of(data)
     settings = matched(data, ("bahdanau", {"d_model": 64}), "seq2seq", **GATED)
-    ratio = parameters("seq2seq", facts, **settings) / parameters("bahdanau", facts, d_model=64)
+    ratio = parameters("seq2seq", spec, **settings) / parameters("bahdanau", spec, d_model=64)
     assert abs(ratio - 1) < 0.05
 
 

@@ -20,10 +20,10 @@ from regard.data.settings import DataSettings
 from regard.data.worlds import world
 from regard.errors import UsageError
 from regard.run.settings import Origin
-from regard.run.train import launch, plan
+from regard.run.train import plan, train_run
 from regard.tasks import SHAPES, default_model, task
-from regard.tasks.captions import CaptionCodec, Captions
-from regard.tasks.task import Answer, Material
+from regard.tasks.captions import CaptionProcessor, Captions
+from regard.tasks.task import Answer, Dataset
 from regard.tasks.writing import Written
 from regard.training.settings import TrainSettings
 
@@ -31,13 +31,13 @@ SMALL = DataSettings(path="world:shapes?train=24&valid=12", task="captions")
 
 
 @pytest.fixture(scope="module")
-def material() -> Material[CaptionCodec]:
+def dataset() -> Dataset[CaptionProcessor]:
     return Captions().prepare(SMALL, 0)
 
 
-def built(material: Material[CaptionCodec], **settings: Any) -> nn.Module:
+def built(dataset: Dataset[CaptionProcessor], **settings: Any) -> nn.Module:
     torch.manual_seed(3)
-    return entry("captioner").config(material.facts, "tiny", **settings).build().eval()
+    return entry("captioner").config(dataset.spec, "tiny", **settings).build().eval()
 
 
 def test_the_task_is_known():
@@ -74,49 +74,49 @@ def test_every_pixel_and_every_token_is_part_of_the_hash():
 
 
 @pytest.mark.parametrize("decoder", ["transformer", "bahdanau", "lstm"])
-def test_a_batch_is_answered_like_its_members(material: Material[CaptionCodec], decoder: str):
-    model = built(material, decoder=decoder)
-    kind, examples = Captions(), material.examples[:5]
-    together = list(kind.answers(model, material.codec, examples))
-    alone = [next(kind.answers(model, material.codec, [example])) for example in examples]
+def test_a_batch_is_answered_like_its_members(dataset: Dataset[CaptionProcessor], decoder: str):
+    model = built(dataset, decoder=decoder)
+    kind, examples = Captions(), dataset.examples[:5]
+    together = list(kind.answers(model, dataset.processor, examples))
+    alone = [next(kind.answers(model, dataset.processor, [example])) for example in examples]
     assert [answer.text for answer in together] == [answer.text for answer in alone]
     found, expected = ([answer.details["log_prob"] for answer in answers] for answers in (together, alone))
     assert found == pytest.approx(expected, rel=1e-4)
     assert len({round(number, 4) for number in found}) > 1, "the pictures make no difference"
 
 
-def test_the_codec_comes_back_from_its_files(material: Material[CaptionCodec], tmp_path: Path):
-    for name, content in material.codec.files().items():
+def test_the_processor_comes_back_from_its_files(dataset: Dataset[CaptionProcessor], tmp_path: Path):
+    for name, content in dataset.processor.files().items():
         (tmp_path / name).write_bytes(content)
-    codec = Captions().load_codec(lambda name: tmp_path / name)
-    assert codec.hash == material.codec.hash
-    assert (codec.size, codec.longest) == (32, 10)
-    assert codec.tokenizer.kind == "words"
+    processor = Captions().load_processor(lambda name: tmp_path / name)
+    assert processor.hash == dataset.processor.hash
+    assert (processor.size, processor.longest) == (32, 10)
+    assert processor.tokenizer.kind == "words"
 
 
 def test_pictures_are_brought_to_the_size_that_is_asked_for():
     found = Captions().prepare(DataSettings(path="world:shapes?train=4&valid=4", task="captions", size=16), 0)
-    assert found.facts.picture == (3, 16, 16)
+    assert found.spec.picture == (3, 16, 16)
     assert found.train.batch_of(np.arange(4), np.arange(4)).source.shape == (4, 3, 16, 16)  # pyright: ignore
 
 
-def test_scores_by_category(material: Material[CaptionCodec], monkeypatch: pytest.MonkeyPatch):
+def test_scores_by_category(dataset: Dataset[CaptionProcessor], monkeypatch: pytest.MonkeyPatch):
     picture = np.zeros((32, 32, 3), np.uint8)
     examples = [Captioned(picture, text, kind) for text, kind in (("a b", "x"), ("c d", "x"), ("e f", "y"))]
     said = ["a b", "c e", "e f"]
     monkeypatch.setattr(Captions, "written", lambda *_: [Written(text, (), 0.0, 0.0, "eos") for text in said])
-    report = Captions().evaluate(built(material), material.codec, examples)
+    report = Captions().evaluate(built(dataset), dataset.processor, examples)
     assert report.scores["exact_match"] == pytest.approx(2 / 3)
     assert report.scores["captions"] == 3
     assert 0 < report.scores["chrf"] < 100
     rows = [(row["category"], row["captions"], row["exact_match"]) for row in report.tables["by_category"]]
     assert rows == [("x", 2, 0.5), ("y", 1, 1.0)]
-    alone = Captions().evaluate(built(material), material.codec, examples[:2] + examples[:1])
+    alone = Captions().evaluate(built(dataset), dataset.processor, examples[:2] + examples[:1])
     assert not alone.tables["by_category"]
 
 
 def test_weights_are_judged_by_examples_from_all_of_the_held_out_part(
-    material: Material[CaptionCodec], monkeypatch: pytest.MonkeyPatch
+    dataset: Dataset[CaptionProcessor], monkeypatch: pytest.MonkeyPatch
 ):
     """Of 500 sorted by kind, 200 are taken; the first 200 would all be of one kind."""
     picture = np.zeros((32, 32, 3), np.uint8)
@@ -124,23 +124,23 @@ def test_weights_are_judged_by_examples_from_all_of_the_held_out_part(
     seen: list[Captioned] = []
 
     def written(
-        _self: Captions, _model: nn.Module, _codec: CaptionCodec, inputs: list[Captioned], _options: Any
+        _self: Captions, _model: nn.Module, _processor: CaptionProcessor, inputs: list[Captioned], _options: Any
     ) -> Any:
         seen.extend(inputs)
         return [Written("7", (), 0.0, 0.0, "eos") for _ in inputs]
 
     monkeypatch.setattr(Captions, "written", written)
-    training = Captions().training(replace(material, examples=examples), built(material), TrainSettings(), SMALL)
+    training = Captions().training(replace(dataset, examples=examples), built(dataset), TrainSettings(), SMALL)
     assert training.metric is not None
-    training.metric.measure(built(material))
+    training.metric.measure(built(dataset))
     assert len(seen) == 200
     assert {one.category for one in seen} == {"x", "y"}
 
 
-def test_words_can_be_hidden(material: Material[CaptionCodec]):
-    training = Captions().training(material, built(material), TrainSettings(word_dropout=0.9), SMALL)
+def test_words_can_be_hidden(dataset: Dataset[CaptionProcessor]):
+    training = Captions().training(dataset, built(dataset), TrainSettings(word_dropout=0.9), SMALL)
     tokens = training.sampler.batch(0, 8).tokens
-    share = (tokens[:, 1:] == material.codec.tokenizer.unknown_id).double().mean()
+    share = (tokens[:, 1:] == dataset.processor.tokenizer.unknown_id).double().mean()
     assert share > 0.3
 
 
@@ -200,12 +200,12 @@ def test_a_resumed_run_has_the_weights_of_one_that_was_never_cut(tmp_path: Path,
         "train.threads": 1,
     }
     changes = {key: Origin(value, "test") for key, value in given.items()}
-    launch(plan(recipe=None, changes=changes, out=tmp_path / "whole"))
+    train_run(plan(recipe=None, changes=changes, out=tmp_path / "whole"))
     with monkeypatch.context() as patch:
         patch.setattr(Shuffled, "batch", _until(5, Shuffled.batch))
         with pytest.raises(InterruptedError):
-            launch(plan(recipe=None, changes=changes, out=tmp_path / "cut"))
-    run, result = launch(plan(recipe=None, changes={}, out=tmp_path / "cut", resume="last"))
+            train_run(plan(recipe=None, changes=changes, out=tmp_path / "cut"))
+    run, result = train_run(plan(recipe=None, changes={}, out=tmp_path / "cut", resume="last"))
     assert result.step == 8
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut"))
     assert one == other

@@ -32,26 +32,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture
-def material() -> Any:
+def dataset() -> Any:
     return MaskedText(length=200).prepare(DataSettings(path=WORLD, task="masked"), 0)
 
 
-def double_model(material: Any) -> Any:
-    return entry("bert").config(material.facts, "tiny").build().double().eval()
+def double_model(dataset: Any) -> Any:
+    return entry("bert").config(dataset.spec, "tiny").build().double().eval()
 
 
 def test_the_mask_is_one_token_more_and_travels_with_the_run(run: Any) -> None:
-    tokenizer = run.codec.tokenizer
-    assert run.codec.masking.mask_id == tokenizer.vocab_size
+    tokenizer = run.processor.tokenizer
+    assert run.processor.masking.mask_id == tokenizer.vocab_size
     assert run.model.vocab_size == tokenizer.vocab_size + 1
     saved = json.loads((run.path / "codec.json").read_bytes())
     assert saved == {"whole_words": False}
 
 
 @torch.no_grad()
-def test_loss_is_that_of_the_hidden_tokens_alone(material: Any) -> None:
-    model = double_model(material)
-    batch = next(once(material.valid, 4))
+def test_loss_is_that_of_the_hidden_tokens_alone(dataset: Any) -> None:
+    model = double_model(dataset)
+    batch = next(once(dataset.valid, 4))
     loss, count, _ = masked_loss(model, batch, None)
     by_hand, n = 0.0, 0
     for row, length in enumerate(batch.lengths.tolist()):
@@ -65,12 +65,12 @@ def test_loss_is_that_of_the_hidden_tokens_alone(material: Any) -> None:
 
 
 @torch.no_grad()
-def test_padding_changes_no_loss_and_a_batch_is_its_rows(material: Any) -> None:
-    model = double_model(material)
-    rows = np.argsort(material.valid.sizes)[[0, -1]]
-    assert len(set(material.valid.sizes[rows])) == 2
-    together = masked_loss(model, material.valid.batch_of(rows, rows), None)[0]
-    alone = [masked_loss(model, material.valid.batch_of(rows[i : i + 1], rows[i : i + 1]), None)[0] for i in (0, 1)]
+def test_padding_changes_no_loss_and_a_batch_is_its_rows(dataset: Any) -> None:
+    model = double_model(dataset)
+    rows = np.argsort(dataset.valid.sizes)[[0, -1]]
+    assert len(set(dataset.valid.sizes[rows])) == 2
+    together = masked_loss(model, dataset.valid.batch_of(rows, rows), None)[0]
+    alone = [masked_loss(model, dataset.valid.batch_of(rows[i : i + 1], rows[i : i + 1]), None)[0] for i in (0, 1)]
     assert float(together) == pytest.approx(float(sum(alone)), abs=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_the_answer_is_the_text_with_its_masks_filled(run: Any) -> None:
 
 
 def test_the_first_mask_filled_is_the_one_that_is_most_certain(run: Any) -> None:
-    masking, tokenizer = run.codec.masking, run.codec.tokenizer
+    masking, tokenizer = run.processor.masking, run.processor.tokenizer
     ids = [tokenizer.eos_id, masking.mask_id, *tokenizer.encode("was a"), masking.mask_id, tokenizer.eos_id]
     tokens = torch.tensor([ids])
     order = []
@@ -114,7 +114,7 @@ def test_subwords_bring_their_space(tmp_path: Path) -> None:
     path = tmp_path / "my.txt"
     path.write_text("the cat sat on the mat .\nthe dog sat on the log .\n" * 30)
     run: Any = regard.train("bert", str(path), budget="2steps", out=tmp_path / "r", valid="tail:0.1", **TINY)
-    assert run.codec.tokenizer.kind == "bpe"
+    assert run.processor.tokenizer.kind == "bpe"
     answer = run.answers(["the [MASK] sat on the mat"])[0]
     token = answer.details["masks"][0]["token"]
     assert answer.text == f"the{token} sat on the mat"
@@ -124,8 +124,8 @@ def test_evaluation_is_the_mean_over_fixed_masks(run: Any) -> None:
     found = run.evaluate().scores
     assert found == run.evaluate().scores
     total, right, n = 0.0, 0, 0
-    for passage in run.material.examples:
-        read, targets = run.codec.masking.hide(
+    for passage in run.dataset.examples:
+        read, targets = run.processor.masking.hide(
             passage.ids[None], np.array([len(passage.ids)]), np.array([passage.number]), HELD_OUT_SEED
         )
         logits = run.model(torch.from_numpy(read))[0].double().log_softmax(-1)

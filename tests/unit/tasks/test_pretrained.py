@@ -17,7 +17,7 @@ from regard.data.example import Tagged
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import RegardError
 from regard.storage import tensors
-from regard.tasks.piece import PieceCodec
+from regard.tasks.piece import PieceProcessor
 from regard.tasks.pretrained import read_start
 
 STORIES = "world:stories?train=60&valid=12"
@@ -61,7 +61,7 @@ def test_the_encoder_starts_from_the_weights_of_the_run_exactly(runs: Path, name
 @pytest.mark.parametrize("name", ["bert", "gpt"])
 def test_the_vectors_are_those_of_the_run(runs: Path, name: str, tmp_path: Path):
     run = started(runs, name, REVIEWS, tmp_path / "r", lr=1e-30, weight_decay=0.0)
-    tokens = torch.tensor([run.codec.read("the boy was tired")])
+    tokens = torch.tensor([run.processor.read("the boy was tired")])
     before: Any = regard.load(runs / name, device="cpu")
     torch.testing.assert_close(run.model.encoder(tokens)[0], before.model.encode(tokens), rtol=0, atol=0)
 
@@ -91,7 +91,7 @@ def test_resume_of_a_fine_tuned_run_is_bit_identical(runs: Path, tmp_path: Path)
 
 def test_a_batch_of_tags_is_its_sentences_one_by_one(runs: Path, tmp_path: Path):
     run = started(runs, "gpt", TAGS, tmp_path / "r")
-    sentences = [" ".join(example.words) for example in run.material.examples]
+    sentences = [" ".join(example.words) for example in run.dataset.examples]
     together = [answer.details["tags"] for answer in run.answers(sentences)]
     assert together == [run.answers([sentence])[0].details["tags"] for sentence in sentences]
 
@@ -100,15 +100,15 @@ def test_a_batch_of_tags_is_its_sentences_one_by_one(runs: Path, tmp_path: Path)
 @pytest.mark.parametrize("kind", ["bpe", "chars", "words", "bytes"])
 def test_one_piece_of_each_word_carries_its_tag(kind: str, last: bool):
     tokenizer = train_tokenizer(kind, ["the unhappy dog sat on the mat"])
-    codec = PieceCodec(tokenizer, ("A", "B"), last)
+    processor = PieceProcessor(tokenizer, ("A", "B"), last)
     words = ("the", "unhappiest", "dog", "zébu", "!")
     example = Tagged(words, ("A", "B", "A", "A", "B"))
-    row = codec.rows([example]).batch_of(np.array([0]), np.array([0]))
+    row = processor.rows([example]).batch_of(np.array([0]), np.array([0]))
     ids, targets = row.tokens[0].tolist(), row.targets[0].tolist()
     assert ids[0] == ids[-1] == tokenizer.eos_id
     assert [one for one in targets if one != NOT_COUNTED] == [0, 1, 0, 0, 1]
     places = [place for place, one in enumerate(targets) if one != NOT_COUNTED]
-    assert places == codec.places(words).tolist()
+    assert places == processor.places(words).tolist()
     if kind != "words":
         assert tokenizer.decode(ids) == " ".join(words)
         # What is read up to and with the piece of a word: all of it, or all before it and at least a space or a byte.

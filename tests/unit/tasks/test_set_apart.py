@@ -37,10 +37,10 @@ def test_training_looks_at_the_kept_rows_alone(tmp_path: Path) -> None:
     run: Any = regard.train(
         "rnn", "world:reviews?train=30&valid=20", budget="2steps", size="tiny", test=0.5, out=tmp_path / "r", quiet=True
     )
-    material = run.material
-    fitted = run.task.training(material, run.model, regard_settings(run), DataSettings(path="x", task="labelled"))
+    dataset = run.dataset
+    fitted = run.task.training(dataset, run.model, regard_settings(run), DataSettings(path="x", task="labelled"))
     rows = [number for batch in fitted.held_out() for number in batch.indices]
-    assert len(rows) == len(material.examples) == 10
+    assert len(rows) == len(dataset.examples) == 10
     assert fitted.held_out_tokens == 10
     again: Any = regard.load(tmp_path / "r")
     assert again.evaluate(part="test").scores == run.evaluate(part="test").scores

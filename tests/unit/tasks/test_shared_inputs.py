@@ -71,8 +71,8 @@ MORE: dict[str, dict[str, Any]] = {
 def parts_of(name: str, path: str, **chosen: Any) -> list[list[str]]:
     """The inputs of validation and of test."""
     kind = task(name)
-    material = kind.ready(DataSettings(path=path, task=name, **(MORE.get(name, {}) | chosen)), 0)  # pyright: ignore[reportArgumentType]
-    return [list(kind.keys(part)) for part in (material.examples, material.test)]
+    dataset = kind.ready(DataSettings(path=path, task=name, **(MORE.get(name, {}) | chosen)), 0)  # pyright: ignore[reportArgumentType]
+    return [list(kind.keys(part)) for part in (dataset.examples, dataset.test)]
 
 
 def apart(*parts: list[str]) -> None:

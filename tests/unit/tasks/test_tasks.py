@@ -20,7 +20,7 @@ from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.storage import tensors
 from regard.tasks import TASKS, task
-from regard.training import run_folder as folder
+from regard.training import run_folder
 from regard.training.loop import train
 from regard.training.resume import Resume
 from tiny_run import SETTINGS
@@ -50,13 +50,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: str(here / f"{name}.{'conll' if name == 'tagged' else 'tsv'}") for name in texts}
 
 
-def prepared(name: str, data: dict[str, str], model: str | None = None, **settings: Any) -> tuple[Any, Any, Any]:
-    """The task, its material, and a tiny model of it."""
+def load_dataset(name: str, data: dict[str, str], model: str | None = None, **settings: Any) -> tuple[Any, Any, Any]:
+    """The task, its dataset, and a tiny model of it."""
     kind = task(name)
-    material = kind.prepare(DataSettings(path=data[name], **settings), 0)
+    dataset = kind.prepare(DataSettings(path=data[name], **settings), 0)
     torch.manual_seed(0)
-    built = registry.entry(model or TASKS[name][2]).config(material.facts, "tiny").build()
-    return kind, material, built
+    built = registry.entry(model or TASKS[name][2]).config(dataset.spec, "tiny").build()
+    return kind, dataset, built
 
 
 INPUTS = {
@@ -75,21 +75,21 @@ def numbers(answer: Any) -> list[float]:
 def test_many_inputs_are_answered_as_one_by_one_in_their_order(name, data, monkeypatch):
     for module in ("pairs", "labelled", "tagged"):
         monkeypatch.setattr(f"regard.tasks.{module}.in_batches", lambda sizes: in_batches(sizes, at_once=2))
-    kind, material, model = prepared(name, data)
+    kind, dataset, model = load_dataset(name, data)
     model = model.double().eval()
-    together = list(kind.answers(model, material.codec, INPUTS[name]))
+    together = list(kind.answers(model, dataset.processor, INPUTS[name]))
     for given, answer in zip(INPUTS[name], together, strict=True):
-        (alone,) = kind.answers(model, material.codec, [given])
+        (alone,) = kind.answers(model, dataset.processor, [given])
         assert answer.text == alone.text
         assert numbers(answer) == pytest.approx(numbers(alone), abs=1e-10)
-    assert list(kind.answers(model, material.codec, [])) == []
+    assert list(kind.answers(model, dataset.processor, [])) == []
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_the_loss_of_a_batch_is_that_of_its_members(name, data):
-    kind, material, model = prepared(name, data)
+    kind, dataset, model = load_dataset(name, data)
     model = model.double().eval()
-    objective, rows = kind.objective(SETTINGS), material.train
+    objective, rows = kind.objective(SETTINGS), dataset.train
     chosen = np.array([3, 0, 11, 5])
     loss, count, _ = objective(model, rows.batch_of(chosen, chosen), None)
     alone = [objective(model, rows.batch_of(row[None], row[None]), None) for row in chosen]
@@ -104,8 +104,8 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(name, model, data, tmp_path)
     settings = replace(SETTINGS, budget="8steps", label_smoothing=0.1)
 
     def go(path: Path, resume: Any = "no", cut: int | None = None) -> Any:
-        kind, material, built = prepared(name, data, model)
-        job = kind.training(material, built, settings, DataSettings(path=data[name]))
+        kind, dataset, built = load_dataset(name, data, model)
+        job = kind.training(dataset, built, settings, DataSettings(path=data[name]))
         sampler = job.sampler if cut is None else Cut(job.sampler, cut)
         train(built, replace(job, sampler=sampler), settings, path, resume=Resume(resume))
         return built
@@ -115,9 +115,9 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(name, model, data, tmp_path)
         go(tmp_path / "cut", cut=5)
     resumed = go(tmp_path / "cut", resume="last")
     assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), resumed.parameters(), strict=True))
-    kept = [folder.verified_weights(tmp_path / run).read_bytes() for run in ("whole", "cut")]
+    kept = [run_folder.verified_weights(tmp_path / run).read_bytes() for run in ("whole", "cut")]
     assert kept[0] == kept[1]
-    tensors.load_weights(whole, folder.verified_weights(tmp_path / "cut"))
+    tensors.load_weights(whole, run_folder.verified_weights(tmp_path / "cut"))
 
 
 class Cut:
@@ -160,7 +160,7 @@ def test_separate_vocabularies_are_saved_and_read_again(data, tmp_path):
     settings = {"size": "tiny", "budget": "3steps", "batch_size": 4, "device": "cpu", "quiet": True}
     run: Any = regard.train("bahdanau", data["pairs"], out=tmp_path / "run", shared=False, tokens="words", **settings)
     loaded: Any = regard.load(tmp_path / "run")
-    assert loaded.codec.source is not loaded.codec.target
+    assert loaded.processor.source is not loaded.processor.target
     lines = ["cat sees dog", "bird"]
     assert [a.text for a in run.answers(lines)] == [a.text for a in loaded.answers(lines)]
     assert loaded.evaluate().to_dict() == run.evaluate().to_dict()
@@ -207,14 +207,14 @@ def test_a_run_on_cut_sources_trains_is_judged_and_answers(data, tmp_path):
     loaded: Any = regard.load(tmp_path / "run")
     long, short = " ".join(["cat"] * 30), " ".join(["cat"] * 6)
     assert loaded.generate(long) == loaded.generate(short) == run.generate(long)
-    assert loaded.evaluate().scores["sentences"] == len(loaded.material.examples)
+    assert loaded.evaluate().scores["sentences"] == len(loaded.dataset.examples)
 
 
 def test_an_input_beyond_the_positions_of_a_run_is_refused(data):
-    kind, material, _ = prepared("pairs", data, tokens="words")
-    model = registry.entry("transformer").config(material.facts, "tiny", **LEARNED).build().eval()
+    kind, dataset, _ = load_dataset("pairs", data, tokens="words")
+    model = registry.entry("transformer").config(dataset.spec, "tiny", **LEARNED).build().eval()
     with pytest.raises(UsageError, match="input 2 has 9 tokens and the model 6 positions"):
-        list(kind.answers(model, material.codec, ["cat", " ".join(["cat"] * 8)]))
+        list(kind.answers(model, dataset.processor, ["cat", " ".join(["cat"] * 8)]))
 
 
 @pytest.mark.parametrize(
@@ -229,15 +229,15 @@ def test_an_input_beyond_the_positions_of_a_run_is_refused(data):
     ],
 )
 def test_what_training_never_saw_is_refused_where_it_stands(name, example, words, data):
-    kind, material, model = prepared(name, data)
+    kind, dataset, model = load_dataset(name, data)
     with pytest.raises(DataError, match=words):
-        kind.evaluate(model.eval(), material.codec, [example])
+        kind.evaluate(model.eval(), dataset.processor, [example])
     with pytest.raises(DataError, match=words):
-        material.codec.rows([example])
+        dataset.processor.rows([example])
 
 
 def test_pairs_with_an_empty_side_are_judged_too(data):
-    kind, material, model = prepared("pairs", data)
+    kind, dataset, model = load_dataset("pairs", data)
     empty = [Pair("", ""), Pair("cat", ""), Pair("", "katze")]
-    report = kind.evaluate(model.eval(), material.codec, empty)
+    report = kind.evaluate(model.eval(), dataset.processor, empty)
     assert report.scores["sentences"] == 3

@@ -14,7 +14,7 @@ from regard.data.ragged import in_batches
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.decoding.text import TextOptions, options_from
 from regard.errors import UsageError
-from regard.tasks.pairs import PairCodec, Pairs
+from regard.tasks.pairs import PairProcessor, Pairs
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, attention_of, write
 
 EOS = 3
@@ -199,12 +199,12 @@ def test_a_file_is_answered_in_its_own_order_as_line_by_line(
     options: TextOptions, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.tasks.pairs.in_batches", lambda sizes: in_batches(sizes, at_once=3))
-    model, task, codec = model_of("bahdanau", tokenizer), Pairs(), PairCodec(tokenizer, tokenizer)
+    model, task, processor = model_of("bahdanau", tokenizer), Pairs(), PairProcessor(tokenizer, tokenizer)
     lines = ["a b", "", "b", "a a b b a", "b b", "a b", "a", "zzz"]
-    answers = list(task.answers(model, codec, lines, options))
+    answers = list(task.answers(model, processor, lines, options))
     assert [answer.details["source"] for answer in answers] == lines
     for line, answer in zip(lines, answers, strict=True):
-        (alone,) = task.answers(model, codec, [line], options)
+        (alone,) = task.answers(model, processor, [line], options)
         assert alone.text == answer.text
         assert alone.details["log_prob"] == pytest.approx(answer.details["log_prob"], abs=1e-10)
 

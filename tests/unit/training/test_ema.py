@@ -3,12 +3,12 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from regard.training.ema import Average
+from regard.training.ema import Ema
 
 
 def test_the_average_follows_the_weights_and_is_put_in_place_for_a_while():
     model = nn.Linear(2, 1, bias=False)
-    average = Average(model, 0.5)
+    average = Ema(model, 0.5)
     expected = model.weight.detach().clone()
     for step in range(4):
         with torch.no_grad():
@@ -24,7 +24,7 @@ def test_the_average_follows_the_weights_and_is_put_in_place_for_a_while():
 
 def test_no_decay_means_no_average():
     model = nn.Linear(2, 1)
-    average = Average(model, 0.0)
+    average = Ema(model, 0.0)
     average.update(0)
     before = model.weight.detach().clone()
     with average.in_place():

@@ -11,9 +11,9 @@ from regard.data.corpus import prepare
 from regard.data.tokenizer import load
 from regard.errors import UsageError
 from regard.storage import tensors
-from regard.training import run_folder as folder
+from regard.training import run_folder
 from regard.training.loop import train
-from regard.training.problem import language_task
+from regard.training.problem import language_problem
 from regard.training.resume import Resume
 from tiny_run import SETTINGS
 
@@ -42,7 +42,7 @@ def build(name: str, corpus, **settings):
 )
 def test_the_samples_fit_the_data_and_the_state_of_the_model(corpus, name, samples, carry, sampler, carries):
     settings = replace(SETTINGS, samples=samples, carry_state=carry)
-    task = language_task(corpus, build(name, corpus), settings)
+    task = language_problem(corpus, build(name, corpus), settings)
     assert isinstance(task.sampler, sampler)
     assert task.carries is carries
     assert sum(batch.n_counted for batch in task.held_out()) == task.held_out_tokens == corpus.valid.tokens
@@ -50,11 +50,11 @@ def test_the_samples_fit_the_data_and_the_state_of_the_model(corpus, name, sampl
 
 def test_what_cannot_be_carried_or_does_not_fit_is_refused_by_its_key(corpus):
     with pytest.raises(UsageError, match=r"train\.carry_state: the state of this model grows"):
-        language_task(corpus, build("gpt", corpus), replace(SETTINGS, samples="windows", carry_state=True))
+        language_problem(corpus, build("gpt", corpus), replace(SETTINGS, samples="windows", carry_state=True))
     with pytest.raises(UsageError, match=r"train\.carry_state: documents stand alone"):
-        language_task(corpus, build("lstm", corpus), replace(SETTINGS, samples="documents", carry_state=True))
+        language_problem(corpus, build("lstm", corpus), replace(SETTINGS, samples="documents", carry_state=True))
     with pytest.raises(UsageError, match=r"train\.length: 65 is above the 64 positions"):
-        language_task(corpus, build("gpt", corpus, position="learned"), replace(SETTINGS, length=65))
+        language_problem(corpus, build("gpt", corpus, position="learned"), replace(SETTINGS, length=65))
 
 
 @pytest.mark.parametrize("name", ["lstm", "gpt"])
@@ -64,7 +64,7 @@ def test_a_real_text_is_trained_on_saved_and_continued_bit_for_bit(corpus, tmp_p
 
     def go(path, resume="no", cut=None):
         model = build(name, corpus)
-        task = language_task(corpus, model, settings)
+        task = language_problem(corpus, model, settings)
         task = task if cut is None else replace(task, sampler=Cut(task.sampler, cut))
         train(model, task, settings, path, resume=Resume(resume))
         return model
@@ -74,16 +74,16 @@ def test_a_real_text_is_trained_on_saved_and_continued_bit_for_bit(corpus, tmp_p
         go(tmp_path / "cut", cut=5)
     resumed = go(tmp_path / "cut", resume="last")
     assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), resumed.parameters(), strict=True))
-    tokenizer = load(folder.verified_tokenizer(tmp_path / "cut"))
-    assert tokenizer.hash == corpus.tokenizer.hash == folder.read_config(tmp_path / "cut")["data"]["tokenizer"]
-    tensors.load_weights(whole, folder.verified_weights(tmp_path / "cut"))
+    tokenizer = load(run_folder.verified_tokenizer(tmp_path / "cut"))
+    assert tokenizer.hash == corpus.tokenizer.hash == run_folder.read_config(tmp_path / "cut")["data"]["tokenizer"]
+    tensors.load_weights(whole, run_folder.verified_weights(tmp_path / "cut"))
 
 
 @pytest.mark.parametrize("smoothing", ["all", "others"])
 def test_the_settings_of_label_smoothing_reach_the_loss(corpus, smoothing):
     model = build("lstm", corpus)
     settings = replace(SETTINGS, samples="documents", label_smoothing=0.3, smoothing=smoothing)
-    task = language_task(corpus, model, settings)
+    task = language_problem(corpus, model, settings)
     batch = task.sampler.batch(0, 1)
     loss, count, _ = task.objective(model, batch, None)
     log_p = model(batch.tokens)[0, : int(count)].log_softmax(-1)

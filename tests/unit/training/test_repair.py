@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from regard.errors import CheckpointError
-from regard.training import checkpoint
-from regard.training import run_folder as folder
+from regard.training import checkpoint, run_folder
 from tiny_run import Recorder, run
 
 LONGER = {"budget": "14steps", "lr": 50.0, "override": ("budget", "lr")}  # so large a rate that nothing gets better
@@ -48,7 +47,7 @@ def test_resume_puts_the_best_weights_back_from_their_checkpoint_before_any_step
     _, result = run(path, resume="last", ema=ema, **LONGER)
     assert (result.step, result.best_step) == (14, 12)
     assert (path / "model.safetensors").read_bytes() == best
-    assert set(folder.verify_run(path).values()) == {"ok"}
+    assert set(run_folder.verify_run(path).values()) == {"ok"}
 
 
 class Failing:
@@ -73,7 +72,7 @@ def test_best_weights_that_no_checkpoint_holds_are_told_before_any_step_and_auto
     _, result = run(path, resume="auto", display=display)
     assert "they are chosen anew" in " ".join(display.notes)
     assert result.best_step == 12
-    assert set(folder.verify_run(path).values()) == {"ok"}
+    assert set(run_folder.verify_run(path).values()) == {"ok"}
 
 
 def test_resume_puts_a_damaged_tokenizer_back(tmp_path: Path):
@@ -82,4 +81,4 @@ def test_resume_puts_a_damaged_tokenizer_back(tmp_path: Path):
     (path / "tokenizer.json").write_bytes(b"[]\n")
     run(path, resume="last", display=display, budget="13steps", override=("budget",))
     assert "tokenizer.json" in " ".join(display.notes)
-    assert set(folder.verify_run(path).values()) == {"ok"}
+    assert set(run_folder.verify_run(path).values()) == {"ok"}

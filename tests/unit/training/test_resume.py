@@ -12,8 +12,7 @@ import torch
 
 from regard.errors import CheckpointError, UsageError
 from regard.storage import tensors
-from regard.training import checkpoint, metrics
-from regard.training import run_folder as folder
+from regard.training import checkpoint, metrics, run_folder
 from tiny_run import Recorder, folder_hash, model_of, run, weight_hash
 
 CASES = {
@@ -111,7 +110,7 @@ def test_a_finished_run_is_not_trained_further(tmp_path):
     again, second = run(tmp_path / "run", resume="auto")
     assert (second.step, second.tokens, second.best_loss) == (first.step, first.tokens, first.best_loss)
     assert weight_hash(model) == weight_hash(again)
-    assert set(folder.verify_run(tmp_path / "run").values()) == {"ok"}
+    assert set(run_folder.verify_run(tmp_path / "run").values()) == {"ok"}
 
 
 def test_a_longer_budget_goes_on_when_it_is_meant(tmp_path):
@@ -120,7 +119,7 @@ def test_a_longer_budget_goes_on_when_it_is_meant(tmp_path):
         run(tmp_path / "run", resume="last", budget="20steps")
     _, result = run(tmp_path / "run", resume="last", budget="20steps", override=("budget",))
     assert result.step == 20
-    assert folder.read_config(tmp_path / "run")["train"]["budget"] == "20steps"
+    assert run_folder.read_config(tmp_path / "run")["train"]["budget"] == "20steps"
     steps = [record["step"] for record in metrics.read(tmp_path / "run" / "metrics.jsonl") if "valid_loss" in record]
     assert steps == sorted(set(steps))
 
@@ -175,8 +174,8 @@ def test_another_model_or_other_data_is_refused_with_the_difference(tmp_path):
     path = tmp_path / "run"
     config = json.loads((path / "config.json").read_text())
     config["data"]["tokenizer"] = "words-2"
-    with folder.claim(path) as owner:
-        owner.publish({"config.json": folder.json_file(config)})
+    with run_folder.claim(path) as owner:
+        owner.publish({"config.json": run_folder.json_file(config)})
     with pytest.raises(CheckpointError, match=r"data\.tokenizer is 'words-2' there and 'words-1' here"):
         run(path, resume="last", budget="3steps")
     with pytest.raises(CheckpointError, match="another run"):
@@ -229,7 +228,7 @@ def test_fields_of_settings_are_compared_on_resume(tmp_path):
     with pytest.raises(UsageError, match=r"train\.seed: the run was started with 0 and is continued with 1"):
         run(tmp_path / "run", resume="last", budget="3steps", seed=1)
     run(tmp_path / "run", resume="last", budget="3steps", keep=5)
-    assert folder.read_config(tmp_path / "run")["train"]["keep"] == 5
+    assert run_folder.read_config(tmp_path / "run")["train"]["keep"] == 5
 
 
 def test_replace_of_settings_checks_too():

@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 from regard.errors import CheckpointError, ResourceError, UsageError
 from regard.storage import disk, manifest, tensors
 from regard.storage.manifest import FileRecord, Manifest
-from regard.training import checkpoint
-from regard.training import run_folder as folder
+from regard.training import checkpoint, run_folder
 from regard.training.checkpoint import Contents
 from regard.training.run_folder import claim
 from tiny_run import model_of, run
@@ -152,21 +151,21 @@ def test_a_newer_format_is_refused_with_advice(tmp_path, monkeypatch):
 def test_bytes_that_change_on_their_way_to_the_disk_are_found_before_the_checkpoint_gets_its_name(
     tmp_path, monkeypatch
 ):
-    real = folder.disk.write
+    real = run_folder.disk.write
 
     def careless(descriptor, chunk):
         changed = bytearray(chunk)
         changed[-1] ^= 1
         real(descriptor, memoryview(changed))
 
-    monkeypatch.setattr(folder.disk, "write", careless)
+    monkeypatch.setattr(run_folder.disk, "write", careless)
     with pytest.raises(CheckpointError, match="SHA-256 is"):
         checkpoint.save(tmp_path, 1, contents())
     assert os.listdir(tmp_path) == []
 
 
 def test_too_little_space_is_found_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder.disk, "free_bytes", lambda path: 10)
+    monkeypatch.setattr(run_folder.disk, "free_bytes", lambda path: 10)
     with pytest.raises(ResourceError, match="GB free"):
         checkpoint.save(tmp_path, 1, contents())
     assert os.listdir(tmp_path) == []
@@ -179,18 +178,18 @@ def test_a_run_folder_has_what_it_should_and_all_of_it_verifies(tmp_path):
         ".lock", "config.json", "tokenizer.json", "model.safetensors", "metrics.jsonl", "samples.txt", "checkpoints",
         "manifest.json",
     }  # fmt: skip
-    report = folder.verify_run(tmp_path / "run")
+    report = run_folder.verify_run(tmp_path / "run")
     assert set(report.values()) == {"ok"}
     listed = {name for name in report if "/" not in name}
     assert listed == names - {".lock", "checkpoints", "manifest.json"}
-    config = folder.read_config(tmp_path / "run")
+    config = run_folder.read_config(tmp_path / "run")
     assert config["model"]["config"]["kind"] == "language_model"
     assert config["data"] == {"hash": "data-1", "tokenizer": "words-1"}
     assert config["train"]["batch_size"] == 4
     assert config["environment"]["threads"] == 1
     (tmp_path / "run" / "samples.txt").write_text("changed")
-    assert "samples.txt" in folder.verify_run(tmp_path / "run")["samples.txt"]
-    folder.verified_weights(tmp_path / "run")
+    assert "samples.txt" in run_folder.verify_run(tmp_path / "run")["samples.txt"]
+    run_folder.verified_weights(tmp_path / "run")
 
 
 def test_a_file_is_old_or_new_at_every_moment_of_its_replacement(tmp_path, monkeypatch):
@@ -209,8 +208,8 @@ def test_a_file_is_old_or_new_at_every_moment_of_its_replacement(tmp_path, monke
 
             return wrapped
 
-        for name in folder.disk.OPERATIONS:
-            monkeypatch.setattr(folder.disk, name, checking(getattr(folder.disk, name)))
+        for name in run_folder.disk.OPERATIONS:
+            monkeypatch.setattr(run_folder.disk, name, checking(getattr(run_folder.disk, name)))
         owner.publish({"model.safetensors": [b"second, longer"]})
         owner.publish({"model.safetensors": [b"third"], "config.json": [b'{"a": 1}\n']})
     assert checked > 20
@@ -224,7 +223,7 @@ def test_a_replacement_cut_short_twice_still_verifies(tmp_path, monkeypatch):
         owner.publish({"config.json": [b"1"]})
     for _ in range(2):
         with claim(path) as owner:
-            monkeypatch.setattr(folder.disk, "replace", _only_manifests(folder.disk.replace))
+            monkeypatch.setattr(run_folder.disk, "replace", _only_manifests(run_folder.disk.replace))
             with pytest.raises(ResourceError):
                 owner.publish({"config.json": [b"22"]})
             monkeypatch.undo()
@@ -253,11 +252,11 @@ def test_a_reader_that_meets_a_replacement_looks_again(tmp_path, monkeypatch):
             return real(path)
 
         monkeypatch.setattr(manifest, "hash_file", replaced_meanwhile)
-        assert folder.verified_weights(tmp_path / "run").read_bytes() == b"second, longer"
+        assert run_folder.verified_weights(tmp_path / "run").read_bytes() == b"second, longer"
         monkeypatch.undo()
     (tmp_path / "run" / "model.safetensors").write_bytes(b"third, longer!")
     with pytest.raises(CheckpointError, match="SHA-256"):
-        folder.verified_weights(tmp_path / "run")
+        run_folder.verified_weights(tmp_path / "run")
 
 
 def test_a_folder_of_other_things_is_not_taken_for_a_run(tmp_path):
@@ -266,9 +265,9 @@ def test_a_folder_of_other_things_is_not_taken_for_a_run(tmp_path):
         run(tmp_path)
     assert os.listdir(tmp_path) == ["photo.jpg"]
     with pytest.raises(CheckpointError, match="not a run folder"):
-        folder.read_config(tmp_path)
+        run_folder.read_config(tmp_path)
     with pytest.raises(CheckpointError, match="no such run folder"):
-        folder.read_config(tmp_path / "absent")
+        run_folder.read_config(tmp_path / "absent")
     (tmp_path / "file").write_text("x")
     with pytest.raises(UsageError, match="is a file"):
         run(tmp_path / "file")

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from regard.storage import tensors
-from regard.training import metrics
-from regard.training import run_folder as folder
+from regard.training import metrics, run_folder
 from regard.training.loop import train
 from regard.training.problem import Metric
 from regard.training.resume import Resume
@@ -39,7 +38,7 @@ def run(path: Path, marks: Marks, *, lower: bool = False, sampler: Any = None, r
 
 def kept(path: Path) -> str:
     model = model_of()
-    tensors.load_weights(model, folder.verified_weights(path))
+    tensors.load_weights(model, run_folder.verified_weights(path))
     return weight_hash(model)
 
 
@@ -60,7 +59,7 @@ def test_the_best_weights_are_those_of_the_best_score(tmp_path, values, lower, s
     assert result.best_step == step
     assert kept(tmp_path / "run") == marks.judged[place]
     told = [
-        record["valid_mark"] for record in metrics.read(tmp_path / "run" / folder.METRICS) if "valid_loss" in record
+        record["valid_mark"] for record in metrics.read(tmp_path / "run" / run_folder.METRICS) if "valid_loss" in record
     ]
     assert told == list(values)
 

@@ -25,7 +25,7 @@ from regard.training.flops import flops_per_target
 from regard.training.loop import device_of, train
 from regard.training.losses import next_token_loss
 from regard.training.optimiser import Optimiser
-from regard.training.problem import Metric, Task
+from regard.training.problem import Metric, TrainingProblem
 from regard.training.resume import Resume
 from regard.training.session import Counters
 from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of, weight_hash
@@ -186,7 +186,9 @@ def test_a_part_of_the_held_out_documents_has_their_mean_length(share):
     sizes = np.arange(7 * 99) * 31 % 99 + 1
     shard = TokenShard(np.ones(sizes.sum(), np.uint16), np.cumsum(sizes) - sizes, 0, 0)
     batches = partial(evaluation_batches, shard, length=128, batch_size=4, kind="documents")
-    task = Task(Steps(), batches, shard.tokens, lambda _, batch, state: (batch.lengths.square().sum(), None, state))
+    task = TrainingProblem(
+        Steps(), batches, shard.tokens, lambda _, batch, state: (batch.lengths.square().sum(), None, state)
+    )
     session = SimpleNamespace(
         task=task, counters=Counters(plan_tokens=max(1, int(share * shard.tokens))), device=torch.device("cpu"),
         precision=nullcontext, model=None,
@@ -198,7 +200,7 @@ def test_a_part_of_the_held_out_documents_has_their_mean_length(share):
 
 def test_without_held_out_data_the_last_weights_are_kept(tmp_path):
     model = model_of("gpt")
-    result = train(model, Task(Steps()), replace(SETTINGS, budget="4steps"), tmp_path / "run")
+    result = train(model, TrainingProblem(Steps()), replace(SETTINGS, budget="4steps"), tmp_path / "run")
     assert (result.valid_loss, result.best_loss) == (None, None)
     kept = model_of("gpt")
     tensors.load_weights(kept, tmp_path / "run" / "model.safetensors")
@@ -371,7 +373,9 @@ def test_the_last_evaluation_is_part_of_the_time_left(tmp_path):
     _, result = run(tmp_path / "run", display=seen)
     assert seen.updates[-1].step == result.step
     assert seen.updates[-1].remaining == pytest.approx(seen.evaluations[-2].seconds)
-    train(model_of(), Task(Steps()), replace(SETTINGS, budget="4steps"), tmp_path / "without", display=without)
+    train(
+        model_of(), TrainingProblem(Steps()), replace(SETTINGS, budget="4steps"), tmp_path / "without", display=without
+    )
     assert without.updates[-1].remaining == 0
 
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.explain.ngram_lines.head import ask, head, look
-from regard.explain.ngram_lines.sheet import answer, fractions, heat, listed, numbers, sheet, short, tensor, text
 from regard.explain.view import Bars, Curves, Panel, View
+from regard.explain.worked.head import ask, head, look
+from regard.explain.worked.sheet import answer, fractions, heat, listed, numbers, sheet, short, tensor, text
 from regard.mixers.mean import MeanConfig
 
 LETTERS = {"A": [1, 0], "B": [0, 1]}

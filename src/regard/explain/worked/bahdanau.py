@@ -12,8 +12,8 @@ from torch import Tensor
 
 from regard.core.context import Context
 from regard.core.tap import record
-from regard.explain.ngram_lines.sheet import answer, array, formula, heat, listed, numbers, sheet, short, tensor, text
 from regard.explain.view import Bars, Links, Panel, View
+from regard.explain.worked.sheet import answer, array, formula, heat, listed, numbers, sheet, short, tensor, text
 from regard.mixers.cross import CrossAttention, CrossAttentionConfig
 
 S_BEFORE = tensor([0.5, -1.0])

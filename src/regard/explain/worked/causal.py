@@ -13,8 +13,9 @@ from torch import Tensor
 
 from regard.data.batch import NOT_COUNTED
 from regard.decoding.score import perplexity
-from regard.explain.ngram_lines.head import ask, head, look
-from regard.explain.ngram_lines.sheet import (
+from regard.explain.view import Panel, View
+from regard.explain.worked.head import ask, head, look
+from regard.explain.worked.sheet import (
     answer,
     formula,
     fractions,
@@ -26,7 +27,6 @@ from regard.explain.ngram_lines.sheet import (
     tensor,
     text,
 )
-from regard.explain.view import Panel, View
 from regard.kernels.cross_entropy import linear_cross_entropy
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.position import PositionConfig

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from regard.decoding.score import Score
-from regard.explain.ngram_lines.sheet import answer, formula, fractions, numbers, sheet, short, tensor, text
 from regard.explain.view import Listing, Panel, View
+from regard.explain.worked.sheet import answer, formula, fractions, numbers, sheet, short, tensor, text
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.smoothing import Smoothing
 

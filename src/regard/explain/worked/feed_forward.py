@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import torch
 
-from regard.explain.ngram_lines.sheet import answer, formula, numbers, sheet, short, tensor, text
 from regard.explain.view import Curves, Panel, View
+from regard.explain.worked.sheet import answer, formula, numbers, sheet, short, tensor, text
 from regard.layers.mlp import MlpConfig
 
 X = tensor([1, -2])

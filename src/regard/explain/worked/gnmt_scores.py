@@ -13,8 +13,8 @@ from torch import Tensor
 
 from regard.decoding.beam import BeamResult, Hypothesis, rescored
 from regard.decoding.penalty import CoveragePenalty, LengthPenalty
-from regard.explain.ngram_lines.sheet import answer, formula, heat, numbers, sheet, short, tensor, text
 from regard.explain.view import Bars, Curves, Panel, View
+from regard.explain.worked.sheet import answer, formula, heat, numbers, sheet, short, tensor, text
 
 LENGTHS, ALPHAS = (1, 5, 10, 20, 50), (0.0, 0.2, 0.6, 1.0)
 ALPHA = BETA = 0.2

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from regard.core.tap import record
-from regard.explain.ngram_lines.sheet import answer, array, formula, numbers, sheet, steps, tensor, text
 from regard.explain.view import Curves, Heat, Panel, View
+from regard.explain.worked.sheet import answer, array, formula, numbers, sheet, steps, tensor, text
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from regard.core.tap import record
 from regard.errors import UsageError
-from regard.explain.ngram_lines.sheet import answer, array, formula, heat, numbers, sheet, short, tensor, text
 from regard.explain.view import Curves, Heat, Panel, View
+from regard.explain.worked.sheet import answer, array, formula, heat, numbers, sheet, short, tensor, text
 from regard.layers.position import PositionConfig, alibi_slopes, rotate, sinusoids
 from regard.mixers.attention import AttentionConfig
 

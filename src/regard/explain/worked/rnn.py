@@ -13,8 +13,8 @@ from torch import Tensor
 from regard.core.mixer import Mixer
 from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
 from regard.core.tap import record
-from regard.explain.ngram_lines.sheet import answer, formula, numbers, sheet, steps, tensor, text
 from regard.explain.view import Curves, Panel, View
+from regard.explain.worked.sheet import answer, formula, numbers, sheet, steps, tensor, text
 from regard.layers.score import softmax
 from regard.mixers.rnn import RnnConfig
 

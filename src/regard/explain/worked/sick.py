@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.explain.ngram_lines.sheet import answer, formula, heat, listed, numbers, sheet, short, tensor, text
 from regard.explain.view import Bars, Curves, Panel, View
+from regard.explain.worked.sheet import answer, formula, heat, listed, numbers, sheet, short, tensor, text
 from regard.layers.score import build_score, softmax
 
 WORDS = ["that", "trick", "was", "sick"]

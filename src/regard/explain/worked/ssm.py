@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from regard.core.tap import record
-from regard.explain.ngram_lines.sheet import answer, array, formula, numbers, sheet, short, steps, tensor, text
 from regard.explain.view import Curves, Heat, Panel, View
+from regard.explain.worked.sheet import answer, array, formula, numbers, sheet, short, steps, tensor, text
 from regard.kernels.selective_scan import selective_scan
 from regard.mixers.s4d import DiagonalState, Initialisation, S4d, S4dConfig, initial_modes
 from regard.mixers.ssd import ssd_quadratic

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.explain.ngram_lines.head import Looked, ask, head, look
-from regard.explain.ngram_lines.sheet import answer, heat, listed, numbers, sheet, short, tensor, text
 from regard.explain.view import Panel, View
+from regard.explain.worked.head import Looked, ask, head, look
+from regard.explain.worked.sheet import answer, heat, listed, numbers, sheet, short, tensor, text
 from regard.layers.score import build_score
 
 X = tensor([[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]])

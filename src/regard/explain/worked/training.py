@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.explain.ngram_lines.sheet import answer, formula, numbers, sheet, short, tensor, text
 from regard.explain.view import Bars, Curves, Panel, View
+from regard.explain.worked.sheet import answer, formula, numbers, sheet, short, tensor, text
 from regard.layers.score import softmax
 from regard.training.losses import Smoothing, smoothed_loss
 from regard.training.schedule import factor

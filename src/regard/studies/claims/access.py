@@ -77,7 +77,7 @@ class RandomAccess(Study):
             for name in MODELS
         ]
         return line_chart(
-            "Facts told right, by where they stand", lines, Axis("place of the fact, in tokens"), Axis("share right")
+            "DataSpec told right, by where they stand", lines, Axis("place of the fact, in tokens"), Axis("share right")
         )
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config
 from regard.core.context import Context
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 
 SYMBOLS = 16
@@ -31,7 +31,7 @@ class Copier(nn.Module):
 
 def copying(name: str, **settings: Any) -> Config:
     """A registered model of pairs for the symbols and the one that begins."""
-    return entry(name).config(Facts(vocab_size=SYMBOLS + 1), "tiny", dropout=0.0, **settings)
+    return entry(name).config(DataSpec(vocab_size=SYMBOLS + 1), "tiny", dropout=0.0, **settings)
 
 
 def symbol_rows(rows: int, length: int, seed: int, device: str) -> tuple[Tensor, Tensor]:

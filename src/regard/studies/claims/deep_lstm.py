@@ -55,7 +55,7 @@ class Depth(Study):
         size = {"d_model": lab.pick(32, 48, 128), "n_layers": lab.pick(2, 3, 8), "dropout": 0.0}
         budget = lab.pick("150steps", "300steps", "400steps")
         run = lab.train("gnmt", data, "gnmt", budget=budget, lr=lab.pick(5e-3, 5e-3, 2e-3), **size, **PLAIN)
-        pairs = run.material.examples[: lab.pick(40, 60, 200)]
+        pairs = run.dataset.examples[: lab.pick(40, 60, 200)]
         return {name: _searched(run, pairs, *penalties) for name, penalties in SEARCHES.items()}
 
     def judge(self, found: Sequence[Found]) -> Verdict:
@@ -81,7 +81,7 @@ class Depth(Study):
 def _searched(run: Any, pairs: Sequence[Any], alpha: float, beta: float) -> dict[str, float]:
     """What a beam with these penalties writes, against what was to be written."""
     options = options_from({"beam": 6, "length_penalty": "gnmt", "alpha": alpha, "coverage": beta})
-    written = run.task.written(run.model, run.codec, [pair.source for pair in pairs], options, attention=True)
+    written = run.task.written(run.model, run.processor, [pair.source for pair in pairs], options, attention=True)
     lengths = sum(len(one.text.split()) for one in written)
     # The end of a source is no word of it.
     looked = [one.attention.sum(0)[:-1] for one in written]

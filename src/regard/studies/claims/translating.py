@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from regard.core.data_spec import Facts
+from regard.core.data_spec import DataSpec
 from regard.data.example import Pair
 from regard.data.worlds import world_of
 from regard.studies.matching import parameters, width_for
@@ -23,19 +23,19 @@ def sentences(shortest: int, longest: int, train: int = 1, valid: int = 100) -> 
     return f"world:translation?min_length={shortest}&max_length={longest}&train={train}&valid={valid}"
 
 
-def facts_of(data: str) -> Facts:
+def spec_of(data: str) -> DataSpec:
     """What a model must know of a world of pairs: the words of both sides and the two symbols beside them."""
     pairs: list[Pair] = world_of(data, "pairs").examples("train", 2000)
     words = {word for pair in pairs for word in f"{pair.source} {pair.target}".split()}
-    return Facts(vocab_size=len(words) + 2)
+    return DataSpec(vocab_size=len(words) + 2)
 
 
 def matched(data: str, like: tuple[str, dict[str, Any]], name: str, **settings: Any) -> dict[str, Any]:
     """`settings` of a model and the width at which it is as large as the model `like`."""
-    facts = facts_of(data)
-    target = parameters(like[0], facts, **like[1])
+    spec = spec_of(data)
+    target = parameters(like[0], spec, **like[1])
     assert target is not None
-    return settings | {"d_model": width_for(name, facts, target, 1, **settings)}
+    return settings | {"d_model": width_for(name, spec, target, 1, **settings)}
 
 
 def bleu_by_length(run: Any, lengths: Sequence[int], count: int) -> dict[str, float]:
