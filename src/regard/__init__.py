@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from regard.core.stack import MixerConfig
     from regard.core.state import State
     from regard.core.tap import Tap, record
+    from regard.core.version import __version__
     from regard.data.corpus import prepare
     from regard.data.worlds import world
     from regard.errors import RegardError
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from regard.run.run import Run, load
     from regard.run.train import train
     from regard.studies.compare import compare
-
-__version__ = "0.1.0"
 
 # How long torch's threads spin before they sleep, read once when torch is imported. Sleeping at once makes small steps
 # 1.6 times slower on two idle cores, the default spin 2 times slower on busy ones; this costs 3 % and 25 %.
@@ -61,6 +60,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "__version__": "regard.core.version:__version__",
     "Config": "regard.core.config:Config",
     "Context": "regard.core.context:Context",
     "Mixer": "regard.core.mixer:Mixer",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from regard.explain.render.label import cut, label, prose, wrapped
+from regard.terminal.label import cut, label, prose, wrapped
 
 WIDTH = 1280
 MARGIN = 48

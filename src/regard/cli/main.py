@@ -57,7 +57,7 @@ def application(*, completion: bool = False) -> typer.Typer:
 
 def show_version(wanted: bool) -> None:
     if wanted:
-        from regard import __version__
+        from regard.core.version import __version__
 
         print(__version__)
         raise typer.Exit

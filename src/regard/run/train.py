@@ -193,7 +193,7 @@ def _launch_task(
     for note in dataset.notes:
         display.note(note)
     config = _model_config(job.settings, dataset.spec)
-    config = config if start is None else start.config(config, job.settings)
+    config = config if start is None else start.config(config, _changes(job.settings))
     _tell_need(job, config, training, str(loop.device_of(training)), display)
     seed_all(training.seed)
     model = config.build()
@@ -244,6 +244,12 @@ def _model_config(settings: Settings, spec: DataSpec | int) -> Config:
     return entry(settings["model.name"]).config(spec, settings["model.size"], **settings.model_changes)
 
 
+def _changes(settings: Settings) -> list[str]:
+    """What somebody said about the model."""
+    is_sized = settings.table["model.size"].place != "default"
+    return [*settings.model_changes, *(["size"] if is_sized else [])]
+
+
 def _name(given: Layer) -> str:
     """What a run folder is called when nobody says: as the model, or as the one that the task takes."""
     if "model.name" in given:
@@ -265,7 +271,7 @@ def _tell_need(job: Job, config: Config, training: TrainSettings, device: str, d
 
 def description(settings: Settings) -> dict[str, Any]:
     """What config.json says of the settings beside what the training loop knows."""
-    from regard import __version__
+    from regard.core.version import __version__
 
     model = settings.section("model")
     return {

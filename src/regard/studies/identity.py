@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from regard import __version__
+from regard.core.version import __version__
 from regard.data.corpus import Corpus
 from regard.data.tokenizer import Tokenizer
 from regard.run.settings import Settings

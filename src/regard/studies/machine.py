@@ -12,7 +12,7 @@ def versions() -> dict[str, str]:
     """What the numbers may depend on."""
     import torch
 
-    from regard import __version__
+    from regard.core.version import __version__
 
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine()
     return {

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard import __version__
+from regard.core.version import __version__
 from regard.errors import Stopped, UsageError, nearest
 from regard.storage import disk
 from regard.storage.lock import only_writer

@@ -7,6 +7,7 @@ Names of weights are the same in a language model and in an encoder, so that the
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
     from regard.models.encoder import EncoderConfig
     from regard.models.labeller import Labeller
-    from regard.run.settings import Settings
 
 FROM_TASKS = ("text", "masked")
 OF_THE_HEAD = ("pooling", "dropout")
@@ -41,14 +41,12 @@ class Start:
     causal: bool
     weights: Path
 
-    def config(self, config: Config, settings: Settings) -> Config:
-        """The labeller `config` over this encoder; a setting of another encoder is refused."""
+    def config(self, config: Config, changes: Collection[str]) -> Config:
+        """The labeller `config` over this encoder. changes: settings of the model, of which the encoder takes none."""
         from regard.models.labeller import LabellerConfig
 
         assert isinstance(config, LabellerConfig)
-        changed = [key for key in settings.model_changes if key not in OF_THE_HEAD]
-        if settings.table["model.size"].place != "default":
-            changed.append("size")
+        changed = [key for key in changes if key not in OF_THE_HEAD]
         if changed:
             raise UsageError(f"model.{changed[0]}: the encoder is that of {self.path}; leave it out")
         pooling = replace(config.pooling, d_model=self.d_model) if config.pooling else None

@@ -100,6 +100,11 @@ def test_blocks_that_are_held_out_twice_are_not_on_two_sides() -> None:
     assert not {*"".join(valid).splitlines()} & {*"".join(apart).splitlines()}
 
 
+def test_one_document_that_is_held_out_twice_is_cut_at_the_same_place() -> None:
+    train, valid, apart = dealt(["x" * 40, "yyyyyzzzzz", "yyyyyzzzzz"], ("tail", 0.3), 0.5)
+    assert (train, valid, apart) == (["x" * 40], ["yyyyy"] * 2, ["zzzzz"] * 2)
+
+
 @given(
     text=st.text(alphabet="abc \n", min_size=300, max_size=2500),
     cuts=st.lists(st.integers(0, 2500), max_size=12),

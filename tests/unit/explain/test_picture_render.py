@@ -19,12 +19,12 @@ from PIL import Image
 from regard.charts import raster
 from regard.errors import ResourceError, UsageError
 from regard.explain.render.file import save
-from regard.explain.render.label import label
 from regard.explain.render.number import four
 from regard.explain.render.picture import to_png, to_svg
 from regard.explain.render.shade import BLUE, MASKED, ORANGE, colours
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, View
 from regard.storage import disk
+from regard.terminal.label import label
 
 SVG = "{http://www.w3.org/2000/svg}"
 EMPTY = (

@@ -15,8 +15,8 @@ from regard.explain.render.cells.listing import listing
 from regard.explain.render.cells.note import note
 from regard.explain.render.cells.numbers import numbers
 from regard.explain.render.cells.paper import Line, Paper, said
-from regard.explain.render.label import facts
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
+from regard.terminal.label import facts
 
 LEAST_WIDTH = 20
 PIPE_WIDTH = 100

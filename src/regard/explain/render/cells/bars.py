@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from regard.explain.render.cells.paper import Line, Paper, Span, said
-from regard.explain.render.label import padded, width
 from regard.explain.render.number import aligned_numbers
 from regard.explain.view import Bars
+from regard.terminal.label import padded, width
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 MOST_WIDE = 60

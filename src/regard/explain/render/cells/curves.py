@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.explain.render.cells.paper import Line, Paper, Span, said
-from regard.explain.render.label import width
 from regard.explain.render.number import four
 from regard.explain.render.plot import Points, axis_name, plotted
 from regard.explain.view import Curves
+from regard.terminal.label import width
 
 TALL = 12
 MOST_WIDE = 100

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.explain.render.cells.paper import Line, Paper, Span, said
-from regard.explain.render.label import clusters, padded, width
 from regard.explain.render.number import four
 from regard.explain.render.shade import Cells, cells_of, reach, shares, strongest_columns
 from regard.explain.view import Heat
+from regard.terminal.label import clusters, padded, width
 
 LADDER = " ▁▂▃▄▅▆▇█"
 ASCII_LADDER = " .:-=+*#@"

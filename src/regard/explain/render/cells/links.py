@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from regard.explain.render.cells.bars import bar_lines
 from regard.explain.render.cells.paper import Line, Paper, Span, said
-from regard.explain.render.label import padded, width
 from regard.explain.render.strength import strongest
 from regard.explain.view import Links
+from regard.terminal.label import padded, width
 
 MOST_LINKS = 24
 MOST_LABEL = 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regard.explain.render.cells.paper import Line, Paper, Span, said
-from regard.explain.render.label import padded, width, wrapped
 from regard.explain.render.number import aligned_numbers, four
 from regard.explain.view import Listing
+from regard.terminal.label import padded, width, wrapped
 
 LEAST_TEXT = 8
 

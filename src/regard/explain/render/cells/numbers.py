@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.explain.render.cells.paper import Line, Paper, Span, said
-from regard.explain.render.label import padded, width
 from regard.explain.render.number import aligned_numbers, first_and_last
 from regard.explain.view import Numbers
+from regard.terminal.label import padded, width
 
 MOST_ROWS = 40
 MOST_LABEL = 12

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from regard.explain.render.label import ascii_only, cut, label, prose, width, wrapped
+from regard.terminal.label import ascii_only, cut, label, prose, width, wrapped
 
 # Colours of the 256 that all terminals agree on: lighter to darker, blue for a weight and orange for one below zero.
 BLUES = (231, 189, 111, 69, 27, 25, 20, 18, 17)

@@ -6,9 +6,9 @@ import math
 
 from regard.charts.axis import COLOURS
 from regard.charts.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Box, Drawing, Path, Words
-from regard.explain.render.label import label
 from regard.explain.render.number import four
 from regard.explain.view import Bars
+from regard.terminal.label import label
 
 MOST = 60
 TALL, GAP = 28, 10

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from regard.charts.axis import COLOURS, share_of, short, ticks
 from regard.charts.drawing import INK, MARGIN, RULE, SMALL, Box, Drawing, Path, Words
-from regard.explain.render.label import label
 from regard.explain.render.plot import Plot, axis_name, plotted
 from regard.explain.view import Curves
+from regard.terminal.label import label
 
 LEFT, WIDE, TALL = 90, 820, 380
 LEGEND_ROOM = 230

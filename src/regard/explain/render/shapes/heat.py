@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regard.charts.drawing import FAINT, INK, MARGIN, ROOM, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
-from regard.explain.render.label import label
 from regard.explain.render.number import four
 from regard.explain.render.shade import MASKED, Cells, cells_of, colours, reach, shares
 from regard.explain.view import Heat
+from regard.terminal.label import label
 
 MOST_CELLS = 400
 LARGEST, TALLEST = 84, 960

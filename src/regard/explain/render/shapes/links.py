@@ -9,8 +9,8 @@ import numpy as np
 
 from regard.charts.axis import COLOURS
 from regard.charts.drawing import BODY, FAINT, MARGIN, ROOM, SMALL, Drawing, Look, Path, Words
-from regard.explain.render.label import label
 from regard.explain.view import Links
+from regard.terminal.label import label
 
 MOST, LEAST = 400, 0.02
 TALL = 190

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regard.charts.drawing import BODY, FAINT, MARGIN, ROOM, RULE, SMALL, Drawing, Look, Path, Words
-from regard.explain.render.label import label, wrapped
 from regard.explain.render.number import four
 from regard.explain.view import Listing
+from regard.terminal.label import label, wrapped
 
 MOST_ROWS = 60
 LEAST, BETWEEN = 60.0, 32.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from regard.charts.axis import COLOURS
 from regard.charts.drawing import GROUND, MARGIN, MONO, ROOM, Box, Drawing, Words
-from regard.explain.render.label import prose, wrapped
 from regard.explain.view import Note
+from regard.terminal.label import prose, wrapped
 
 PADDING = 14
 

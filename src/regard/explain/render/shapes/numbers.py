@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from regard.charts.drawing import FAINT, INK, MARGIN, MONO, ROOM, SMALL, Box, Drawing, Path, Words
-from regard.explain.render.label import label
 from regard.explain.render.number import aligned_numbers, first_and_last
 from regard.explain.render.shapes.note import equation
 from regard.explain.view import Numbers
+from regard.terminal.label import label
 
 MOST_ROWS = 40
 STEP, BETWEEN = 32, 28
