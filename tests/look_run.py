@@ -17,7 +17,7 @@ from regard.explain.reading import Reading
 from regard.explain.view import View
 from regard.run.run import Run
 from regard.run.task_run import TaskRun
-from regard.tasks import task as task_of
+from regard.tasks import task_named
 from regard.tasks.labelled import LabelProcessor
 from regard.tasks.masked import MaskedProcessor
 from regard.tasks.pairs import PairProcessor
@@ -68,7 +68,7 @@ def seen(
 def _task_run(name: str, task: str, processor: Any, spec: DataSpec, settings: dict[str, Any]) -> TaskRun:
     torch.manual_seed(1)
     model: Any = registry.entry(name).config(spec, size="tiny", **settings).build()
-    return TaskRun(Path("run"), _config(name, task), task_of(task), _sharpened(model), processor)
+    return TaskRun(Path("run"), _config(name, task), task_named(task), _sharpened(model), processor)
 
 
 def _config(name: str, task: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
 from regard.data.tokenizer.byte import ByteTokenizer
 from regard.data.tokenizer.character import CharacterTokenizer
 from regard.data.worlds import PREFIX, text_world
-from regard.data.worlds.world import World
+from regard.data.worlds.base import World
 from regard.errors import DataError, UsageError, nearest
 
 # Characters are the better unit while their table is no larger than that of bytes.

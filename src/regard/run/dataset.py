@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regard.data import settings as data_settings
-from regard.tasks import TEXT
-from regard.tasks import task as task_of
+from regard.tasks import TEXT, task_named
 from regard.tasks.pretrained import read_start
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def task_kind(settings: Settings) -> Task[Any] | None:
     if settings["data.task"] in (TEXT, "auto"):
         return None
     training = from_dict(settings.section("train"))
-    kind = task_of(settings["data.task"]).with_settings(training)
+    kind = task_named(settings["data.task"]).with_settings(training)
     return kind if training.start is None else kind.starting_from(read_start(training.start))
 
 

@@ -41,7 +41,7 @@ from regard.training.settings import TrainSettings
 if TYPE_CHECKING:
     from regard.core.trace import Trace
     from regard.data.tokenizer import Tokenizer
-    from regard.data.worlds.world import World
+    from regard.data.worlds.base import World
     from regard.explain.view import View
     from regard.models.language import LanguageModel
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError, nearest
-from regard.tasks import SHAPES, TASKS, TEXT
-from regard.tasks import task as task_of
+from regard.tasks import SHAPES, TASKS, TEXT, task_named
 
 if TYPE_CHECKING:
     from torch import nn
@@ -44,7 +43,7 @@ def _best(held_out: list[dict[str, Any]], task: str) -> dict[str, Any]:
     by_loss = min(held_out, key=lambda record: record["valid_loss"])
     if task not in TASKS:
         return by_loss
-    kind = task_of(task)
+    kind = task_named(task)
     scored = [record for record in held_out if f"valid_{kind.metric}" in record]
     sign = 1 if kind.lower_is_better else -1
     rank = {id(one): (sign * one[f"valid_{kind.metric}"], one["valid_loss"]) for one in scored}

@@ -19,7 +19,7 @@ from torch import Tensor
 from regard.data import settings as data_settings
 from regard.decoding.text import TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
-from regard.tasks import task as task_of
+from regard.tasks import task_named
 from regard.tasks.processor import PROCESSOR
 from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.training import run_folder
@@ -143,7 +143,7 @@ def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     """The run in a folder, every file checked against its hash before it is used."""
     config = run_folder.read_config(path)
     with blamed_on(path / run_folder.CONFIG):
-        task = task_of(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
+        task = task_named(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
     with blamed_on(path / PROCESSOR):
         processor = task.load_processor(lambda name: run_folder.verified(path, name))
     weights = run_folder.verified_weights(path)

@@ -32,7 +32,7 @@ def names() -> list[str]:
     return [TEXT, *TASKS]
 
 
-def task(name: str) -> Task[Any]:
+def task_named(name: str) -> Task[Any]:
     """The task of that name."""
     if name not in TASKS:
         raise UsageError(f"unknown task {name!r}{nearest(name, TASKS)}")

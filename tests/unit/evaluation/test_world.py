@@ -14,7 +14,7 @@ from regard.core.context import EMPTY, Context
 from regard.core.state import State
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.worlds import world as world_named
-from regard.data.worlds.world import World
+from regard.data.worlds.base import World
 from regard.evaluation.language import evaluate
 
 

@@ -20,7 +20,7 @@ from regard.explain.looks.meaning import find, meaning
 from regard.explain.reading import Side
 from regard.run.run import Run
 from regard.run.task_run import TaskRun
-from regard.tasks import task as task_of
+from regard.tasks import task_named
 from regard.tasks.pairs import PairProcessor
 
 FIRST, SECOND = "the dog sees a cat", "a small dog runs"
@@ -110,7 +110,7 @@ def test_a_word_of_a_source_that_is_read_backwards_is_spelt_forwards():
     torch.manual_seed(1)
     model: Any = registry.entry("seq2seq").config(DataSpec(257), size="tiny", reverse=True).build().eval()
     run = TaskRun(
-        Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_of("pairs"), model, processor
+        Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_named("pairs"), model, processor
     )
     labels = read(run, "the café", "a").sides[0].groups.labels
     assert [label for label in labels if label.strip()] == ["</s>", "café", "the"]

@@ -21,7 +21,7 @@ from regard.data.worlds import world
 from regard.errors import UsageError
 from regard.run.settings import Origin
 from regard.run.train import plan, train_run
-from regard.tasks import SHAPES, default_model, task
+from regard.tasks import SHAPES, default_model, task_named
 from regard.tasks.captions import CaptionProcessor, Captions
 from regard.tasks.task import Answer, Dataset
 from regard.tasks.writing import Written
@@ -41,7 +41,7 @@ def built(dataset: Dataset[CaptionProcessor], **settings: Any) -> nn.Module:
 
 
 def test_the_task_is_known():
-    assert task("captions").shape == SHAPES["captions"] == "1-N"
+    assert task_named("captions").shape == SHAPES["captions"] == "1-N"
     assert default_model("captions") == "captioner"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from regard.data.settings import DataSettings
-from regard.tasks import task
+from regard.tasks import task_named
 
 ROWS = 10_000
 # Lists of rows and examples took 11, 12, 25 and 18 times the size of the file.
@@ -46,7 +46,7 @@ def write(name: str, path: Path, count: int) -> str:
 @pytest.mark.parametrize("name", MOST)
 def test_the_peak_of_preparing_a_table_is_a_few_times_its_size(name, tmp_path):
     more: dict[str, Any] = {"pairs": {"tokens": "words"}}.get(name, {})
-    kind = task(name)
+    kind = task_named(name)
     kind.prepare(DataSettings(path=write(name, tmp_path / "small.txt", 400), task=name, **more), 0)
     path = write(name, tmp_path / "large.txt", ROWS)
     tracemalloc.start()

@@ -13,11 +13,11 @@ from regard.data.corpus import prepare
 from regard.data.rows import once
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
-from regard.tasks import task
+from regard.tasks import task_named
 
 
 def test_examples_are_kept_or_set_apart_and_never_both() -> None:
-    kind = task("pairs")
+    kind = task_named("pairs")
     settings = DataSettings(path="world:dates?train=20&valid=10", task="pairs", test=0.3)
     whole = kind.prepare(settings, 0)
     found = kind.ready(settings, 0)
@@ -28,7 +28,7 @@ def test_examples_are_kept_or_set_apart_and_never_both() -> None:
 
 
 def test_a_series_is_tested_on_what_comes_last() -> None:
-    kind = task("series")
+    kind = task_named("series")
     found = kind.ready(DataSettings(path="world:electricity?train=30&valid=10", task="series", test=0.5), 0)
     assert max(one.origin for one in found.examples) < min(one.origin for one in found.test)
 
@@ -55,7 +55,7 @@ def regard_settings(run: Any) -> Any:
 def test_some_rows_are_those_of_the_whole() -> None:
     from regard.data.rows import Some
 
-    kind = task("tagged")
+    kind = task_named("tagged")
     rows = kind.prepare(DataSettings(path="world:tags?train=30&valid=6", task="tagged"), 0).valid
     some = Some(rows, np.array([1, 4]))
     (batch,) = once(some, 8)
@@ -82,7 +82,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"data\.test"):
         DataSettings(test=1.0)
     with pytest.raises(DataError, match="too few to set"):
-        task("pairs").ready(DataSettings(path="world:dates?train=5&valid=1", task="pairs", test=0.5), 0)
+        task_named("pairs").ready(DataSettings(path="world:dates?train=5&valid=1", task="pairs", test=0.5), 0)
     run = regard.train(
         "fnn", "world:stories?train=9&valid=3", budget="1steps", size="tiny", out=tmp_path / "r", quiet=True
     )

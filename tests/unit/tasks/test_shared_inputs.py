@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from regard.data.corpus import Corpus, prepare
 from regard.data.settings import DataSettings
 from regard.errors import DataError
-from regard.tasks import task
+from regard.tasks import task_named
 
 ALPHABET = "abcdefgh"
 inputs = st.lists(st.integers(0, 11), min_size=6, max_size=60).filter(lambda found: len(set(found)) >= 4)
@@ -70,7 +70,7 @@ MORE: dict[str, dict[str, Any]] = {
 
 def parts_of(name: str, path: str, **chosen: Any) -> list[list[str]]:
     """The inputs of validation and of test."""
-    kind = task(name)
+    kind = task_named(name)
     dataset = kind.ready(DataSettings(path=path, task=name, **(MORE.get(name, {}) | chosen)), 0)  # pyright: ignore[reportArgumentType]
     return [list(kind.keys(part)) for part in (dataset.examples, dataset.test)]
 
@@ -140,7 +140,9 @@ def documents_of(corpus: Corpus, part: str) -> list[str]:
 
 
 def test_a_series_is_validated_and_tested_on_targets_of_its_own():
-    found = task("series").ready(DataSettings(path="world:electricity?train=30&valid=10", task="series", test=0.5), 0)
+    found = task_named("series").ready(
+        DataSettings(path="world:electricity?train=30&valid=10", task="series", test=0.5), 0
+    )
     steps = [{one.origin + step for one in part for step in range(24)} for part in (found.examples, found.test)]
     assert not steps[0] & steps[1]
     assert max(steps[0]) < min(steps[1])
@@ -154,8 +156,8 @@ def test_a_validation_file_that_shares_inputs_with_training_is_told(name, tmp_pa
     path = WRITERS[name](tmp_path / "train", [0, 1, 2, 3, 4, 5])
     valid = WRITERS[name](tmp_path / "valid", [4, 6, 5, 5])
     chosen = DataSettings(path=path, valid=valid, task=name, **MORE.get(name, {}))
-    assert task(name).prepare(chosen, 0).notes == (f"{valid}: 3 of 4 inputs are also in the training part",)
-    assert task(name).prepare(DataSettings(path=path, task=name, **MORE.get(name, {})), 0).notes == ()
+    assert task_named(name).prepare(chosen, 0).notes == (f"{valid}: 3 of 4 inputs are also in the training part",)
+    assert task_named(name).prepare(DataSettings(path=path, task=name, **MORE.get(name, {})), 0).notes == ()
 
 
 def test_a_validation_text_that_shares_documents_with_training_is_told(tmp_path):
@@ -165,4 +167,4 @@ def test_a_validation_text_that_shares_documents_with_training_is_told(tmp_path)
     assert prepare(path, valid=valid, documents="line").notes == told
     assert prepare(path, documents="line").notes == ()
     masked = DataSettings(path=path, valid=valid, task="masked", documents="line", tokens="words")
-    assert task("masked").prepare(masked, 0).notes == told
+    assert task_named("masked").prepare(masked, 0).notes == told

@@ -19,7 +19,7 @@ from regard.data.rows import Shuffled
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.storage import tensors
-from regard.tasks import TASKS, task
+from regard.tasks import TASKS, task_named
 from regard.training import run_folder
 from regard.training.loop import train
 from regard.training.resume import Resume
@@ -52,7 +52,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def load_dataset(name: str, data: dict[str, str], model: str | None = None, **settings: Any) -> tuple[Any, Any, Any]:
     """The task, its dataset, and a tiny model of it."""
-    kind = task(name)
+    kind = task_named(name)
     dataset = kind.prepare(DataSettings(path=data[name], **settings), 0)
     torch.manual_seed(0)
     built = registry.entry(model or TASKS[name][2]).config(dataset.spec, "tiny").build()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
+    from regard.data.worlds.base import Generated, World
     from regard.data.worlds.example_world import ExampleWorld
-    from regard.data.worlds.world import Generated, World
 
 PREFIX = "world:"
 
@@ -86,7 +86,7 @@ def world_of(spec: str, task: str, seed: int = 0) -> ExampleWorld[Any]:
 
 def text_world(spec: str, seed: int = 0) -> World:
     """The world of an address, refused when what it holds is no text."""
-    from regard.data.worlds.world import World
+    from regard.data.worlds.base import World
 
     found = from_spec(spec, seed)
     if not isinstance(found, World):

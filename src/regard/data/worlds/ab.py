@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
+from regard.data.worlds.base import World
 from regard.data.worlds.grammar import END
-from regard.data.worlds.world import World
 from regard.errors import DataError, UsageError
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from regard.data.calendar import calendar
 from regard.data.order import mixed
 from regard.data.series import Series
-from regard.data.worlds.world import Generated
+from regard.data.worlds.base import Generated
 from regard.errors import UsageError
 
 HOURS = 24

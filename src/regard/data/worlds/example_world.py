@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic
 
 from regard.data.example import E
-from regard.data.worlds.world import Generated
+from regard.data.worlds.base import Generated
 
 
 @dataclass(frozen=True)

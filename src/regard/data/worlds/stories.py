@@ -13,6 +13,7 @@ from functools import cached_property
 from random import Random
 from typing import ClassVar
 
+from regard.data.worlds.base import World
 from regard.data.worlds.grammar import (
     END,
     Choose,
@@ -28,7 +29,6 @@ from regard.data.worlds.grammar import (
     sample,
 )
 from regard.data.worlds.grammar_reader import Reader
-from regard.data.worlds.world import World
 from regard.errors import UsageError
 
 GIRLS = "Anna Clara Emma Grace Iris Kate"
