@@ -43,6 +43,7 @@ def test_a_run_may_have_spaces_and_any_letters_in_its_name_and_every_printed_com
 
 def test_the_command_that_goes_on_is_quoted(here: Path, monkeypatch: pytest.MonkeyPatch):
     from regard.errors import Stopped
+    from regard.run import train
 
     def stopped(*_: object) -> None:
         raise Stopped("stopped; continue with --resume")
