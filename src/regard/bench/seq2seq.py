@@ -24,7 +24,7 @@ from regard.data.ragged import ragged
 from regard.data.rows import PairRows
 from regard.decoding.beam import beam_search
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.training.losses import written_loss
+from regard.training.losses import model_loss
 
 SIZES = (Size(3, 128), Size(6, 256))
 RECURRENT = ("bahdanau", "seq2seq")
@@ -134,7 +134,7 @@ def our_step(name: str, size: Size, batch: Batch) -> Work:
     model = built(name, size)
 
     def loss() -> Tensor:
-        total, count, _ = written_loss(model, batch, None, SMOOTHING)
+        total, count, _ = model_loss(model, batch, None, SMOOTHING)
         return total / count
 
     return optimised(model, loss)
@@ -189,7 +189,7 @@ def _step(model: EncoderDecoder, state: State, context: Context) -> Work:
         # The state is used again: the step writes the same numbers to the same place.
         with torch.no_grad():
             for _ in range(TURNS):
-                model.decoder.hidden(token, state, context)
+                model(token, state, context)
 
     return work
 

@@ -19,7 +19,7 @@ from regard.training import checkpoint as checkpoints
 from regard.training.checkpoint import Contents
 from regard.training.display import Lines
 from regard.training.loop import train
-from regard.training.losses import next_token_loss
+from regard.training.losses import model_loss
 from regard.training.optimiser import Optimiser
 from regard.training.problem import TrainingProblem
 from regard.training.settings import TrainSettings
@@ -83,7 +83,7 @@ def _bare(settings: TrainSettings, sampler: _Recorder) -> float:
     model = registry.build("gpt", vocab_size=65)
     optimiser = Optimiser(model, settings)
     for step in range(150):
-        loss, count, _ = next_token_loss(model, sampler.batch(step, settings.batch_size), None)
+        loss, count, _ = model_loss(model, sampler.batch(step, settings.batch_size), None)
         (loss / count).backward()
         torch.nn.utils.clip_grad_norm_(optimiser.parameters, 1.0)
         optimiser.step(1e-3)

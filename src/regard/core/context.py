@@ -49,8 +49,10 @@ def blank_padding(x: Tensor, lengths: Tensor | None) -> Tensor:
 def unpack(packed: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     """Sequences packed end to end, (1, P, ...), as rows padded on the right, (n, T, ...), and their lengths (n,)."""
     lengths = offsets.diff()
-    rows = [packed[0, start:stop] for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), lengths
+    longest = int(lengths.max()) if len(lengths) else 0
+    place = offsets[:-1, None] + torch.arange(longest, device=offsets.device)  # (n, T)
+    # Places beyond a row's own are of the next one: they are padding, which may hold anything.
+    return packed[0, place.clamp(max=max(0, packed.shape[1] - 1))], lengths
 
 
 def pack(padded: Tensor, lengths: Tensor) -> Tensor:

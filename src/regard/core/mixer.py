@@ -3,17 +3,21 @@
 A mixer maps a chunk of vectors and a state to a chunk of vectors and a state:
 
     y, state = mixer(x, state, context)      any chunk length, from any state
+    y, _ = mixer(x)                          from the beginning; no state in means that none is kept
     y_t, state = mixer.step(x_t, state)      its one-token case
-    y = mixer(x)                             from the beginning; the state is dropped
 
 A subclass writes `init_state` and either `forward` or `step`; the other is derived here. Fast mixers write both, and
-the laws (`regard check`) hold them to being equal.
+the laws (`regard check`) hold them to being equal. Every call goes through `nn.Module.__call__`, so that hooks, DDP,
+`fully_shard` and `compile` see each module; a chunk of one token from a state is a step, which is how decoding calls it.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
-from typing import Any, overload
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -21,6 +25,33 @@ from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context, blank_padding, pack, unpack
 from regard.core.state import State, where_row
+from regard.core.tap import anybody_listens
+
+Called = tuple[Tensor, State | None]
+
+
+def completed(forward: Callable[..., Called]) -> Callable[..., Called]:
+    """The `forward` that a mixer writes, given what it may rely on: rows that are not packed, zeros for padding, at
+    least one token, and a state unless it says that it can do without one."""
+
+    @functools.wraps(forward)
+    def complete(self: Mixer, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        if context.offsets is not None:
+            padded, lengths = unpack(x, context.offsets)
+            y, state = complete(self, padded, state, replace(context, lengths=lengths, offsets=None))
+            return pack(y, lengths), state
+        if x.shape[1] == 0 and not self.needs_memory:
+            return x, state
+        if not self.composed:
+            x = blank_padding(x, context.lengths)
+            if x.shape[1] == 1 and self._steps(state, context):
+                y, state = self.step(x[:, 0], state, context)
+                return y[:, None], state
+        if state is not None or self.skips_state:
+            return forward(self, x, state, context)
+        return forward(self, x, self.init_state(len(x)), context)[0], None
+
+    return complete
 
 
 class Mixer(nn.Module):
@@ -34,6 +65,7 @@ class Mixer(nn.Module):
     permutes     commutes with any permutation of the positions.
     needs_memory looks at the memory of the context, which its state remembers from the first call on.
     composed     made of mixers that it calls: padding is blanked where they are called.
+    skips_state  its `forward` takes None for a state and then saves the work of making one.
 
     What a call sees of padding are zeros, whatever it holds. The number types of a state stay what `init_state` made
     them: those of the parameters, and float32 at least (`dtype_of_sums`) for what adds up over a whole text.
@@ -46,17 +78,25 @@ class Mixer(nn.Module):
     permutes: bool = False
     needs_memory: bool = False
     composed: bool = False
+    skips_state: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "forward" in vars(cls):
+            cls.forward = completed(cls.forward)
 
     def init_state(self, batch_size: int) -> State:
         """The state before any token."""
         raise NotImplementedError(f"{type(self).__name__} must write init_state")
 
+    @completed
     def forward(
-        self, x: Float[Tensor, "B T D"], state: State, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T _"], State]:
+        self, x: Float[Tensor, "B T D"], state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B T _"], State | None]:
         """A chunk of any length from any state. Derived from `step` when a subclass writes only that."""
         if type(self).step is Mixer.step:
             raise NotImplementedError(f"{type(self).__name__} must write forward or step")
+        assert state is not None
         outputs = []
         for t in range(x.shape[1]):
             y_t, after = self.step(x[:, t], state, context)
@@ -67,36 +107,18 @@ class Mixer(nn.Module):
 
     def step(
         self, x: Float[Tensor, "B D"], state: State, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B D"], State]:
+    ) -> tuple[Float[Tensor, "B _"], State]:
         """One token. Derived from `forward` when a subclass writes only that."""
         if not self.causal:
             raise ValueError(f"{type(self).__name__} looks at the future (causal = False), so it has no step")
-        y, state = self.forward(x[:, None], state, without_lengths(context))
-        return y[:, 0], state
+        y, after = self(x[:, None], state, replace(context, lengths=None))
+        assert after is not None
+        return y[:, 0], after
 
-    def outputs(self, x: Float[Tensor, "B T D"], context: Context = EMPTY) -> Float[Tensor, "B T _"]:
-        """The outputs from the beginning, when nobody needs the final state. Override to save the work of making it."""
-        return self.forward(x, self.init_state(x.shape[0]), context)[0]
-
-    @overload
-    def __call__(self, x: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
-    @overload
-    def __call__(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
-    def __call__(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        if context.offsets is not None:
-            padded, lengths = unpack(x, context.offsets)
-            inner = Context(lengths=lengths, memory=context.memory, memory_lengths=context.memory_lengths)
-            if state is None:
-                return pack(self(padded, None, inner), lengths)
-            y, state = self(padded, state, inner)
-            return pack(y, lengths), state
-        if x.shape[1] == 0 and not self.needs_memory:
-            return x if state is None else (x, state)
-        if not self.composed:
-            x = blank_padding(x, context.lengths)
-        if state is None:
-            return self.outputs(x, context)
-        return super().__call__(x, state, context)
+    def _steps(self, state: State | None, context: Context) -> bool:
+        """Whether a chunk of one token is left to `step`; who listens wants it as a chunk, with an axis of time."""
+        is_written = type(self).step is not Mixer.step
+        return is_written and state is not None and context.lengths is None and not anybody_listens()
 
     def device_of_state(self) -> torch.device | None:
         """Where new states live: with the first parameter or buffer, or on the default device without any."""
@@ -118,10 +140,3 @@ class Mixer(nn.Module):
     def zeros(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Zeros for a new state, on the device and in the number type of this mixer."""
         return torch.zeros(*shape, device=self.device_of_state(), dtype=dtype or self.dtype_of_state())
-
-
-def without_lengths(context: Context) -> Context:
-    """The context of a single step, whose one token is real in every row."""
-    if context.lengths is None:
-        return context
-    return Context(memory=context.memory, memory_lengths=context.memory_lengths)

@@ -1,26 +1,57 @@
-"""TokenModel: what decoding, scoring and evaluation know of a model.
+"""What training, decoding, scoring and evaluation know of a model.
 
-    logits, state = model(tokens, state, context)
+    vectors, state = model(inputs, state, context)      one call for every shape; no state in means that none is kept
+    logits = model.head(vectors)                        what the vectors say, where it is asked for
+    loss = model.head(vectors, targets)                 the summed loss, without all logits at once
 
-A neural model is `regard.models.language.LanguageModel`; a counting model obeys the same protocol with `fit` in the
-place of gradients. Losses, sampling, search and metrics live outside models, each written once.
+A neural model's vectors are those of its last layer. A counting model obeys the same protocol with `fit` in the place
+of gradients: what it gives are log-probabilities already, and its head passes them on. Losses, sampling, search and
+metrics live outside models, each written once.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Protocol, overload, runtime_checkable
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context, pack, unpack
+from regard.core.inputs import Inputs
 from regard.core.state import State
 from regard.core.trace import Traced
+
+Called = tuple[Tensor, State | None]
+
+
+class Head(Protocol):
+    """Vectors to answers: logits, or quantiles; with targets to the summed loss of the answers that count.
+
+    n_answers  classes, or quantiles.
+    """
+
+    @property
+    def n_answers(self) -> int: ...
+
+    def __call__(self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0) -> Tensor: ...
+
+
+class Model(Protocol):
+    """What a training step calls."""
+
+    training: bool
+
+    @property
+    def head(self) -> Head: ...
+
+    def __call__(self, inputs: Inputs, state: State | None = None, context: Context = EMPTY) -> Called: ...
 
 
 @runtime_checkable
 class TokenModel(Protocol):
-    """Next-token logits (B, T, V) from tokens (B, T) and a state.
+    """Tokens (B, T) and a state to vectors (B, T, D), of which the head makes the logits (B, T, V) of the next tokens.
 
     max_length: positions beyond which the model is undefined, None without such a limit.
     """
@@ -31,34 +62,48 @@ class TokenModel(Protocol):
     @property
     def max_length(self) -> int | None: ...
 
+    @property
+    def head(self) -> Callable[..., Tensor]: ...
+
     def init_state(self, batch_size: int) -> State: ...
 
-    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
+    def __call__(self, tokens: Tensor, state: Any = None, context: Context = EMPTY) -> tuple[Tensor, Any]: ...
+
+
+def logits_of(model: Any, inputs: Inputs, state: State | None = None, context: Context = EMPTY) -> Tensor:
+    """The answers of a model to all that it reads."""
+    return model.head(model(inputs, state, context)[0])
 
 
 class StatefulModel(Traced):
-    """Base of models whose `forward` always has a state and never meets packed rows.
+    """Base of models whose `forward` always has a state, never meets packed rows, and gives log-probabilities.
 
-    A subclass writes `init_state` and `forward(tokens, state, context)`. Called without a state the model begins with
-    the first one and gives the logits alone.
+    A subclass writes `init_state` and `forward(tokens, state, context)`.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Identity()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "forward" in vars(cls):
+            cls.forward = _completed(cls.forward)
 
     def init_state(self, batch_size: int) -> State:
         """The state before any token."""
         raise NotImplementedError(f"{type(self).__name__} must write init_state")
 
-    @overload
-    def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
-    @overload
-    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
-    def __call__(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
+
+def _completed(forward: Callable[..., Called]) -> Callable[..., Called]:
+    @functools.wraps(forward)
+    def complete(self: StatefulModel, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         if context.offsets is not None:
             padded, lengths = unpack(tokens, context.offsets)
-            context = dataclasses.replace(context, lengths=lengths, offsets=None)
-            if state is None:
-                return pack(self(padded, None, context), lengths)
-            logits, after = self(padded, state, context)
-            return pack(logits, lengths), after
-        before = self.init_state(len(tokens)) if state is None else state
-        logits, after = super().__call__(tokens, before, context)
-        return logits if state is None else (logits, after)
+            y, state = complete(self, padded, state, replace(context, lengths=lengths, offsets=None))
+            return pack(y, lengths), state
+        if state is None:
+            return forward(self, tokens, self.init_state(len(tokens)), context)[0], None
+        return forward(self, tokens, state, context)
+
+    return complete

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.state import Chain, Position, State, advance, zero_position
 from regard.core.tap import Tap
 
@@ -63,7 +63,7 @@ class BlockConfig(MixerConfig, kind="block"):
 class Block(Mixer):
     """One layer: a mixer and an optional position-wise net, each normalised and added to the residual stream."""
 
-    composed = True
+    composed = skips_state = True
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -79,16 +79,9 @@ class Block(Mixer):
     def init_state(self, batch_size: int) -> State:
         return self.mixer.init_state(batch_size)
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         y, state = self.mixer(self._read(x, self.mixer_norm), state, context)
         return self._after_mixer(x, y), state
-
-    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        y, state = self.mixer.step(self._read(x, self.mixer_norm), state, context)
-        return self._after_mixer(x, y), state
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        return self._after_mixer(x, self.mixer(self._read(x, self.mixer_norm), None, context))
 
     def _after_mixer(self, x: Tensor, y: Tensor) -> Tensor:
         x = self._write(x, y, self.mixer_norm)
@@ -123,7 +116,7 @@ class StackConfig(MixerConfig, kind="stack"):
 class Stack(Mixer):
     """Layers applied one after the other; its state is the chain of theirs."""
 
-    composed = True
+    composed = skips_state = True
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
@@ -137,27 +130,15 @@ class Stack(Mixer):
     def init_state(self, batch_size: int) -> State:
         return Chain(tuple(layer.init_state(batch_size) for layer in self._mixers()))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        assert isinstance(state, Chain)
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        assert state is None or isinstance(state, Chain)
+        before = [None] * len(self.layers) if state is None else state.parts
         after = []
-        for layer, stream, part in zip(self._mixers(), self.streams, state.parts, strict=True):
+        for layer, stream, part in zip(self.layers, self.streams, before, strict=True):
             x, part = layer(x, part, context)
             x = stream(x)
             after.append(part)
-        return x, Chain(tuple(after))
-
-    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        assert isinstance(state, Chain)
-        after = []
-        for layer, part in zip(self._mixers(), state.parts, strict=True):
-            x, part = layer.step(x, part, context)
-            after.append(part)
-        return x, Chain(tuple(after))
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        for layer, stream in zip(self._mixers(), self.streams, strict=True):
-            x = stream(layer(x, None, context))
-        return x
+        return x, None if state is None else Chain(tuple(after))
 
 
 @dataclass(frozen=True)
@@ -188,7 +169,7 @@ class BidirectionalConfig(MixerConfig, kind="bidirectional"):
 class Bidirectional(Mixer):
     """y_t = [forward_t ; backward_t], where the backward part reads each row from its last real token to its first."""
 
-    causal, composed = False, True
+    causal, composed, skips_state = False, True, True
 
     def __init__(self, config: BidirectionalConfig) -> None:
         super().__init__()
@@ -200,11 +181,11 @@ class Bidirectional(Mixer):
     def init_state(self, batch_size: int) -> State:
         return Position(zero_position(batch_size, self.device_of_state()))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        past = self.past(x, None, context)
-        future = reverse(self.future(reverse(x, context.lengths), None, context), context.lengths)
-        y = self.pair_to_output(torch.cat([past, future], -1))
-        return y, Position(advance(state.position, x.shape[1], context.lengths))
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        past, _ = self.past(x, None, context)
+        future, _ = self.future(reverse(x, context.lengths), None, context)
+        y = self.pair_to_output(torch.cat([past, reverse(future, context.lengths)], -1))
+        return y, None if state is None else Position(advance(state.position, x.shape[1], context.lengths))
 
 
 def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:

@@ -40,6 +40,14 @@ class Tap(nn.Module):
         return bool(self._forward_hooks)
 
 
+_listening = 0
+
+
+def anybody_listens() -> bool:
+    """Whether a `record` is under way anywhere."""
+    return _listening > 0
+
+
 def taps(module: nn.Module) -> dict[str, Tap]:
     """Every tap below `module` by its dotted name, such as `stack.layers.0.mixer.weights`."""
     return {name: part for name, part in module.named_modules() if isinstance(part, Tap)}
@@ -58,15 +66,18 @@ def record(
     A tap that is passed several times, as in a loop of steps, has several entries. Values are detached; or `keep` says
     what is kept of each, so that a summary of every layer needs the memory of one.
     """
+    global _listening
     seen: dict[str, list[Any]] = {}
     handles = []
     for name, tap in taps(module).items():
         if fnmatchcase(name, pattern):
             entries = seen.setdefault(name, [])
             handles.append(tap.register_forward_hook(_write_to(entries, keep)))
+    _listening += 1
     try:
         yield seen
     finally:
+        _listening -= 1
         for handle in handles:
             handle.remove()
 

@@ -14,10 +14,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from regard.core.inputs import Inputs
 from regard.core.tap import record, taps
 
 
@@ -68,9 +70,11 @@ def apart(one: Tensor, other: Tensor) -> float:
 class Traced(nn.Module):
     """Base of models that can be traced as they are called."""
 
-    def trace(self, *inputs: Tensor, pattern: str = "*") -> Trace:
-        """What the taps see of `model(*inputs)`."""
-        return trace(self, lambda: self(*inputs), pattern)
+    head: Any
+
+    def trace(self, *inputs: Inputs, pattern: str = "*") -> Trace:
+        """What the taps see while the model reads and answers."""
+        return trace(self, lambda: self.head(self(*inputs)[0]), pattern)
 
 
 def plain(module: nn.Module) -> nn.Module:

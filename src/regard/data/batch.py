@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.core.inputs import NOT_COUNTED
 from regard.data.order import drawn, mixed
 from regard.data.shard import TokenShard
 from regard.errors import DataError, UsageError
 
-NOT_COUNTED = -100
 # Documents are sorted by length within this many batches: enough to save most of the padding, too few to bias a step.
 POOL = 32
 

@@ -1,8 +1,8 @@
 """What decoding reads off a model, without ever holding the logits of a long text whole.
 
-A model that offers its hidden vectors and its head apart (`hidden` and `to_logits`) is asked for the head only where
-its answer is needed: at the last token of a prompt, or for a few thousand positions at a time. Any other TokenModel
-is run on short chunks with its state carried.
+A model's head is asked only where its answer is needed: at the last token of a prompt, or for a few thousand positions
+at a time. A model whose vectors are as wide as its vocabulary, as those of a counting model, is run on short chunks
+with its state carried.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.core.context import EMPTY, Context
+from regard.core.context import Context
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.core.trace import resting
@@ -26,15 +26,6 @@ from regard.errors import UsageError
 LOGITS_AT_ONCE = 1 << 24
 # Tokens that go through the stack in one call while scoring.
 TOKENS_AT_ONCE = 1 << 14
-
-
-@runtime_checkable
-class Headed(Protocol):
-    """A model whose head can be applied to some positions only."""
-
-    to_logits: nn.Module
-
-    def hidden(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, Any]: ...
 
 
 @runtime_checkable
@@ -71,13 +62,13 @@ def next_logits(
 ) -> tuple[Float[Tensor, "B V"], State]:
     """The logits after the last real token of each row, and the state."""
     chunk = max(1, LOGITS_AT_ONCE // (model.vocab_size * len(tokens)))
-    if lengths is None and not isinstance(model, Headed):
+    if lengths is None and not has_vectors(model):
         while tokens.shape[1] > chunk:
             _, state = model(tokens[:, :chunk], state)
             tokens = tokens[:, chunk:]
-    values, after = _hidden_or_logits(model, tokens, state, Context(lengths=lengths))
+    values, after = model(tokens, state, Context(lengths=lengths))
     last = values[:, -1] if lengths is None else values[torch.arange(len(values), device=values.device), lengths - 1]
-    return _head(model, last), after
+    return model.head(last), after
 
 
 @torch.no_grad()
@@ -92,7 +83,7 @@ def read(
     """
     rows, length = tokens.shape
     whole = best or not isinstance(model, Direct)
-    width = LOGITS_AT_ONCE // model.vocab_size if whole and not isinstance(model, Headed) else TOKENS_AT_ONCE
+    width = LOGITS_AT_ONCE // model.vocab_size if whole and not has_vectors(model) else TOKENS_AT_ONCE
     chunk = max(1, width // rows)
     log_probs, first = [], []
     for start in range(0, length, chunk):
@@ -107,13 +98,13 @@ def _read_chunk(
     model: TokenModel, tokens: Tensor, targets: Tensor, state: State, best: bool
 ) -> tuple[Tensor, Tensor, State]:
     if not isinstance(model, Direct):
-        values, after = _hidden_or_logits(model, tokens, state, EMPTY)
+        values, after = model(tokens, state)
         return *_of_targets(model, values, targets), after
     # What the model says of one token is its word, also where its distributions do not quite sum to 1.
     chosen, after = model.log_probs(torch.cat([tokens, targets[:, -1:]], 1), state)
     if not best:
         return chosen, torch.zeros_like(targets, dtype=torch.bool), after
-    values, _ = _hidden_or_logits(model, tokens, state, EMPTY)
+    values, _ = model(tokens, state)
     return chosen, _of_targets(model, values, targets)[1], after
 
 
@@ -122,16 +113,12 @@ def _of_targets(model: TokenModel, values: Tensor, targets: Tensor) -> tuple[Ten
     piece = max(1, LOGITS_AT_ONCE // model.vocab_size)
     log_probs, best = [], []
     for part, wanted in zip(values.flatten(0, 1).split(piece), targets.flatten().split(piece), strict=True):
-        distribution = raw_log_probs(_head(model, part))
+        distribution = raw_log_probs(model.head(part))
         log_probs.append(distribution.gather(-1, wanted[:, None])[:, 0])
         best.append(distribution.argmax(-1) == wanted)
     return torch.cat(log_probs).view(targets.shape), torch.cat(best).view(targets.shape)
 
 
-def _hidden_or_logits(model: TokenModel, tokens: Tensor, state: State, context: Context) -> tuple[Tensor, State]:
-    """What `_head` turns into logits: hidden vectors where the model offers them, else the logits themselves."""
-    return model.hidden(tokens, state, context) if isinstance(model, Headed) else model(tokens, state, context)
-
-
-def _head(model: TokenModel, values: Tensor) -> Tensor:
-    return model.to_logits(values) if isinstance(model, Headed) else values
+def has_vectors(model: TokenModel) -> bool:
+    """Whether what the model gives is narrow, and wide only where the head is asked."""
+    return not isinstance(model.head, nn.Identity)

@@ -144,9 +144,9 @@ class Mixture(StatefulModel):
         """log p of every token after every token."""
         mixed, after = None, []
         for part, own, weight in self._with(state):
-            logits, own = part(tokens, own, context)
+            vectors, own = part(tokens, own, context)
             after.append(own)
-            shares = logits.log_softmax(-1) + weight
+            shares = part.head(vectors).log_softmax(-1) + weight
             mixed = shares if mixed is None else torch.logaddexp(mixed, shares)
         assert mixed is not None
         return mixed, Chain(tuple(after))

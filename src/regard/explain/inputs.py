@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.context import Context
+from regard.core.inputs import PastKnown, SourceTokens
+from regard.core.model import logits_of
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX
@@ -62,7 +63,9 @@ def _text(run: Any, given: str, _target: str | None) -> Reading:
     ids = tokens.tolist()
     side = _side("text", run.tokenizer, ids, (START, *labels_of(run.tokenizer, ids[1:], given)))
     model = run.model
-    return Reading(model, (tokens[None],), (side,), lambda x: model(x), _named(run.tokenizer), _next(ids), given)
+    return Reading(
+        model, (tokens[None],), (side,), lambda x: logits_of(model, x), _named(run.tokenizer), _next(ids), given
+    )
 
 
 def _masked(run: Any, given: str, _target: str | None) -> Reading:
@@ -77,7 +80,7 @@ def _masked(run: Any, given: str, _target: str | None) -> Reading:
     model = run.model
 
     def forward(x: Tensor) -> Tensor:
-        return model.to_logits(model.transform(model.encode(x, Context())))
+        return logits_of(model, x)
 
     def named(token: int) -> str:
         return MASK if token == masking.mask_id else token_label(run.processor.tokenizer, token)
@@ -113,7 +116,7 @@ def _classes(run: Any, ids: np.ndarray, side: Side, given: str) -> Reading:
         run.model,
         (tokens,),
         (side,),
-        lambda x: run.model(x, None),
+        lambda x: logits_of(run.model, x),
         lambda number: run.processor.classes[number],
         (),
         given,
@@ -159,7 +162,7 @@ def _written(
     model = run.model
 
     def forward(source: Tensor, tokens: Tensor) -> Tensor:
-        return model.given(source)(tokens)
+        return logits_of(model, SourceTokens(source, tokens))
 
     inputs = (source.to(run.device), tokens)
     return Reading(model, inputs, (side, target), forward, _named(tokenizer), targets, given)
@@ -193,7 +196,7 @@ def _series(run: Any, given: str, _target: str | None) -> Reading:
         run.model,
         inputs,
         sides,
-        lambda a, b: run.model(a, b),
+        lambda a, b: logits_of(run.model, PastKnown(a, b)),
         lambda n: f"q{quantiles[n]:g}",
         (),
         given or str(moment.time),

@@ -83,7 +83,7 @@ def check_model(name: str) -> list[LawResult]:
     entry = registry.entry(name)
     settings = {"dropout": 0.0} if "dropout" in entry.parameters_of_preset() else {}
     config = entry.config(FACTS, "tiny", **settings)
-    return list(_run(lambda: from_model(entry.name, config, entry.task)))
+    return list(_run(lambda: from_model(entry.name, config)))
 
 
 def check(target: str) -> list[LawResult]:

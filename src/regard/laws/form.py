@@ -129,7 +129,7 @@ def _padded_states(subject: Subject, ledger: Ledger, state: State, alone: list[S
 def source(subject: Subject, ledger: Ledger) -> None:
     """A padded batch of sources equals its members one by one, and the memory in the context that in the state."""
     whole: Any = subject.module
-    model, (given, lengths) = whole.model, sources(subject.task, 4)
+    model, (given, lengths) = whole.model, sources(whole.model.reads, 4)
     x, after_padding = subject.inputs(4, 3), Context(lengths=torch.tensor([3, 1, 2, 3]))
     together = model.given(given, lengths)
     y, state = together(x, together.init_state(4), after_padding)
@@ -144,14 +144,15 @@ def source(subject: Subject, ledger: Ledger) -> None:
         _poisoned_source(subject, ledger, y, after_padding)
     memory, memory_lengths = model.encode(given, lengths)
     context = replace(after_padding, memory=memory, memory_lengths=memory_lengths)
-    trained = model.decoder(x, None, context)
+    trained, _ = model(x, None, context)
     for row, count in enumerate(after_padding.lengths.tolist()):  # pyright: ignore[reportOptionalMemberAccess]
         ledger.equal(trained[row, :count], y[row, :count], f"memory in the context against in the state, row {row}")
 
 
 def _poisoned_source(subject: Subject, ledger: Ledger, expected: Tensor, context: Context) -> None:
     """What stands in the padding of a source reaches nothing that is written."""
-    given, lengths = sources(subject.task, 4)
+    model: Any = subject.module
+    given, lengths = sources(model.model.reads, 4)
     assert lengths is not None
     assert context.lengths is not None
     for poison in POISONS:

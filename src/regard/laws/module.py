@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_model
 from torch import Tensor, nn
 
 from regard.core.config import from_dict
+from regard.core.model import logits_of
 from regard.core.tap import record as recording
 from regard.core.tap import taps
 from regard.laws.form import gradients
@@ -125,7 +126,7 @@ def round_trip(subject: Subject, ledger: Ledger) -> None:
     read = from_dict(written)
     if read != subject.config:
         raise Broken("the config read back from JSON differs from the one written")
-    twin = view(prepared(read.build), subject.task)
+    twin = view(prepared(read.build))
     for parameter in twin.parameters():
         parameter.zero_()
     with tempfile.TemporaryDirectory() as folder:
@@ -160,12 +161,12 @@ def learn(subject: Subject, _ledger: Ledger) -> None:
     assert subject.config is not None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        module = view(subject.config.build().to(torch.get_default_dtype()), subject.task)
+        module = view(subject.config.build().to(torch.get_default_dtype()))
     tokens = subject.inputs(2, 9)
     learn_step, steps, share = _counting(module, tokens) if hasattr(module, "fit") else _descent(module)
     losses = []
     for _ in range(steps):
-        logits = module(tokens[:, :-1])
+        logits = logits_of(module, tokens[:, :-1])
         targets = tokens[:, 1:] if subject.has_state else _classes(logits)
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         losses.append(loss.item())

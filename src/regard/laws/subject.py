@@ -15,6 +15,7 @@ from regard.core.config import Config
 from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Mixer
 from regard.core.state import State
+from regard.laws.result import Broken
 from regard.laws.view import PADDING, VOCABULARY, view
 
 
@@ -25,7 +26,6 @@ class Subject:
     width     of the vectors a mixer takes; None for a model, which takes tokens.
     scale     of the random inputs; large ones drive gates to 0 and 1.
     dtype     of the vectors that a mixer takes.
-    task      what a model is for: it says what it reads.
     """
 
     name: str
@@ -34,7 +34,6 @@ class Subject:
     width: int | None
     config: Config | None = None
     scale: float = 1.0
-    task: str = "text"
     dtype: torch.dtype = torch.float64
 
     def inputs(self, batch: int, length: int, seed: int = 0) -> Tensor:
@@ -78,11 +77,20 @@ class Subject:
         return state if seen == 0 else self(self.inputs(batch, seen, seed), state)[1]
 
     def __call__(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        return self.module(x, state, self._with_memory(context, state.batch_size))
+        y, after = self.module(x, state, self._with_memory(context, state.batch_size))
+        return self._answer(y), after
 
     def whole(self, x: Tensor) -> Tensor:
-        """The outputs from the beginning by the form that drops the state."""
-        return self.module(x, None, self._with_memory(EMPTY, len(x)))
+        """The outputs from the beginning, without a state."""
+        y, after = self.module(x, None, self._with_memory(EMPTY, len(x)))
+        if after is not None:
+            raise Broken("without a state a call gave one back: nothing is to be kept")
+        return self._answer(y)
+
+    def _answer(self, y: Tensor) -> Tensor:
+        """Outputs of a mixer as they are, and the logits of a model."""
+        head: Any = None if self.width is not None else self.module.head
+        return y if head is None else head(y)
 
     def _with_memory(self, context: Context, batch_size: int) -> Context:
         """The context with something to look at where that is needed: the same for every row, its padding poisoned."""
@@ -125,10 +133,10 @@ def from_mixer(name: str, make: Callable[[], nn.Module], config: Config | None =
     return Subject(name, module, module, width, config, scale)
 
 
-def from_model(name: str, config: Config, task: str = "text") -> Subject:
-    module = view(prepared(config.build_example), task)
+def from_model(name: str, config: Config) -> Subject:
+    module = view(prepared(config.build_example))
     facts: Any = getattr(module, "stack", module)
-    return Subject(name, module, facts, None, config, task=task)
+    return Subject(name, module, facts, None, config)
 
 
 def prepared(make: Callable[[], nn.Module]) -> nn.Module:

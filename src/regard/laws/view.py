@@ -1,9 +1,9 @@
-"""View: a model of any task as the laws see it, which know tokens, a state and logits.
+"""View: a model of any shape as the laws see it, which know tokens, a state and logits.
 
-text, masked      the model itself
+tokens alone      the model itself
 encoder-decoder   the model with its source given, and with padding in that source
 labels, tags      the model with what it has no use for, a state, passed by
-series            the same, over a past and a future that the first token stands for
+numbers           the same, over a past and a future that the first token stands for
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
 from regard.core.data_spec import EXAMPLE
+from regard.core.inputs import PastKnown
+from regard.core.model import logits_of
 from regard.core.state import Position, State, advance, zero_position
 from regard.layers.spelling import spelling
 
@@ -25,23 +27,24 @@ PAST = 168  # steps of a series that are read
 READ = 4  # different tokens of a source, which the smallest vocabulary has
 
 
-def view(module: nn.Module, task: str) -> nn.Module:
+def view(module: nn.Module) -> nn.Module:
     """What the laws call."""
     whole: Any = module
+    reads = getattr(module, "reads", "tokens")
     if hasattr(module, "given") and hasattr(module, "encode"):
-        source, lengths = sources(task, 1)
+        source, lengths = sources(reads, 1)
         if source.is_floating_point():
             source = source.to(next(module.parameters()).dtype)
         return whole.given(source, lengths)
-    if task == "series":
+    if reads == "numbers":
         return Foreseeing(module)
-    return module if getattr(module, "has_state", True) else Stateless(module, task)
+    return module if getattr(module, "has_state", True) else Stateless(module, reads)
 
 
-def sources(task: str, batch: int) -> tuple[Tensor, Tensor | None]:
+def sources(reads: str, batch: int) -> tuple[Tensor, Tensor | None]:
     """Something to read, always the same, and how much of each is real; None where all of it is."""
     generator = torch.Generator().manual_seed(17)
-    if task == "captions":
+    if reads == "pictures":
         assert EXAMPLE.picture is not None
         return torch.rand(batch, *EXAMPLE.picture, generator=generator, dtype=torch.float64), None
     lengths = torch.tensor([4, 1, 5, 2])[torch.arange(batch) % 4]
@@ -51,10 +54,11 @@ def sources(task: str, batch: int) -> tuple[Tensor, Tensor | None]:
 class Stateless(nn.Module):
     """A model of whole texts; its state only counts. One answer for a text is a sequence of one."""
 
-    def __init__(self, model: nn.Module, task: str) -> None:
+    def __init__(self, model: nn.Module, reads: str) -> None:
         super().__init__()
         self.model = model
-        self.spelt = task == "tagged"
+        self.head = nn.Identity()
+        self.spelt = reads == "words"
 
     @property
     def causal(self) -> bool:
@@ -71,11 +75,13 @@ class Stateless(nn.Module):
     def init_state(self, batch_size: int) -> State:
         return Position(zero_position(batch_size))
 
-    def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        found = self.model(_words(tokens) if self.spelt else tokens, context.lengths)
+    def forward(
+        self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Tensor, State | None]:
+        found = logits_of(self.model, _words(tokens) if self.spelt else tokens, context=context)
         logits = found if found.dim() == 3 else found[:, None]
         if state is None:
-            return logits
+            return logits, None
         return logits, Position(advance(state.position, tokens.shape[1], context.lengths))
 
     @property
@@ -92,19 +98,22 @@ class Foreseeing(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
+        self.head = nn.Identity()
 
     def init_state(self, batch_size: int) -> State:
         return Position(zero_position(batch_size))
 
-    def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
+    def forward(
+        self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Tensor, State | None]:
         dtype = next(self.model.parameters()).dtype
         generator = torch.Generator().manual_seed(17)
         pasts = torch.randn(VOCABULARY, PAST, EXAMPLE.n_channels, generator=generator, dtype=torch.float64)
         known = torch.randn(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, generator=generator, dtype=torch.float64)
         past, ahead = pasts[tokens[:, 0]].to(dtype), known[tokens[:, 0]].to(dtype)
-        answers = self.model(past, ahead).flatten(1)[:, None]
+        answers = logits_of(self.model, PastKnown(past, ahead)).flatten(1)[:, None]
         if state is None:
-            return answers
+            return answers, None
         return answers, Position(advance(state.position, tokens.shape[1], context.lengths))
 
 

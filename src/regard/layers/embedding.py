@@ -40,6 +40,8 @@ class EmbeddingConfig(Config, kind="embedding"):
 class Embedding(nn.Module):
     """x_t = norm(E[w_t] (* sqrt(D)) (+ position)), the parts in brackets where asked for."""
 
+    reads = "tokens"
+
     def __init__(self, config: EmbeddingConfig) -> None:
         super().__init__()
         self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)

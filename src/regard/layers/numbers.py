@@ -38,6 +38,8 @@ class NumbersConfig(Config, kind="numbers"):
 class Numbers(nn.Module):
     """(B, S, C) to (B, S / P, D)."""
 
+    reads = "numbers"
+
     def __init__(self, config: NumbersConfig) -> None:
         super().__init__()
         self.patch = config.patch

@@ -47,6 +47,8 @@ class PatchesConfig(Config, kind="patches"):
 class Patches(nn.Module):
     """x_(r, c) = W vec(patch_(r, c)) + b + position_(r, c): a convolution whose stride is its width."""
 
+    reads = "pictures"
+
     max_length: int | None = None
 
     def __init__(self, config: PatchesConfig) -> None:
@@ -86,6 +88,8 @@ class ConvolutionsConfig(Config, kind="convolutions"):
 
 class Convolutions(nn.Module):
     """A map of 3 x 3 pixels with stride 2, residual blocks, and the last grid as positions."""
+
+    reads = "pictures"
 
     max_length: int | None = None
 

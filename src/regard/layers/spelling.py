@@ -60,6 +60,8 @@ class SpelledConfig(Config, kind="spelled"):
 class Spelled(nn.Module):
     """Ids and spellings (B, T, 1 + L) to vectors."""
 
+    reads = "words"
+
     def __init__(self, config: SpelledConfig) -> None:
         super().__init__()
         self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -173,7 +173,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
 class SelfAttention(Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
-    state_grows = True
+    state_grows = skips_state = True
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()
@@ -195,7 +195,10 @@ class SelfAttention(Mixer):
         empty = self.zeros(batch_size, 0, self.config.groups, self.config.width)
         return KeyValueState(empty, empty, zero_position(batch_size, empty.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        if state is None:
+            start = torch.zeros(1, dtype=torch.long, device=x.device)
+            return self._attend(*self._project(x, start), None, None if self.causal else context.lengths), None
         assert isinstance(state, KeyValueState)
         q, k, v = self._project(x, state.count if state.ragged else state.count[:1])
         if not self.causal:
@@ -207,11 +210,6 @@ class SelfAttention(Mixer):
             return self._attend(q, k, v, None, None), after
         keys, values = after.keys[:, : after.filled], after.values[:, : after.filled]
         return self._attend(q, keys.to(q.dtype), values.to(q.dtype), state, None), after
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        start = torch.zeros(1, dtype=torch.long, device=x.device)
-        lengths = None if self.causal else context.lengths
-        return self._attend(*self._project(x, start), None, lengths)
 
     def _project(self, x: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, K), keys and values (B, T, G, K), positions already in them when they are rotary."""

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, where_row
 from regard.layers.pooling import PoolingConfig, PoolingName
@@ -135,10 +135,10 @@ class AlignedCell(nn.Module):
         before = hidden_of(state.cell)
         looked, memory = self.attention(before[:, None], state.memory)
         c = looked[:, 0].to(x.dtype)
-        _, cell = self.cell.step(torch.cat([x, c], -1), state.cell)
+        _, cell = self.cell(torch.cat([x, c], -1)[:, None], state.cell)
         return before, hidden_of(cell), c, AlignedState(cell, memory)
 
-    def scan(
+    def forward(
         self, x: Tensor, state: AlignedState, lengths: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor, AlignedState]:
         """s_(t-1), s_t, c_t of every step, (B, T, ...), and the state after each row's real ones."""
@@ -157,7 +157,7 @@ class AlignedCell(nn.Module):
 class Attentive(Mixer):
     """The recurrence and its readout."""
 
-    needs_memory = True
+    needs_memory = skips_state = True
 
     def __init__(self, config: AttentiveConfig) -> None:
         super().__init__()
@@ -171,29 +171,14 @@ class Attentive(Mixer):
     def init_state(self, batch_size: int) -> State:
         return self.aligned.init_state(batch_size)
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        state = self.aligned.met(state, context)
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        met = self.aligned.met(self.init_state(len(x)) if state is None else state, context)
         if x.shape[1] == 0:
-            return self._nothing(x), state
-        before, hidden, looked, state = self.aligned.scan(x, state, context.lengths)
-        return self._readout(before if self.shows_before else hidden, x, looked), state
-
-    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        before, hidden, looked, state = self.aligned.step(x, self.aligned.met(state, context))
-        return self._readout(before if self.shows_before else hidden, x, looked), state
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        if x.shape[1] == 0:
-            return self._nothing(x)
-        state = self.aligned.met(self.init_state(len(x)), context)
-        # Padding comes last, so that it can only spoil states that nobody reads.
-        before, hidden, looked, _ = self.aligned.scan(x, state, None)
+            return x.new_zeros(len(x), 0, self.d_readout), None if state is None else met
+        # Without a state nobody reads what padding, which comes last, has done to it.
+        before, hidden, looked, after = self.aligned(x, met, None if state is None else context.lengths)
         y = self._readout(before if self.shows_before else hidden, x, looked)
-        return y * real_tokens(context.lengths, y)[..., None]
-
-    def _nothing(self, x: Tensor) -> Tensor:
-        """Outputs of no input, (B, 0, d_readout)."""
-        return x.new_zeros(len(x), 0, self.d_readout)
+        return (y * real_tokens(context.lengths, y)[..., None], None) if state is None else (y, after)
 
     def _readout(self, s: Tensor, x: Tensor, c: Tensor) -> Tensor:
         mixed = self.seen_to_output(torch.cat([s, x, c], -1))

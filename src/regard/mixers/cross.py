@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, blank_padding
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -178,7 +178,7 @@ class CrossAttentionConfig(MixerConfig, kind="cross"):
 class CrossAttention(Mixer):
     """Looks at the memory of the context, or at the one that its state remembers."""
 
-    reach, permutes, needs_memory = 1, True, True
+    reach, permutes, needs_memory, skips_state = 1, True, True, True
 
     def __init__(self, config: CrossAttentionConfig) -> None:
         super().__init__()
@@ -222,15 +222,11 @@ class CrossAttention(Mixer):
         place = torch.arange(len(count), device=keys.device)
         return MemoryState(keys, values, lengths.to(keys.device), place, count, padded=padded, hollow=hollow)
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        assert isinstance(state, MemoryState)
-        y, after = self._looked(x, state, context)
-        return y, after.typed_as(state)
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        state = self.init_state(len(x))
-        assert isinstance(state, MemoryState)
-        return self._looked(x, state, context)[0]
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        before = self.init_state(len(x)) if state is None else state
+        assert isinstance(before, MemoryState)
+        y, after = self._looked(x, before, context)
+        return y, None if state is None else after.typed_as(before)
 
     def _looked(self, x: Tensor, state: MemoryState, context: Context) -> tuple[Tensor, MemoryState]:
         """Outputs, and the state after them with keys and values in the number type they were made in."""

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig, StackConfig, inherit_facts
 from regard.core.state import State
 from regard.core.tap import Tap
@@ -72,7 +72,7 @@ class GivenConfig(MixerConfig, kind="given"):
 class Given(Mixer):
     """A mixer that is told the summary of a memory."""
 
-    composed = True
+    composed = skips_state = True
 
     def __init__(self, config: GivenConfig) -> None:
         super().__init__()
@@ -89,16 +89,12 @@ class Given(Mixer):
     def init_state(self, batch_size: int) -> State:
         return GivenState(self.mixer.init_state(batch_size), self.zeros(batch_size, 0))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        state = self._met(state, context)
-        y, inner = self.mixer(self._with_vector(x, state.vector), state.inner, context)
-        return y, dataclasses.replace(state, inner=inner)
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        if self.first_state is not None:
-            return super().outputs(x, context)
-        state = self._met(self.init_state(len(x)), context)
-        return self.mixer(self._with_vector(x, state.vector), None, context)
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        met = self._met(self.init_state(len(x)) if state is None else state, context)
+        # From the beginning the inner state is needed only where it was made of the vector.
+        before = None if state is None and self.first_state is None else met.inner
+        y, inner = self.mixer(self._with_vector(x, met.vector), before, context)
+        return y, None if state is None else dataclasses.replace(met, inner=inner)
 
     def _met(self, state: State, context: Context) -> GivenState:
         """The state that knows the memory's summary."""

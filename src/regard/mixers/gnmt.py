@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import Chain, State
 from regard.mixers.attentive import AlignedCell, AttentiveConfig
@@ -53,7 +53,7 @@ class GnmtConfig(MixerConfig, kind="gnmt"):
 class GnmtDecoder(Mixer):
     """Bottom layer with its attention, then layers that all read the same context."""
 
-    needs_memory = True
+    needs_memory = skips_state = True
 
     def __init__(self, config: GnmtConfig) -> None:
         super().__init__()
@@ -64,46 +64,25 @@ class GnmtDecoder(Mixer):
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
 
     def init_state(self, batch_size: int) -> State:
-        return Chain((self.bottom.init_state(batch_size), *(layer.init_state(batch_size) for layer in self._layers())))
+        upper: list[Mixer] = list(self.upper)  # pyright: ignore[reportAssignmentType]  # ModuleList forgets their type
+        return Chain((self.bottom.init_state(batch_size), *(layer.init_state(batch_size) for layer in upper)))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        assert isinstance(state, Chain)
-        bottom, *upper = state.parts
-        bottom = self.bottom.met(bottom, context)
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        assert state is None or isinstance(state, Chain)
+        first = self.bottom.init_state(len(x)) if state is None else state.parts[0]
+        upper = [None] * len(self.upper) if state is None else state.parts[1:]
+        bottom = self.bottom.met(first, context)
         if x.shape[1] == 0:
-            return x, Chain((bottom, *upper))
-        _, hidden, looked, bottom = self.bottom.scan(x, bottom, context.lengths)
-        after: list[State] = [bottom]
-        for number, (layer, part) in enumerate(zip(self._layers(), upper, strict=True), start=2):
+            return x, None if state is None else Chain((bottom, *state.parts[1:]))
+        # Without a state nobody reads what padding, which comes last, has done to it.
+        lengths = None if state is None else context.lengths
+        _, hidden, looked, bottom = self.bottom(x, bottom, lengths)
+        after = []
+        for number, (layer, part) in enumerate(zip(self.upper, upper, strict=True), start=2):
             y, part = layer(self._input(hidden, looked), part, context)
             hidden = y + hidden if number >= 3 else y
             after.append(part)
-        return hidden, Chain(tuple(after))
-
-    def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        assert isinstance(state, Chain)
-        bottom, *upper = state.parts
-        _, hidden, looked, bottom = self.bottom.step(x, self.bottom.met(bottom, context))
-        after: list[State] = [bottom]
-        for number, (layer, part) in enumerate(zip(self._layers(), upper, strict=True), start=2):
-            y, part = layer.step(self._input(hidden, looked), part)
-            hidden = y + hidden if number >= 3 else y
-            after.append(part)
-        return hidden, Chain(tuple(after))
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        state = self.bottom.met(self.bottom.init_state(len(x)), context)
-        if x.shape[1] == 0:
-            return x
-        # Padding comes last, so that it can only spoil states that nobody reads.
-        _, hidden, looked, _ = self.bottom.scan(x, state, None)
-        for number, layer in enumerate(self._layers(), start=2):
-            y = layer(self._input(hidden, looked))
-            hidden = y + hidden if number >= 3 else y
-        return hidden
+        return hidden, None if state is None else Chain((bottom, *after))
 
     def _input(self, hidden: Tensor, looked: Tensor) -> Tensor:
         return torch.cat([self.dropout(hidden), looked], -1)
-
-    def _layers(self) -> list[Mixer]:
-        return list(self.upper)  # pyright: ignore[reportReturnType]  # ModuleList forgets its element type

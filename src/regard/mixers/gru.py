@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -72,7 +72,7 @@ class Gru(Mixer):
         hidden = self.zeros(batch_size, self.d_hidden)
         return HiddenState(hidden, zero_position(batch_size, hidden.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, HiddenState)
         heard = any(tap.recorded for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
         if self.resets_first or heard:

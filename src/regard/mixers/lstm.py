@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -91,7 +91,7 @@ class Lstm(Mixer):
         zeros = self.zeros(batch_size, self.d_hidden)
         return LstmState(zeros, zeros.clone(), zero_position(batch_size, zeros.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, LstmState)
         if self._heard() or lacks_fused_cell(x):
             return super().forward(x, state, context)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -92,7 +92,7 @@ class Mamba(Mixer):
         recent = self.zeros(batch_size, self.window - 1, self.inner)
         return SelectiveState(memory, recent, zero_position(batch_size, memory.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, T, E)
         stream, recent = self.convolution(stream, state.recent, context.lengths)

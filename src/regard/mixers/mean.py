@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -58,7 +58,7 @@ class RunningMean(Mixer):
         total = self.zeros(batch_size, self.d_model, dtype=self.dtype_of_sums())
         return MeanState(total, zero_position(batch_size, total.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, MeanState)
         x = self.received(x)
         totals = state.total[:, None] + x.to(state.total.dtype).cumsum(1)  # (B, T, D); padding adds nothing

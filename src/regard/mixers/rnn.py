@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -72,7 +72,7 @@ class Rnn(Mixer):
         hidden = self.zeros(batch_size, self.d_hidden)
         return HiddenState(hidden, zero_position(batch_size, hidden.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, HiddenState)
         if self.hidden.recorded or self.received.recorded:
             return super().forward(x, state, context)

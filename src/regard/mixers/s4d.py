@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -70,6 +70,8 @@ class S4dConfig(MixerConfig, kind="s4d"):
 class S4d(Mixer):
     """Convolution by FFT for a chunk, recurrence for a step, from any state."""
 
+    skips_state = True
+
     def __init__(self, config: S4dConfig) -> None:
         super().__init__()
         span = math.log(config.step_max) - math.log(config.step_min)
@@ -90,21 +92,19 @@ class S4d(Mixer):
         modes = self.zeros(batch_size, *self.state_to_channel.shape, dtype=self.dtype_of_sums())
         return DiagonalState(modes, zero_position(batch_size, modes.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
-        assert isinstance(state, DiagonalState)
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         log_decay, drive, read = self.discrete()
         powers = self._powers(log_decay, x.shape[1])  # A~^0 .. A~^(T-1), (D, N', T)
-        before = torch.view_as_complex(state.modes.contiguous())  # (B, D, N')
         y = self._convolve(x, powers, drive, read)
+        if state is None:
+            return self._output(y), None
+        assert isinstance(state, DiagonalState)
+        before = torch.view_as_complex(state.modes.contiguous())  # (B, D, N')
         # What the state from before the chunk still says: 2 Re(C A~^(t+1) s).
         carried = torch.einsum("DNT,BDN->BTD", (read * log_decay.exp())[..., None] * powers, before)
         y = y + self.conjugate_factor * carried.real.to(x.dtype)
         after = self._final_state(x, before, powers, log_decay, drive, context.lengths)
         return self._output(y), DiagonalState(after, advance(state.count, x.shape[1], context.lengths))
-
-    def outputs(self, x: Tensor, context: Context = EMPTY) -> Tensor:
-        log_decay, drive, read = self.discrete()
-        return self._output(self._convolve(x, self._powers(log_decay, x.shape[1]), drive, read))
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, DiagonalState)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig, StackConfig
 from regard.core.state import Chain, State, zero_position
 from regard.core.tap import Tap
@@ -83,7 +83,7 @@ class Senses(Mixer):
         own = KeyValueState(keys, values, zero_position(batch_size, keys.device))
         return Chain((self.context.init_state(batch_size), own))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, Chain)
         inner, own = state.parts
         assert isinstance(own, KeyValueState)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -83,7 +83,7 @@ class Ssd(Mixer):
         recent = self.zeros(batch_size, self.config.window - 1, self.d_mixed)
         return SelectiveState(memory, recent, zero_position(batch_size, memory.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, SelectiveState)
         gate, mixed, step = self.input_to_streams(x).split([self.inner, self.d_mixed, self.n_heads], -1)
         mixed, recent = self.convolution(mixed, state.recent, context.lengths)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, last_real
-from regard.core.mixer import Mixer
+from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -72,7 +72,7 @@ class Window(Mixer):
         recent = self.zeros(batch_size, self.window - 1, self.d_model)
         return WindowState(recent, zero_position(batch_size, recent.device))
 
-    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, WindowState)
         x = self.received(x)
         seen = torch.cat([state.recent.to(x.dtype), x], 1)  # (B, W - 1 + T, D)

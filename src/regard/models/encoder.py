@@ -57,6 +57,11 @@ class Encoder(nn.Module):
             nn.init.normal_(self.embedding.token_to_vector.weight, std=config.embedding_std)
 
     @property
+    def reads(self) -> str:
+        """What a source is: tokens, words with their spelling, pictures or numbers."""
+        return self.embedding.reads
+
+    @property
     def max_length(self) -> int | None:
         """Source positions beyond which the encoder is undefined; None without such a limit."""
         return self.embedding.max_length or getattr(self.stack, "max_length", None)
@@ -71,5 +76,5 @@ class Encoder(nn.Module):
         start = torch.zeros(len(source), dtype=torch.long, device=source.device)
         x = self.embedding(source, start)
         if self.stack is not None:
-            x = self.stack(x, None, Context(lengths=lengths))
+            x, _ = self.stack(x, None, Context(lengths=lengths))
         return self.norm(x), lengths

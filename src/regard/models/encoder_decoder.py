@@ -1,13 +1,14 @@
 """Encoder and decoder: any encoder's memory, and a language model that looks at it.
 
-memory, lengths = model.encode(source, lengths)
-logits = model.decoder(tokens, None, Context(memory=memory, memory_lengths=lengths))
+h, _ = model(SourceTokens(source, tokens))       the source read, then what is written, all at once
+state = model.start(source, lengths)             the source met: from here on tokens alone
+h, state = model(tokens, state)
 given = model.given(source, lengths)             a TokenModel: decoding knows nothing of sources
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,10 +17,12 @@ from torch import Tensor, nn
 
 from regard.core.config import Config
 from regard.core.context import EMPTY, Context
+from regard.core.inputs import SourceTokens
 from regard.core.mixer import Mixer
 from regard.core.state import State
 from regard.core.tap import record, taps
 from regard.core.trace import Trace, trace
+from regard.layers.head import LinearHead
 from regard.models.encoder import EncoderConfig
 from regard.models.language import LanguageModelConfig
 
@@ -57,6 +60,14 @@ class EncoderDecoder(nn.Module):
         return self.decoder.stack
 
     @property
+    def reads(self) -> str:
+        return self.encoder.reads
+
+    @property
+    def head(self) -> LinearHead:
+        return self.decoder.head
+
+    @property
     def max_length(self) -> int | None:
         """Positions of what is written; `encoder.max_length` are those of what is read."""
         return self.decoder.max_length
@@ -74,7 +85,7 @@ class EncoderDecoder(nn.Module):
         memory, lengths = self.encode(source, lengths)
         nothing = torch.zeros(len(memory), 0, dtype=torch.long, device=memory.device)
         context = Context(memory=memory, memory_lengths=lengths)
-        _, state = self.decoder.hidden(nothing, self.init_state(len(memory)), context)
+        _, state = self.decoder(nothing, self.init_state(len(memory)), context)
         assert state is not None
         return state
 
@@ -101,16 +112,22 @@ class EncoderDecoder(nn.Module):
         if not names:
             return None
         with record(self.decoder, names[layer]) as seen:
-            self.decoder.hidden(tokens, state)
+            self.decoder(tokens, state)
         # A layer that goes step by step is heard once a step.
         return torch.cat(seen[names[layer]], 2).mean(1)
 
     def trace(self, source: Tensor, tokens: Int[Tensor, "B T"], pattern: str = "*") -> Trace:
         """What the taps see while the source is read and `tokens`, a start symbol first, are written."""
-        return trace(self, lambda: self.given(source)(tokens), pattern)
+        return trace(self, lambda: self.head(self(SourceTokens(source, tokens))[0]), pattern)
 
-    def forward(self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY) -> Any:
-        return self.decoder(tokens, state, context) if state is not None else self.decoder(tokens, None, context)
+    def forward(
+        self, inputs: Tensor | SourceTokens, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Tensor, State | None]:
+        """The decoder's vectors. Tokens alone go on from a state that has met their source, or look at `context`'s."""
+        if isinstance(inputs, Tensor):
+            return self.decoder(inputs, state, context)
+        memory, lengths = self.encoder(inputs.source, inputs.lengths)
+        return self.decoder(inputs.tokens, state, replace(context, memory=memory, memory_lengths=lengths))
 
 
 class Given(nn.Module):
@@ -134,8 +151,8 @@ class Given(nn.Module):
         return self.model.stack
 
     @property
-    def to_logits(self) -> nn.Module:
-        return self.model.decoder.to_logits
+    def head(self) -> LinearHead:
+        return self.model.head
 
     @property
     def device(self) -> torch.device:
@@ -150,15 +167,12 @@ class Given(nn.Module):
             return state
         return state.select(torch.zeros(batch_size, dtype=torch.long, device=self.device))
 
-    def hidden(self, tokens: Tensor, state: State | None, context: Context = EMPTY) -> tuple[Tensor, State | None]:
+    def forward(
+        self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Tensor, State | None]:
         if state is not None:
-            return self.model.decoder.hidden(tokens, state, context)
-        return self.model.decoder.hidden(tokens, self.init_state(len(tokens)), context)[0], None
-
-    def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        vectors, after = self.hidden(tokens, state, context)
-        logits = self.to_logits(vectors)
-        return logits if state is None else (logits, after)
+            return self.model(tokens, state, context)
+        return self.model(tokens, self.init_state(len(tokens)), context)[0], None
 
 
 def _looks_outside(decoder: nn.Module, tap: str) -> bool:

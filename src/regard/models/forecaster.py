@@ -23,11 +23,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.core.context import Context
+from regard.core.context import EMPTY, Context
 from regard.core.data_spec import DataSpec
+from regard.core.inputs import PastKnown
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
+from regard.core.state import State
 from regard.core.trace import Traced
+from regard.layers.head import QuantileHead
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.numbers import NumbersConfig
@@ -86,7 +89,9 @@ class ForecasterConfig(Config, kind="forecaster"):
 
 
 class Forecaster(Traced):
-    """Past (B, S, 1 + K) and known ahead (B, H, K) to quantiles (B, H, Q), in the units of the past."""
+    """Past (B, S, 1 + K) and known ahead (B, H, K) to what the head makes quantiles (B, H, Q) of, in units of the past."""
+
+    reads = "numbers"
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -100,10 +105,9 @@ class Forecaster(Traced):
         self.step = nn.Parameter(torch.empty(config.horizon, width))
         nn.init.normal_(self.step, std=0.02)
         self.norm = nn.LayerNorm(width)
-        self.to_quantiles = nn.Linear(width, len(config.quantiles))
+        self.head = QuantileHead(width, config.quantiles)
         self.features_to_value = nn.Parameter(torch.zeros(config.horizon, features))
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
-        nn.init.zeros_(self.to_quantiles.weight)
         with torch.no_grad():
             # It begins as the mean of the two naive forecasts: yesterday, and the same day a week ago.
             near = [place for place, lag in enumerate(config.lags) if lag in (1, 7)]
@@ -114,13 +118,15 @@ class Forecaster(Traced):
     def max_length(self) -> int | None:
         return None
 
-    def forward(self, source: Float[Tensor, "B S _"], known: Float[Tensor, "B H _"]) -> Float[Tensor, "B H Q"]:
-        past, ahead, level, spread = self._levelled(source, known)
+    def forward(
+        self, inputs: PastKnown, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Float[Tensor, "B H _"], State | None]:
+        """norm(y_h), a_h . f_h, level and spread side by side, (B, H, D + 3)."""
+        past, ahead, level, spread = self._levelled(inputs.past, inputs.known)
         features = self._features(past, ahead)
-        y = self._decoded(past, features)
-        linear = torch.einsum("BHF,HF->BH", features, self.features_to_value)
-        quantiles = linear[..., None] + self.to_quantiles(self.norm(y))
-        return quantiles * spread + level
+        y = self.norm(self._decoded(past, features))
+        linear = torch.einsum("BHF,HF->BH", features, self.features_to_value)[..., None]
+        return torch.cat([y, linear, level.expand_as(linear), spread.expand_as(linear)], -1), None
 
     def _levelled(self, source: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Past and circumstances less their own level and over their own spread, and those of the value (B, 1, 1)."""
@@ -144,12 +150,12 @@ class Forecaster(Traced):
         features = self.dropout(features)
         if self.encoder is not None:
             memory, _ = self.encoder(past)
-            return self.stack(self.features_to_vector(features) + self.step, None, Context(memory=memory))
+            return self.stack(self.features_to_vector(features) + self.step, None, Context(memory=memory))[0]
         assert self.past_to_vector is not None
         nothing = features.new_ones(*features.shape[:2], 1)
         ahead = self.features_to_vector(torch.cat([features, nothing], -1)) + self.step
         both = torch.cat([self.past_to_vector(past), ahead], 1)
-        return self.stack(both)[:, -features.shape[1] :]
+        return self.stack(both)[0][:, -features.shape[1] :]
 
 
 @register(

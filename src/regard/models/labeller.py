@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.core.context import EMPTY, Context
+from regard.core.state import State
 from regard.core.trace import Traced
+from regard.layers.head import LinearHead
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig
 
@@ -38,7 +41,7 @@ class LabellerConfig(Config, kind="labeller"):
 
 
 class Labeller(Traced):
-    """A source and its lengths to logits over classes: (B, C), or (B, T, C) without pooling.
+    """Tokens to the vector of each, or to the one that stands for all; its head gives logits over classes.
 
     causal     no: an answer may depend on the whole text.
     has_state  no: nothing is carried from one text to the next.
@@ -52,17 +55,20 @@ class Labeller(Traced):
         self.config = config
         self.encoder = config.encoder.build()
         self.pooling = config.pooling.build() if config.pooling else None
-        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
-        self.to_classes = nn.Linear(config.d_memory, config.n_classes)
+        dropout = nn.Dropout(config.dropout) if config.dropout else None
+        self.head = LinearHead(config.d_memory, config.n_classes, transform=dropout)
+
+    @property
+    def reads(self) -> str:
+        return self.encoder.reads
 
     @property
     def max_length(self) -> int | None:
         return self.encoder.max_length
 
-    def encode(self, source: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The vectors of the sequence, or the one that stands for it."""
-        memory, lengths = self.encoder(source, lengths)
-        return memory if self.pooling is None else self.pooling(memory, lengths)
-
-    def forward(self, source: Tensor, lengths: Tensor | None = None) -> Tensor:
-        return self.to_classes(self.dropout(self.encode(source, lengths)))
+    def forward(
+        self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Tensor, State | None]:
+        """The vectors (B, T, D) of the sequence, or (B, D), the one that stands for it."""
+        memory, lengths = self.encoder(tokens, context.lengths)
+        return memory if self.pooling is None else self.pooling(memory, lengths), None

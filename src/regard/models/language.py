@@ -1,15 +1,14 @@
 """The neural language model: embedding + stack + head.
 
-logits, state = model(tokens, state, context)
-logits = model(tokens)                          from the beginning; the state is dropped
-h = model.encode(tokens)                        the context-sensitive vectors h_1 .. h_n
+h, state = model(tokens, state, context)        the context-sensitive vectors h_1 .. h_n
+h, _ = model(tokens)                            from the beginning; no state in means that none is kept
+logits = model.head(h)                          of the token after each
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, overload
 
 import torch
 from jaxtyping import Float, Int
@@ -22,6 +21,7 @@ from regard.core.stack import Block, MixerConfig
 from regard.core.state import State
 from regard.core.trace import Traced
 from regard.layers.embedding import EmbeddingConfig
+from regard.layers.head import LinearHead
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,27 @@ class LanguageModel(Traced):
         self.embedding = config.embedding.build()
         self.stack: Mixer = config.stack.build()
         self.norm = config.norm.build() if config.norm else nn.Identity()
-        self.transform = config.transform.build() if config.transform else nn.Identity()
+        transform = config.transform.build() if config.transform else None
         width = config.d_head or config.embedding.d_model
-        self.to_logits = nn.Linear(width, self.vocab_size, bias=config.head_bias)
+        # A head with a net before it is asked at the few positions whose words are hidden.
+        sparse = transform is not None
+        self.head = LinearHead(width, self.vocab_size, config.head_bias, transform, sparse)
         if config.init_std is not None:
             initialise(self, config.init_std)
         if config.embedding_std is not None:
             nn.init.normal_(self.embedding.token_to_vector.weight, std=config.embedding_std)
         if config.tied:
-            self.to_logits.weight = self.embedding.token_to_vector.weight
+            self.head.weight = self.embedding.token_to_vector.weight
 
     @property
     def max_length(self) -> int | None:
         """Positions beyond which the model is undefined; None without such a limit."""
         return self.embedding.max_length or getattr(self.stack, "max_length", None)
+
+    @property
+    def reads(self) -> str:
+        """What its inputs are: tokens, words with their spelling, pictures or numbers."""
+        return self.embedding.reads
 
     @property
     def causal(self) -> bool:
@@ -86,45 +93,21 @@ class LanguageModel(Traced):
     def init_state(self, batch_size: int) -> State:
         return self.stack.init_state(batch_size)
 
-    def hidden(
-        self, tokens: Int[Tensor, "B T"], state: State | None, context: Context = EMPTY
+    def forward(
+        self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B T D"], State | None]:
-        """The vectors that the head reads, and the state, which is None when none was given."""
-        h, state = self.vectors(tokens, state, context)
-        return self.transform(h), state
-
-    def vectors(
-        self, tokens: Int[Tensor, "B T"], state: State | None, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T D"], State | None]:
-        """The context-sensitive vectors, and the state, which is None when none was given."""
+        """h_t: the encoding of w_t in the context of w_1 .. w_(t-1)."""
         if context.offsets is not None:
             padded, lengths = unpack(tokens, context.offsets)
-            h, state = self.vectors(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
+            h, state = self.forward(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state
-        if state is None:
-            start = torch.zeros(tokens.shape[0], dtype=torch.long, device=tokens.device)
-            h = self.stack(self.embedding(tokens, start), None, context)
-        else:
-            h, state = self.stack(self.embedding(tokens, state.position), state, context)
+        start = torch.zeros(len(tokens), dtype=torch.long, device=tokens.device) if state is None else state.position
+        h, state = self.stack(self.embedding(tokens, start), state, context)
         return self.norm(h), state
 
     def encode(self, tokens: Int[Tensor, "B T"], context: Context = EMPTY) -> Float[Tensor, "B T D"]:
-        """h_t: the encoding of w_t in the context of w_1 .. w_(t-1)."""
-        return self.vectors(tokens, None, context)[0]
-
-    def forward(
-        self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY
-    ) -> tuple[Float[Tensor, "B T V"], State | None]:
-        h, state = self.hidden(tokens, state, context)
-        return self.to_logits(h), state
-
-    @overload
-    def __call__(self, tokens: Tensor, state: None = None, context: Context = EMPTY) -> Tensor: ...
-    @overload
-    def __call__(self, tokens: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]: ...
-    def __call__(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> Any:
-        logits, after = super().__call__(tokens, state, context)
-        return logits if state is None else (logits, after)
+        """The vectors alone, from the beginning."""
+        return self(tokens, None, context)[0]
 
 
 def initialise(module: nn.Module, std: float) -> None:

@@ -29,7 +29,7 @@ from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.task import SHOWN, Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
-from regard.training.losses import written_loss
+from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Captions(Task[CaptionProcessor]):
         return CaptionProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
-        return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+        return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
     def hidden(self, processor: CaptionProcessor) -> int:
         return hidden_word(processor.tokenizer)

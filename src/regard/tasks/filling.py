@@ -101,7 +101,7 @@ def fill(model: nn.Module, masking: Masking, rows: Ragged, chosen: np.ndarray) -
     found: list[list[Fill]] = [[] for _ in chosen]
     while (left := (tokens == masking.mask_id)).any():
         vectors = whole.encode(tokens, Context(lengths=lengths))[left]
-        chances = _chances(whole.to_logits(whole.transform(vectors)), masking)
+        chances = _chances(whole.head(vectors), masking)
         sure, best = chances.max(-1)
         at = left.nonzero()
         for row in at[:, 0].unique().tolist():

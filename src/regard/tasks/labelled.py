@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
+from regard.core.context import Context
 from regard.core.data_spec import DataSpec
+from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Labelled, column
 from regard.data.labelled import read_labelled
@@ -33,7 +35,7 @@ from regard.tasks.vocabulary import (
     require_tokenizer_free,
     words_seen_twice,
 )
-from regard.training.losses import class_loss
+from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ class LabelledText(Task[LabelProcessor]):
         return LabelProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
-        return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+        return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
     def hidden(self, processor: LabelProcessor) -> int:
         return hidden_word(processor.tokenizer)
@@ -152,7 +154,7 @@ class LabelledText(Task[LabelProcessor]):
         found = np.zeros((len(texts), len(processor.classes)))
         for rows in in_batches(ids.sizes.tolist()):
             tokens, lengths = ids.padded(rows, 0)
-            logits = model(tokens.to(device), lengths.to(device))
+            logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
             found[rows] = logits.float().softmax(-1).cpu().numpy()
         for text, chances in zip(texts, found, strict=True):
             by_class = dict(zip(processor.classes, chances.tolist(), strict=True))

@@ -30,7 +30,7 @@ from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, jo
 from regard.tasks.length import fitted
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.task import Answer, Dataset, Report, Task
-from regard.training.losses import context_of, masked_loss
+from regard.training.losses import context_of, model_loss
 from regard.training.problem import Objective, TrainingProblem
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class MaskedText(Task[MaskedProcessor]):
         return MaskedProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
-        return partial(masked_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+        return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         whole: Any = model
@@ -234,7 +234,7 @@ def _judged(model: nn.Module, batch: Batch) -> tuple[float, int]:
     whole: Any = model
     batch = batch.to(next(model.parameters()).device)
     at = batch.targets != NOT_COUNTED
-    logits = whole.to_logits(whole.transform(whole.encode(batch.tokens, context_of(batch))[at])).float()
+    logits = whole.head(whole.encode(batch.tokens, context_of(batch))[at]).float()
     targets = batch.targets[at]
     loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
     return float(loss), int((logits.argmax(-1) == targets).sum())

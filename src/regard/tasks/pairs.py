@@ -30,7 +30,7 @@ from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
 from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
-from regard.training.losses import written_loss
+from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Pairs(Task[PairProcessor]):
         return PairProcessor(source, target, told["truncate"])
 
     def objective(self, settings: TrainSettings) -> Objective:
-        return partial(written_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+        return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
     def hidden(self, processor: PairProcessor) -> int:
         return hidden_word(processor.target)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from regard.core.data_spec import DataSpec
+from regard.core.model import logits_of
 from regard.data.calendar import CALENDAR, calendar
 from regard.data.scaler import Scaler
 from regard.data.series import Series, origins, read_series
@@ -25,7 +26,7 @@ from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
 from regard.tasks.processor import PROCESSOR, Processor, read_facts
 from regard.tasks.task import Answer, Dataset, Report, Task
-from regard.training.losses import quantile_loss
+from regard.training.losses import inputs_of, model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class SeriesTask(Task[SeriesProcessor]):
         return SeriesProcessor(**scalers, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
-        return quantile_loss
+        return model_loss
 
     def inputs(self, text: str) -> list[Any]:
         """One series: the path of a CSV file, or the file itself."""
@@ -199,7 +200,7 @@ class SeriesTask(Task[SeriesProcessor]):
             for first in range(0, len(places), AT_ONCE):
                 chosen = np.arange(first, min(first + AT_ONCE, len(places)))
                 batch = rows.batch_of(chosen, chosen).to(device)
-                found.append(model(batch.source, batch.tokens).float().cpu().numpy())
+                found.append(logits_of(model, inputs_of(batch)).float().cpu().numpy())
         return np.sort(processor.target.invert(np.concatenate(found).astype(np.float64)), -1)
 
     def _quantiles(self, model: nn.Module) -> tuple[float, ...]:

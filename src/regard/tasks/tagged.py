@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
+from regard.core.context import Context
+from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.ragged import Ragged, in_batches, ragged
@@ -27,7 +29,7 @@ from regard.tasks.processor import read_files
 from regard.tasks.tag import TagProcessor
 from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
-from regard.training.losses import class_loss
+from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class TaggedText(Task[TagProcessor]):
         return PieceProcessor(tokenizer, **told) if "last" in told else TagProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
-        return partial(class_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+        return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
 
     def hidden(self, processor: TagProcessor) -> int:
         return hidden_word(processor.tokenizer)
@@ -141,7 +143,8 @@ class TaggedText(Task[TagProcessor]):
     def _tags(self, model: nn.Module, ids: Ragged, rows: np.ndarray) -> list[list[int]]:
         device = next(model.parameters()).device
         tokens, lengths = ids.padded(rows, 0)
-        best = model(tokens.to(device), lengths.to(device)).argmax(-1).cpu()
+        context = Context(lengths=lengths.to(device))
+        best = logits_of(model, tokens.to(device), context=context).argmax(-1).cpu()
         return [best[i, :count].tolist() for i, count in enumerate(lengths.tolist())]
 
     def _parts(

@@ -131,7 +131,7 @@ def held_out_loss(session: Session) -> tuple[float, int]:
         if session.task.carries and (batch.fresh or state is None):
             state = session.fresh_state(batch.tokens.shape[0])
         with session.precision():
-            loss, _, state = session.task.objective(session.model, batch.to(session.device), state)
+            loss, _, state = session.training_step(batch.to(session.device), state)
         total += loss
         tokens += batch.n_counted
         if session.task.carries and tokens >= enough:

@@ -131,7 +131,7 @@ def _backward(session: Session, batch: Batch, tokens: int) -> Tensor:
         is_new = batch.fresh or session.carried is None
         state = session.fresh_state(batch.tokens.shape[0]) if is_new else session.carried
     with session.precision():
-        total, _, state = session.objective(session.model, batch.to(session.device), state)
+        total, _, state = session.fast_step(batch.to(session.device), state)
         loss = total / max(1, tokens)
     loss.backward()
     session.carried = None if state is None else state.detach()

@@ -1,6 +1,7 @@
-"""What a language model is trained for: the negative log-probability of each next token.
+"""What a model is trained for: one loss for every shape, which the model's own head knows.
 
-    loss = - sum_t log p(w_(t+1) | w_1 .. w_t)
+    loss = - sum_t log p(w_(t+1) | w_1 .. w_t)                 tokens, classes and tags: cross-entropy
+    loss = sum_h mean_q max(q e, (q - 1) e)                    forecasts: the pinball loss of quantiles
 
 With label smoothing the target is not one class but a distribution q, and the loss is - sum_k q_k log p_k:
 
@@ -12,21 +13,67 @@ Sums and counts are returned apart, so that batches of unequal length can be ave
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
+from regard.core.inputs import NOT_COUNTED, Inputs, PastKnown, SourceTokens
+from regard.core.model import Model
 from regard.core.state import State
-from regard.data.batch import NOT_COUNTED, Batch
+from regard.data.batch import Batch
 from regard.errors import UsageError
-from regard.kernels.cross_entropy import linear_cross_entropy
+from regard.layers.head import LogitsHead
 
 Smoothing = Literal["all", "others"]
+
+
+class Loss(NamedTuple):
+    """The loss summed over the targets that count, how many these are, and the state after the batch, if one was given."""
+
+    total: Tensor
+    count: Tensor
+    state: State | None
+
+
+Objective = Callable[[Model, Batch, State | None], Loss]
+
+
+class TrainingStep(nn.Module):
+    """A model and what it is trained for as one module: what is compiled, wrapped by DDP, or sharded."""
+
+    def __init__(self, model: Model, objective: Objective) -> None:
+        super().__init__()
+        self.model = model
+        self.objective = objective
+
+    def forward(self, batch: Batch, state: State | None = None) -> Loss:
+        return self.objective(self.model, batch, state)
+
+
+def model_loss(
+    model: Model, batch: Batch, state: State | None = None, label_smoothing: float = 0.0, smoothing: Smoothing = "all"
+) -> Loss:
+    """What the head of `model` says to the targets of a batch.
+
+    label_smoothing  epsilon, shared out as `smoothing` says; only while training, so that a held-out loss means the
+                     same with and without it.
+    """
+    vectors, after = model(inputs_of(batch), state, context_of(batch))
+    epsilon = shared_by_all(label_smoothing if model.training else 0.0, smoothing, model.head.n_answers)
+    return Loss(model.head(vectors, batch.targets, epsilon), counted(batch.targets).sum(), after)
+
+
+def inputs_of(batch: Batch) -> Inputs:
+    """What a model reads of a batch."""
+    if batch.source is None:
+        return batch.tokens
+    if batch.tokens.is_floating_point():
+        return PastKnown(batch.source, batch.tokens)
+    lengths = None if batch.source_lengths is None else batch.source_lengths.to(batch.tokens.device)
+    return SourceTokens(batch.source, batch.tokens, lengths)
 
 
 def context_of(batch: Batch) -> Context:
@@ -37,104 +84,20 @@ def context_of(batch: Batch) -> Context:
     return Context(lengths=batch.lengths.to(batch.tokens.device)) if batch.ragged else EMPTY
 
 
-def written_loss(
-    model: nn.Module,
-    batch: Batch,
-    _state: State | None,
-    label_smoothing: float = 0.0,
-    smoothing: Smoothing = "all",
-) -> tuple[Tensor, Tensor, None]:
-    """- sum_t log p(y_(t+1) | y_1 .. y_t, x): what is written from a source x, which is read once.
-
-    Every row begins anew, so that no state is taken or given.
-    """
-    whole: Any = model
-    assert batch.source is not None
-    lengths = None if batch.source_lengths is None else batch.source_lengths.to(batch.tokens.device)
-    memory, memory_lengths = whole.encode(batch.source, lengths)
-    context = replace(context_of(batch), memory=memory, memory_lengths=memory_lengths)
-    vectors, _ = whole.decoder.hidden(batch.tokens, None, context)
-    head, targets = whole.decoder.to_logits, batch.targets.flatten()
-    count = (targets != NOT_COUNTED).sum()
-    epsilon = _shared_by_all(label_smoothing if model.training else 0.0, smoothing, head.out_features)
-    loss = linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED, epsilon)
-    return loss, count, None
-
-
-def class_loss(
-    model: nn.Module,
-    batch: Batch,
-    _state: State | None,
-    label_smoothing: float = 0.0,
-    smoothing: Smoothing = "all",
-) -> tuple[Tensor, Tensor, None]:
-    """- sum log p(class | text): of one class for the whole text, or of one at every token."""
-    lengths = batch.lengths.to(batch.tokens.device) if batch.ragged else None
-    logits = model(batch.tokens, lengths)
-    targets = batch.targets.flatten()
-    epsilon = label_smoothing if model.training else 0.0
-    loss = smoothed_loss(logits.flatten(0, -2).float(), targets, epsilon, smoothing)
-    return loss, (targets != NOT_COUNTED).sum(), None
-
-
-def masked_loss(
-    model: nn.Module,
-    batch: Batch,
-    _state: State | None,
-    label_smoothing: float = 0.0,
-    smoothing: Smoothing = "all",
-) -> tuple[Tensor, Tensor, None]:
-    """- sum log p(w_t | the row with w_t hidden) over the hidden positions t; the head is applied there only."""
-    whole: Any = model
-    hidden = batch.targets != NOT_COUNTED
-    targets = batch.targets[hidden]
-    vectors = whole.transform(whole.encode(batch.tokens, context_of(batch))[hidden])
-    head = whole.to_logits
-    count = hidden.sum()
-    if label_smoothing > 0 and model.training:
-        return smoothed_loss(head(vectors).float(), targets, label_smoothing, smoothing), count, None
-    return linear_cross_entropy(vectors, head.weight, head.bias, targets, NOT_COUNTED), count, None
-
-
-def next_token_loss(
-    model: nn.Module,
-    batch: Batch,
-    state: State | None,
-    label_smoothing: float = 0.0,
-    smoothing: Smoothing = "all",
-) -> tuple[Tensor, Tensor, State | None]:
-    """The loss summed over the targets that count, how many these are, and the state after the batch.
-
-    label_smoothing  epsilon, shared out as `smoothing` says; only while training, so that a held-out loss means the
-    same with and without it. A model with `hidden` and `to_logits` never has its logits formed whole; any other gives
-    them itself.
-    """
-    context = context_of(batch)
-    targets = batch.targets.flatten()
-    count = (targets != NOT_COUNTED).sum()
-    whole: Any = model
-    epsilon = label_smoothing if model.training else 0.0
-    if not hasattr(model, "hidden"):
-        given = whole.init_state(batch.tokens.shape[0]) if state is None else state
-        logits, after = whole(batch.tokens, given, context)
-        loss = smoothed_loss(logits.flatten(0, 1).float(), targets, epsilon, smoothing)
-        return loss, count, None if state is None else after
-    vectors, after = whole.hidden(batch.tokens, state, context)
-    head = whole.to_logits
-    epsilon = _shared_by_all(epsilon, smoothing, head.out_features)
-    loss = linear_cross_entropy(vectors.flatten(0, 1), head.weight, head.bias, targets, NOT_COUNTED, epsilon)
-    return loss, count, after
+def counted(targets: Tensor) -> Tensor:
+    """Which targets count."""
+    return ~targets.isnan() if targets.is_floating_point() else targets != NOT_COUNTED
 
 
 def smoothed_loss(
     logits: Float[Tensor, "N K"], targets: Int[Tensor, "N"], epsilon: float, smoothing: Smoothing = "all"
 ) -> Tensor:
-    """The loss summed over the targets that count, with label smoothing."""
-    epsilon = _shared_by_all(epsilon, smoothing, logits.shape[-1])
-    return F.cross_entropy(logits, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=epsilon)
+    """The loss of given logits, summed over the targets that count."""
+    n_classes = logits.shape[-1]
+    return LogitsHead(n_classes)(logits, targets, shared_by_all(epsilon, smoothing, n_classes))
 
 
-def _shared_by_all(epsilon: float, smoothing: Smoothing, n_classes: int) -> float:
+def shared_by_all(epsilon: float, smoothing: Smoothing, n_classes: int) -> float:
     """The epsilon that, shared by all classes, is the same as `epsilon` by the convention `smoothing`."""
     if smoothing == "all" or epsilon == 0:
         return epsilon
@@ -143,17 +106,3 @@ def _shared_by_all(epsilon: float, smoothing: Smoothing, n_classes: int) -> floa
             f"train.label_smoothing: {epsilon} gives a target less than the others of {n_classes} classes; lower it"
         )
     return epsilon * n_classes / (n_classes - 1)
-
-
-def quantile_loss(model: nn.Module, batch: Batch, _state: State | None) -> tuple[Tensor, Tensor, None]:
-    """Pinball loss of a forecast, the mean over its quantiles q:  max(q e, (q - 1) e),  e = value - forecast.
-
-    Values that are NaN do not count.
-    """
-    whole: Any = model
-    found = whole(batch.source, batch.tokens).float()  # (B, H, Q)
-    q = torch.tensor(whole.config.quantiles, device=found.device)
-    counted = ~batch.targets.isnan()
-    error = batch.targets.nan_to_num()[..., None] - found
-    loss = torch.maximum(q * error, (q - 1) * error).mean(-1)
-    return (loss * counted).sum(), counted.sum(), None

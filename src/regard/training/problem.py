@@ -7,20 +7,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import Tensor, nn
+from torch import nn
 
-from regard.core.state import State
 from regard.data.batch import Batch, Documents, Lanes, Windows, evaluation_batches
 from regard.data.tokenizer import as_file
 from regard.errors import UsageError
 from regard.training import run_folder
-from regard.training.losses import next_token_loss
+from regard.training.losses import Objective, model_loss
 from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from regard.data.corpus import Corpus
-
-Objective = Callable[[nn.Module, Batch, State | None], tuple[Tensor, Tensor, State | None]]
 
 
 class Sampler(Protocol):
@@ -59,7 +56,7 @@ class TrainingProblem:
     sampler: Sampler
     held_out: Callable[[], Iterator[Batch]] | None = None
     held_out_tokens: int = 0
-    objective: Objective = next_token_loss
+    objective: Objective = model_loss
     carries: bool = False
     identity: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -88,9 +85,9 @@ def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) 
         sampler,
         batches if corpus.valid.tokens else None,
         corpus.valid.tokens,
-        partial(next_token_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+        partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
         if settings.label_smoothing
-        else next_token_loss,
+        else model_loss,
         carries,
         {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash},
         {run_folder.TOKENIZER: as_file(corpus.tokenizer)},

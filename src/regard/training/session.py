@@ -25,6 +25,7 @@ from regard.training.checkpoint import Contents
 from regard.training.display import Display
 from regard.training.ema import Ema
 from regard.training.flops import flops_per_target
+from regard.training.losses import TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
 from regard.training.problem import TrainingProblem
@@ -110,7 +111,8 @@ class Session:
 
     def __post_init__(self) -> None:
         self.budget = budget.parse(self.settings.budget)
-        self.objective = torch.compile(self.task.objective) if self.settings.compile else self.task.objective
+        self.training_step = TrainingStep(self.model, self.task.objective)
+        self.fast_step = torch.compile(self.training_step) if self.settings.compile else self.training_step
         self.start_clock()
 
     @cached_property

@@ -216,7 +216,7 @@ def _vectors(site: Site, seen: Trace) -> Tensor:
 def _head(reading: Reading) -> Tensor:
     """E (V, D), which turns what the senses sum to into logits."""
     model: Any = plain(reading.model)
-    return model.to_logits.weight.detach()
+    return model.head.weight.detach()
 
 
 def _names(count: int) -> list[str]:

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.core.model import logits_of
 from regard.core.registry import build
 from regard.core.tap import record
 from regard.data.batch import NOT_COUNTED
@@ -182,7 +183,7 @@ def _removed(heads: Sequence[tuple[SelfAttention, int]]) -> Iterator[None]:
 
 @torch.no_grad()
 def _loss(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
-    return float(cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), ignore_index=NOT_COUNTED))
+    return float(cross_entropy(logits_of(model, inputs).flatten(0, 1), targets.flatten(), ignore_index=NOT_COUNTED))
 
 
 @torch.no_grad()

@@ -8,25 +8,28 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.config import Config
-from regard.core.context import Context
+from regard.core.context import EMPTY, Context
 from regard.core.data_spec import DataSpec
+from regard.core.inputs import SourceTokens
 from regard.core.registry import entry
 
 SYMBOLS = 16
 
 
 class Copier(nn.Module):
-    """A model of pairs that writes what it reads: (B, T) symbols to logits (B, T, V), each from those before it."""
+    """A model of pairs that writes what it reads: (B, T) symbols, each told from those before it."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.model: Any = config.build()
 
-    def forward(self, symbols: Tensor) -> Tensor:
-        memory, _ = self.model.encode(symbols)
+    @property
+    def head(self) -> nn.Module:
+        return self.model.head
+
+    def forward(self, symbols: Tensor, state: None = None, context: Context = EMPTY) -> tuple[Tensor, None]:
         start = torch.full_like(symbols[:, :1], SYMBOLS)
-        written, _ = self.model.decoder.hidden(torch.cat([start, symbols[:, :-1]], 1), None, Context(memory=memory))
-        return self.model.decoder.to_logits(written)
+        return self.model(SourceTokens(symbols, torch.cat([start, symbols[:, :-1]], 1)), state, context)
 
 
 def copying(name: str, **settings: Any) -> Config:

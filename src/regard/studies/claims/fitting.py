@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED
 from regard.training.optimiser import Optimiser
 from regard.training.settings import TrainSettings
@@ -27,14 +28,14 @@ def fit(
     weight_decay: float = 0.0,
     optimiser: Literal["adamw", "muon"] = "adamw",
 ) -> list[float]:
-    """Train `model(inputs) -> logits` by cross-entropy, and give back the loss of every step."""
+    """Train a model by the cross-entropy of its logits, and give back the loss of every step."""
     settings = TrainSettings(optimiser=optimiser, weight_decay=weight_decay, betas=(0.9, 0.999))
     rule = Optimiser(model, settings)
     losses = []
     model.train()
     for step in range(steps):
         inputs, targets = batches(step)
-        logits = model(inputs)
+        logits = logits_of(model, inputs)
         loss = cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=NOT_COUNTED)
         rule.clear()
         loss.backward()
@@ -49,7 +50,7 @@ def fit(
 def accuracy(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
     """The share of counted targets that are the most probable ones."""
     counted = targets != NOT_COUNTED
-    right = (model(inputs).argmax(-1) == targets) & counted
+    right = (logits_of(model, inputs).argmax(-1) == targets) & counted
     return float(right.sum() / counted.sum())
 
 

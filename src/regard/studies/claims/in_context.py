@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED
 from regard.studies.claims.probing import fitted
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
@@ -111,6 +112,6 @@ def prompts(maps: Sequence[tuple[int, ...]], seed: int, rows: int) -> tuple[Tens
 @torch.no_grad()
 def by_examples(model: nn.Module, inputs: Tensor, targets: Tensor) -> list[float]:
     """The share of strings both of whose letters are right, by the number of examples before them."""
-    right = model(inputs).argmax(-1) == targets
+    right = logits_of(model, inputs).argmax(-1) == targets
     both = right[:, 2::4] & right[:, 1::4]
     return both.float().mean(0).tolist()

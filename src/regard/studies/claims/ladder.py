@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from regard.charts.chart import bar_chart
+from regard.core.model import logits_of
 from regard.data.worlds import text_world
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.matching import width_for
@@ -80,7 +81,7 @@ def _moved_by_shuffling(run: Any) -> float:
     """How much the logits after a prefix change when all of it is put into another order, at most."""
     ids = torch.from_numpy(run.corpus.valid.ids[:24].astype("int64"))
     order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(0))
-    logits = run.model(torch.stack([ids, ids[order]]).to(run.device))[:, -1]
+    logits = logits_of(run.model, torch.stack([ids, ids[order]]).to(run.device))[:, -1]
     return float((logits[0] - logits[1]).abs().max())
 
 

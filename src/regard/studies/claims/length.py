@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.core.model import logits_of
 from regard.core.registry import build, entry
 from regard.data.corpus import prepare
 from regard.errors import UsageError
@@ -110,6 +111,6 @@ def by_place(model: nn.Module, held: Tensor) -> list[float]:
     """The mean loss at each place of rows (B, T + 1)."""
     total = torch.zeros(held.shape[1] - 1, device=held.device)
     for rows in held.split(16):
-        logits = model(rows[:, :-1])
+        logits = logits_of(model, rows[:, :-1])
         total += cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten(), reduction="none").view(len(rows), -1).sum(0)
     return (total / len(held)).tolist()

@@ -111,7 +111,7 @@ def _recurrence_error(lab: Lab) -> float:
         mixer = S4dConfig(WIDTH, STATES, start).build().to(lab.device)
         x = torch.randn(2, 256, WIDTH).to(lab.device)
         with torch.no_grad():
-            at_once = mixer(x)
+            at_once, _ = mixer(x)
             state, steps = mixer.init_state(2), []
             for t in range(x.shape[1]):
                 y, state = mixer.step(x[:, t], state)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.core.model import logits_of
 from regard.core.registry import entry
 from regard.data.corpus import prepare
 from regard.models.language import LanguageModelConfig
@@ -81,6 +82,6 @@ def _left_to_right(model: nn.Module, held: Tensor) -> float:
     """The mean loss of each token from those before it alone, as when writing."""
     total = 0.0
     for t in range(1, held.shape[1]):
-        last = model(held[:, :t])[:, -1].log_softmax(-1)
+        last = logits_of(model, held[:, :t])[:, -1].log_softmax(-1)
         total -= float(last.gather(1, held[:, t : t + 1]).mean())
     return total / (held.shape[1] - 1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.charts.chart import bar_chart
+from regard.core.model import logits_of
 from regard.core.registry import entry
 from regard.data.batch import NOT_COUNTED
 from regard.models.language import LanguageModelConfig
@@ -97,7 +98,7 @@ def shuffle_error(config: LanguageModelConfig, seed: int) -> float:
     tokens = torch.randint(WORDS, (4, LENGTH))
     shuffled = torch.randperm(LENGTH)
     with torch.no_grad():
-        return float((model(tokens[:, shuffled]) - model(tokens)[:, shuffled]).abs().max())
+        return float((logits_of(model, tokens[:, shuffled]) - logits_of(model, tokens)[:, shuffled]).abs().max())
 
 
 def _batch(seed: int, rows: int) -> tuple[Tensor, Tensor]:

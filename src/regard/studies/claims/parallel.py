@@ -96,4 +96,4 @@ def _mixers(width: int) -> dict[str, MixerConfig]:
 
 def _train_step(mixer: Mixer, x: Tensor) -> None:
     mixer.zero_grad(set_to_none=True)
-    mixer(x).square().mean().backward()
+    mixer(x)[0].square().mean().backward()

@@ -74,7 +74,7 @@ class PathLength(Study):
 def last_output(mixer: Mixer, inputs: Sequence[Tensor], by_steps: bool) -> Tensor:
     """The last output over inputs (1, D)."""
     if not by_steps:
-        return mixer(torch.stack(list(inputs), 1))[:, -1]
+        return mixer(torch.stack(list(inputs), 1))[0][:, -1]
     state = mixer.init_state(1)
     output = inputs[0]
     for x in inputs:

@@ -106,7 +106,7 @@ def _costs(mixer: Mixer, inputs: Sequence[Tensor]) -> dict[str, Sequence[float]]
 
     def read(x: Tensor) -> Tensor:
         with record(mixer, "weights"):
-            return mixer(x)
+            return mixer(x)[0]
 
     fused = [kept_bytes(partial(mixer, x)) for x in inputs]
     memory = [kept_bytes(partial(read, x)) for x in inputs]

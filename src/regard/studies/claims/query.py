@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.charts.chart import bar_chart
+from regard.core.context import EMPTY, Context
+from regard.core.model import logits_of
 from regard.data.worlds.ab import answer
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
@@ -42,7 +44,7 @@ class Query(Study):
             if learned or reads:
                 fit(model, lambda _: (letters, answers), steps, 0.05)
             with torch.no_grad():
-                told = model(letters).argmax(-1)
+                told = logits_of(model, letters).argmax(-1)
             example = next(
                 i for i, string in enumerate(product("AB", repeat=len(EXAMPLE))) if "".join(string) == EXAMPLE
             )
@@ -85,15 +87,16 @@ class Looking(nn.Module):
         start = torch.randn(2, 2) if learned else SCALE * torch.eye(2)
         self.query = nn.Parameter(start, requires_grad=learned)
         self.summary_to_answer = nn.Linear(2, 2) if reads else None
+        self.head = nn.Identity()
 
-    def forward(self, letters: Tensor) -> Tensor:
+    def forward(self, letters: Tensor, state: None = None, context: Context = EMPTY) -> tuple[Tensor, None]:
         """(B, T) of 0 for A and 1 for B, to logits (B, 2)."""
         vectors = nn.functional.one_hot(letters, 2).to(self.query.dtype)  # (B, T, 2)
         scores = torch.einsum("BD,BTD->BT", vectors[:, -1] @ self.query, vectors)
         summary = torch.einsum("BT,BTD->BD", scores.softmax(1), vectors)
         if self.summary_to_answer is not None:
-            return self.summary_to_answer(summary)
-        return summary.clamp(min=1e-9).log()
+            return self.summary_to_answer(summary), None
+        return summary.clamp(min=1e-9).log(), None
 
 
 def strings(length: int) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED
 from regard.data.corpus import prepare
 from regard.studies.claims.fitting import Batches
@@ -83,7 +84,7 @@ def _rows(stories: Sequence[tuple[list[int], list[tuple[int, int]]]], tokenizer:
 @torch.no_grad()
 def recall_by_distance(model: nn.Module, held: StoryRows, device: str) -> dict[str, float]:
     """The share of recalled words that are right, in buckets that end at EDGES."""
-    right = model(held.inputs.to(device)).argmax(-1).cpu() == held.targets
+    right = logits_of(model, held.inputs.to(device)).argmax(-1).cpu() == held.targets
     distances = held.distances[:, 1:]
     found = {}
     for low, high in zip((0, *EDGES), EDGES, strict=False):

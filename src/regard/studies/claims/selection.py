@@ -126,7 +126,7 @@ def _time_exponent(lab: Lab) -> float:
 
     def work(x: Tensor) -> Tensor:
         with torch.no_grad():
-            return mixer(x)
+            return mixer(x)[0]
 
     inputs = [torch.randn(1, length, 32).to(lab.device) for length in lengths]
     return exponent(lengths, seconds_of_each([lambda x=x: work(x) for x in inputs], 5))

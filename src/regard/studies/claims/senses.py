@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.core.model import logits_of
 from regard.core.tap import record
 from regard.mixers.senses import Senses
 from regard.models.language import LanguageModel
@@ -91,14 +92,14 @@ def linearity(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
     The word is the one at place 1 of each row, so that it stands in the context of all later ones.
     """
     with record(_mixer(model), "sense_*") as seen:
-        logits = model(tokens)
+        logits = logits_of(model, tokens)
     (weights,), (senses,) = seen["sense_weights"], seen["sense_vectors"]  # (B, C, T, S), (B, S, C, D)
-    table = model.to_logits.weight
+    table = model.head.weight
     summed = torch.einsum("BCTS,BSCD->BTD", weights, senses) @ table.T
     # What sense 0 of the word at place 1 gives to every logit after it.
     given = torch.einsum("BT,BD->BTD", weights[:, 0, :, 1], senses[:, 1, 0]) @ table.T
     with _scaled(model, SCALE):
-        moved = model(tokens) - logits
+        moved = logits_of(model, tokens) - logits
     largest = float(logits.abs().max())
     return {
         "linear_error": float((summed - logits).abs().max()) / largest,

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.charts.chart import bar_chart
 from regard.core.config import Config, from_dict
+from regard.core.model import logits_of
 from regard.studies.claims.copying import Copier, copying, symbol_rows
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
@@ -87,7 +88,7 @@ def tokens_a_second(config: Config, device: str) -> float:
     best = float("inf")
     for _ in range(4):
         began = time.perf_counter()
-        loss = cross_entropy(model(symbols).flatten(0, 1), targets.flatten())
+        loss = cross_entropy(logits_of(model, symbols).flatten(0, 1), targets.flatten())
         loss.backward()
         if device != "cpu":
             torch.cuda.synchronize()

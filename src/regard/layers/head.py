@@ -1,0 +1,89 @@
+"""Heads: from the vectors of a model to its answers, and to the loss of answers without forming them all.
+
+    logits_t = W f(h_t) + b                              LinearHead: tokens, classes, tags; f a net of its own or nothing
+    q_h      = (a . f_h + V y_h) spread + level          QuantileHead: the quantiles of a forecast
+    pinball  = max(q e, (q - 1) e),  e = value - q_h     the loss of one quantile q
+
+Every head is called in both ways, so that whatever listens to modules meets it in training too.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.core.inputs import NOT_COUNTED
+from regard.kernels.cross_entropy import linear_cross_entropy
+
+
+class LinearHead(nn.Linear):
+    """One linear map to every class.
+
+    transform  f, applied before it; None for nothing.
+    sparse     whether few positions have a target, so that the others are left out before anything is computed.
+    """
+
+    def __init__(
+        self, width: int, n_answers: int, bias: bool = True, transform: nn.Module | None = None, sparse: bool = False
+    ) -> None:
+        super().__init__(width, n_answers, bias)
+        self.transform = nn.Identity() if transform is None else transform
+        self.sparse = sparse
+
+    @property
+    def n_answers(self) -> int:
+        return self.out_features
+
+    def forward(self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0) -> Tensor:
+        """Logits (..., V) of vectors (..., D); with targets (...) the summed loss, epsilon shared by all classes."""
+        if targets is None:
+            return super().forward(self.transform(vectors))
+        if self.sparse:
+            counted = targets != NOT_COUNTED
+            vectors, targets = vectors[counted], targets[counted]
+        h = self.transform(vectors).flatten(0, -2)
+        return linear_cross_entropy(h, self.weight, self.bias, targets.flatten(), NOT_COUNTED, label_smoothing)
+
+
+class LogitsHead(nn.Module):
+    """The head of a model whose vectors are its logits."""
+
+    def __init__(self, n_answers: int) -> None:
+        super().__init__()
+        self.n_answers = n_answers
+
+    def forward(self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0) -> Tensor:
+        if targets is None:
+            return vectors
+        logits = vectors.flatten(0, -2)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        smoothing = {"ignore_index": NOT_COUNTED, "label_smoothing": label_smoothing}
+        return F.cross_entropy(logits, targets.flatten(), reduction="sum", **smoothing)
+
+
+class QuantileHead(nn.Linear):
+    """Quantiles of each time ahead. Its vectors (B, H, D + 3) end with a linear forecast, a level and a spread."""
+
+    quantiles: Tensor
+
+    def __init__(self, width: int, quantiles: tuple[float, ...]) -> None:
+        super().__init__(width, len(quantiles))
+        nn.init.zeros_(self.weight)
+        self.register_buffer("quantiles", torch.tensor(quantiles), persistent=False)
+
+    @property
+    def n_answers(self) -> int:
+        return self.out_features
+
+    def forward(self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0) -> Tensor:
+        """Quantiles (B, H, Q), or with values (B, H), NaN where one does not count, the mean pinball loss, summed."""
+        y, linear, level, spread = vectors.split([self.in_features, 1, 1, 1], -1)
+        found = (linear + super().forward(y)) * spread + level
+        if targets is None:
+            return found
+        found = found.to(torch.promote_types(found.dtype, torch.float32))
+        error = targets.nan_to_num()[..., None] - found
+        q = self.quantiles.to(found.dtype)
+        loss = torch.maximum(q * error, (q - 1) * error).mean(-1)
+        return (loss * ~targets.isnan()).sum()
