@@ -23,7 +23,7 @@ def poisoned(name: str, at: int, value: float):
         passes += model.training
 
     model.embedding.register_forward_pre_hook(count)
-    model.to_logits.weight.register_hook(spoil)
+    model.head.weight.register_hook(spoil)
     return model
 
 
@@ -36,7 +36,7 @@ def test_the_weights_are_those_of_the_step_before_and_the_samples_are_named(tmp_
     text = str(caught.value)
     assert text.startswith("step 8: ")
     assert "samples 28, 29, 30, 31;" in text
-    assert "(first in to_logits.weight)" in text
+    assert "(first in head.weight)" in text
     assert caught.value.exit_code == 5
     before = model_of("gpt")
     from regard.storage import tensors

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer
+from regard.core.model import logits_of
 from regard.core.registry import build
 from regard.core.stack import StackConfig
 from regard.core.state import Position, State, advance, zero_position
@@ -135,7 +136,7 @@ def test_softmax_of_each_sense_over_positions_by_the_mixer(b: int) -> None:
         # The golden rows look at the whole sentence, the mixer at the past: each word in turn is put last.
         order = torch.tensor([j for j in range(len(WORDS)) if j != i] + [i])
         with record(mixer) as seen:
-            y = mixer(words[order][None])[0, -1]
+            y = mixer(words[order][None])[0][0, -1]
         alpha = tensor(golden["alpha[sense][i][j]"])[:, i, order]  # (C, S)
         same(seen["sense_weights"][0][0, :, -1], alpha)
         same(seen["sense_vectors"][0][0, :, :, :4], SENSES[order])
@@ -150,7 +151,7 @@ def test_one_sense_with_even_weights_is_a_bag_of_words() -> None:
         nn.init.zeros_(parameter)
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     with record(mixer, "sense_vectors") as seen:
-        y = mixer(x)
+        y = mixer(x)[0]
     same(y, MeanConfig(8).build().double()(seen["sense_vectors"][0][:, :, 0]))
 
 
@@ -164,9 +165,9 @@ def heard_backpack() -> tuple[nn.Module, Tensor, Tensor, Tensor]:
         nn.init.normal_(parameter, std=0.5)
     tokens = torch.randint(11, (2, 7))
     with record(model) as seen:
-        logits = model(tokens)
+        logits = logits_of(model, tokens)
     vectors, weights = seen["stack.sense_vectors"][0], seen["stack.sense_weights"][0]
-    each = torch.einsum("BSCD,VD->BSCV", vectors, model.to_logits.weight)
+    each = torch.einsum("BSCD,VD->BSCV", vectors, model.head.weight)
     return model, tokens, logits, torch.einsum("BCTS,BSCV->BTSCV", weights, each)
 
 
@@ -184,7 +185,7 @@ def test_turning_a_sense_down_changes_the_logits_by_a_known_amount() -> None:
 
     handle = model.stack.sense_vectors.register_forward_hook(dampen)
     try:
-        changed = model(tokens)
+        changed = logits_of(model, tokens)
     finally:
         handle.remove()
     same(changed - logits, -0.75 * parts[:, :, :, 2].sum(2).detach(), tolerance=1e-10)

@@ -11,7 +11,7 @@ from exact import load, same, tensor
 from torch import Tensor, nn
 
 from regard.errors import UsageError
-from regard.training.losses import Smoothing, next_token_loss, smoothed_loss
+from regard.training.losses import Smoothing, model_loss, smoothed_loss
 from tiny_run import Steps
 
 GOLDEN = load("label_smoothing")
@@ -59,10 +59,10 @@ def test_the_objective_smooths_while_training_only(smoothing: Smoothing) -> None
     model, batch = Fixed(tensor(GOLDEN["logits"])), Steps().batch(0, 1)
     first = torch.zeros(1, 1, dtype=torch.long)
     batch = replace(batch, tokens=first, targets=first + GOLDEN["target"], lengths=torch.ones(1, dtype=torch.long))
-    smooth, count, _ = next_token_loss(model, batch, None, GOLDEN["epsilon"], smoothing)
+    smooth, count, _ = model_loss(model, batch, None, GOLDEN["epsilon"], smoothing)
     assert int(count) == 1
     assert float(smooth) == pytest.approx(convention(smoothing)["loss"], abs=1e-6)
-    plain, _, _ = next_token_loss(model.eval(), batch, None, GOLDEN["epsilon"], smoothing)
+    plain, _, _ = model_loss(model.eval(), batch, None, GOLDEN["epsilon"], smoothing)
     assert float(plain) == pytest.approx(GOLDEN["no_smoothing_loss"], abs=1e-6)
 
 

@@ -74,14 +74,14 @@ def test_alibi_biases_and_weights_inside_attention(base: float | None) -> None:
     torch.nn.init.zeros_(mixer.input_to_heads.weight[:8])  # no queries, so that only the biases are left
     x = torch.randn(1, 4, 8, dtype=torch.float64)
     with record(mixer) as seen:
-        readable = mixer(x)
+        readable = mixer(x)[0]
     scores, weights = seen["scores"][0][0], seen["weights"][0][0]  # (H, T, S)
     if base is None:
         future = ~torch.ones(4, 4, dtype=torch.bool).tril()
         same(scores[0].masked_fill(future, float("-inf")), ALIBI["bias_4x4_slope_half"])
     same(weights[0, 3], ALIBI["softmax_of_bias_row_4_slope_half"])
     same(weights[7, 3], ALIBI["softmax_with_zero_scores_slope_1/256_row_4"])
-    same(mixer(x), readable)
+    same(mixer(x)[0], readable)
 
 
 def test_learned_positions_end_with_their_table() -> None:

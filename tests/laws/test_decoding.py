@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.core import registry
+from regard.core.model import logits_of
 from regard.decoding.beam import beam_search
 from regard.decoding.generate import Generation, Limits, generate, stream
 from regard.decoding.logits_processing import GREEDY, Sampling
@@ -36,7 +37,7 @@ def model_of(name: str) -> LanguageModel:
     torch.manual_seed(1)
     entry = registry.entry(name)
     model = view(entry.config(V, "tiny").build_example().double().eval(), entry.task).eval()
-    heads: list[Any] = [part for key, part in model.named_modules() if key.endswith("to_logits")]
+    heads: list[Any] = [part for key, part in model.named_modules() if key.endswith("head")]
     with torch.no_grad():
         for head in heads:
             head.weight.copy_(torch.randn_like(head.weight))
@@ -46,7 +47,7 @@ def model_of(name: str) -> LanguageModel:
 @torch.no_grad()
 def plain_log_probs(model: LanguageModel, text: Tensor) -> Tensor:
     """log p (T, V) of what follows each token of a text, without a state."""
-    return model(text[None]).log_softmax(-1)[0]
+    return logits_of(model, text[None]).log_softmax(-1)[0]
 
 
 def same(some: list[Generation], others: list[Generation]) -> bool:

@@ -10,6 +10,7 @@ import torch
 
 from regard.core import registry
 from regard.core.context import Context
+from regard.core.model import logits_of
 from regard.laws.check import FACTS, LAWS
 from regard.laws.result import Ledger
 from regard.laws.subject import Subject, from_model, hostile
@@ -27,7 +28,7 @@ def keeps(name: str, laws: tuple[str, ...], **settings: Any) -> Subject:
     entry = registry.entry(name)
     config = entry.config(FACTS, "tiny", dropout=0.0, **settings)
     with hostile():
-        subject = from_model(name, config, entry.task)
+        subject = from_model(name, config)
         for law in laws:
             LAWS[law](subject, Ledger())
     return subject
@@ -89,10 +90,10 @@ def test_packed_targets_look_each_at_a_source_of_its_own(name: str) -> None:
     memory, _ = model.encode(source, lengths)
     offsets, tokens = torch.tensor([0, 3, 4, 8]), torch.randint(11, (1, 8))
     looked = Context(offsets=offsets, memory=memory, memory_lengths=lengths)
-    packed = model.decoder(tokens, None, looked)
+    packed = logits_of(model.decoder, tokens, None, looked)
     for row, (start, stop) in enumerate([(0, 3), (3, 4), (4, 8)]):
         one = Context(memory=memory[row : row + 1], memory_lengths=lengths[row : row + 1])
-        torch.testing.assert_close(packed[:, start:stop], model.decoder(tokens[:, start:stop], None, one))
+        torch.testing.assert_close(packed[:, start:stop], logits_of(model.decoder, tokens[:, start:stop], None, one))
 
 
 def test_a_model_without_a_state_says_so_and_the_laws_of_state_are_not_asked_of_it() -> None:

@@ -12,6 +12,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from regard.core import registry
 from regard.core.context import Context
+from regard.core.model import logits_of
 
 VOCABULARY, WIDTH, N_LAYERS, POSITIONS = 23, 16, 3, 24
 LAYER, BLOCK = "bert.encoder.layer.{}.", "stack.layers.{}."
@@ -36,8 +37,8 @@ HEAD = {
     "cls.predictions.transform.dense.bias": "transform.vector_to_hidden.bias",
     "cls.predictions.transform.LayerNorm.weight": "transform.norm.weight",
     "cls.predictions.transform.LayerNorm.bias": "transform.norm.bias",
-    "cls.predictions.bias": "to_logits.bias",
-    "cls.predictions.decoder.weight": "to_logits.weight",
+    "cls.predictions.bias": "head.bias",
+    "cls.predictions.decoder.weight": "head.weight",
 }
 
 
@@ -92,7 +93,7 @@ def test_logits_and_vectors_equal(pair: tuple[Any, Any]) -> None:
     theirs, ours = pair
     tokens = torch.randint(VOCABULARY, (3, POSITIONS))
     expected = theirs(tokens, output_hidden_states=True)
-    close(ours(tokens), expected.logits)
+    close(logits_of(ours, tokens), expected.logits)
     close(ours.encode(tokens), expected.hidden_states[-1])
 
 
@@ -102,7 +103,7 @@ def test_logits_equal_under_padding(pair: tuple[Any, Any]) -> None:
     tokens, lengths = torch.randint(VOCABULARY, (3, 12)), torch.tensor([12, 1, 7])
     mask = torch.arange(12) < lengths[:, None]
     expected = theirs(tokens, attention_mask=mask.long()).logits
-    close(ours(tokens, None, Context(lengths=lengths))[mask], expected[mask])
+    close(logits_of(ours, tokens, None, Context(lengths=lengths))[mask], expected[mask])
 
 
 def test_gradients_equal(pair: tuple[Any, Any]) -> None:
@@ -110,7 +111,7 @@ def test_gradients_equal(pair: tuple[Any, Any]) -> None:
     # Token 0 is padding to them and gets no gradient where it is read.
     tokens, weights = torch.randint(1, VOCABULARY, (2, 9)), torch.randn(2, 9, VOCABULARY).double()
     (theirs(tokens).logits * weights).sum().backward()
-    (ours(tokens) * weights).sum().backward()
+    (logits_of(ours, tokens) * weights).sum().backward()
     expected = {name: parameter.grad for name, parameter in theirs.named_parameters()}
     for name, own in (NAMES | HEAD).items():
         if name == "cls.predictions.decoder.weight":  # the table of the embedding, which is in the list
@@ -129,7 +130,7 @@ def test_published_weights_give_the_published_vectors() -> None:
     named = {f"bert.{name}": value for name, value in theirs.state_dict().items()}
     missing, unexpected = ours.load_state_dict(ours_of(named, NAMES, 6), strict=False)
     assert not unexpected
-    assert {name.partition(".")[0] for name in missing} == {"transform", "to_logits"}
+    assert {name.partition(".")[0] for name in missing} == {"transform", "head"}
     sentences = ["A man is eating food.", "Someone has his dinner.", "The girl plays the violin."]
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from answers import answered
 from regard.core import registry
 from regard.core.context import Context
 from regard.decoding.generate import Limits, generate
@@ -30,10 +31,10 @@ def test_a_model_on_cuda_equals_the_same_on_cpu(name):
     tokens = torch.randint(31, (3, 40), generator=torch.Generator().manual_seed(0))
     lengths = torch.tensor([40, 7, 22])
     with torch.no_grad():
-        here, _ = model(tokens, model.init_state(3), Context(lengths=lengths))
+        here, _ = answered(model, tokens, model.init_state(3), Context(lengths=lengths))
         model.cuda()
-        there, state = model(tokens.cuda(), model.init_state(3), Context(lengths=lengths.cuda()))
-        more, _ = model(tokens[:, :5].cuda(), state)
+        there, state = answered(model, tokens.cuda(), model.init_state(3), Context(lengths=lengths.cuda()))
+        more, _ = answered(model, tokens[:, :5].cuda(), state)
     assert torch.isfinite(more).all()
     for row, count in enumerate(lengths.tolist()):
         assert (here[row, :count] - there[row, :count].cpu()).abs().max() < 2e-4
@@ -58,7 +59,7 @@ def test_training_in_bfloat16_on_cuda_lowers_the_loss(name):
     for _ in range(30):
         with torch.autocast("cuda", torch.bfloat16):
             hidden, _ = model.hidden(tokens[:, :-1], None)
-            loss = linear_cross_entropy(hidden, model.to_logits.weight, model.to_logits.bias, tokens[:, 1:]) / 128
+            loss = linear_cross_entropy(hidden, model.head.weight, model.head.bias, tokens[:, 1:]) / 128
         losses.append(loss.item())
         optimiser.zero_grad()
         loss.backward()

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from answers import answered
 from regard.core import registry
 from regard.core.context import real_tokens
+from regard.core.model import logits_of
 
 transformers = pytest.importorskip("transformers")
 
@@ -61,7 +63,7 @@ def loaded(theirs: Any) -> Any:
     ours = registry.build("transformer", vocab_size=VOCABULARY, size="paper", dropout=0.0, **sizes).double().eval()
     state = theirs.state_dict()
     table = "encoder.embedding.token_to_vector.weight"
-    weights = dict.fromkeys((table, "decoder" + table.removeprefix("encoder"), "decoder.to_logits.weight"))
+    weights = dict.fromkeys((table, "decoder" + table.removeprefix("encoder"), "decoder.head.weight"))
     weights = {name: interleaved(state["model.shared.weight"]) for name in weights}
     for side in ("encoder", "decoder"):
         for number in range(N_LAYERS):
@@ -123,8 +125,8 @@ def test_logits_equal_those_of_marian() -> None:
     real = real_tokens(LENGTHS, source)
     expected = theirs(input_ids=source, attention_mask=real.long(), decoder_input_ids=tokens).logits
     given = ours.given(source, LENGTHS)
-    torch.testing.assert_close(given(tokens), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(logits_of(given, tokens), expected, rtol=0, atol=1e-12)
     state = given.init_state(3)
     for t in range(tokens.shape[1]):
-        logits, state = given(tokens[:, t : t + 1], state)
+        logits, state = answered(given, tokens[:, t : t + 1], state)
         torch.testing.assert_close(logits[:, 0], expected[:, t], rtol=0, atol=1e-12)

@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from answers import answered
 from regard.core import registry
 from regard.core.data_spec import EXAMPLE
+from regard.core.model import logits_of
 from regard.core.tap import record
 from regard.training.estimate import on_meta
 
@@ -81,11 +83,11 @@ def test_rnnsearch_is_the_loop_of_its_paper() -> None:
         alpha, c = looked(decoder.aligned.attention, s, memory)
         wide = affine(decoder.seen_to_output, torch.cat([s, x, c]))  # with s of the step before
         t = torch.stack([torch.maximum(wide[2 * i], wide[2 * i + 1]) for i in range(4)])
-        rows.append(affine(model.decoder.to_logits, t))
+        rows.append(affine(model.decoder.head, t))
         alphas.append(alpha)
         s = gru_of_cho(decoder.aligned.cell.cell, torch.cat([x, c]), s)
     given = model.given(SOURCE[None])
-    torch.testing.assert_close(given(TOKENS[None])[0], torch.stack(rows), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(logits_of(given, TOKENS[None])[0], torch.stack(rows), rtol=1e-12, atol=1e-12)
     found = model.alignment(TOKENS[None], model.start(SOURCE[None]))
     torch.testing.assert_close(found[0], torch.stack(alphas), rtol=1e-12, atol=1e-12)
 
@@ -134,12 +136,12 @@ def test_gnmt_is_wired_as_in_its_paper() -> None:
             h, c = lstm(cell, torch.cat([x, context]), *states[number - 1])
             states[number - 1] = (h, c)
             x = h + x if number >= 3 else h
-        rows.append(affine(model.decoder.to_logits, x))
+        rows.append(affine(model.decoder.head, x))
         alphas.append(alpha)
     given = model.given(SOURCE[None])
-    torch.testing.assert_close(given(TOKENS[None])[0], torch.stack(rows), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(logits_of(given, TOKENS[None])[0], torch.stack(rows), rtol=1e-12, atol=1e-12)
     with record(model.decoder, "stack.bottom.attention.weights") as seen:
-        given(TOKENS[None], given.init_state(1))
+        answered(given, TOKENS[None], given.init_state(1))
     heard = torch.cat(seen["stack.bottom.attention.weights"], 2)[0, 0]
     torch.testing.assert_close(heard, torch.stack(alphas), rtol=1e-12, atol=1e-12)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.core import registry
 from regard.core.context import Context, real_tokens
+from regard.core.model import logits_of
 
 Placement = Literal["before", "after"]
 WIDTH, N_HEADS, N_LAYERS, INNER = 12, 3, 2, 20
@@ -91,7 +92,7 @@ def load(part: nn.Module, weights: dict[str, Tensor]) -> None:
     """Every weight of the part but those of its embedding and head."""
     missing, unexpected = part.load_state_dict(weights, strict=False)
     assert not unexpected
-    assert {name.partition(".")[0] for name in missing} <= {"embedding", "to_logits"}
+    assert {name.partition(".")[0] for name in missing} <= {"embedding", "head"}
 
 
 @pytest.mark.parametrize("placement", ["before", "after"])
@@ -115,11 +116,11 @@ def test_decoder_equals_torch_whole_and_step_by_step(placement: Placement) -> No
     expected = net(x, memory, tgt_mask=future, memory_key_padding_mask=~seen)
     context = Context(lengths=LENGTHS, memory=memory, memory_lengths=SOURCES)
     stack, norm = model.decoder.stack, model.decoder.norm
-    torch.testing.assert_close(norm(stack(x, None, context))[real], expected[real], rtol=0, atol=1e-12)
+    torch.testing.assert_close(logits_of(norm, stack(x, None, context)[0])[real], expected[real], rtol=0, atol=1e-12)
     state = stack.init_state(3)
     for t in range(6):
         y, state = stack.step(x[:, t], state, Context(memory=memory, memory_lengths=SOURCES))
-        torch.testing.assert_close(norm(y), expected[:, t], rtol=0, atol=1e-12)
+        torch.testing.assert_close(logits_of(norm, y), expected[:, t], rtol=0, atol=1e-12)
 
 
 def test_gradients_reach_both_sides_as_in_torch() -> None:

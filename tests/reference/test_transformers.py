@@ -19,7 +19,9 @@ from transformers import (
     MambaForCausalLM,
 )
 
+from answers import answered
 from regard.core.context import Context
+from regard.core.model import logits_of
 from regard.core.registry import build
 
 VOCABULARY, LENGTH, N_LAYERS = 13, 20, 2
@@ -61,7 +63,7 @@ GPT2 = [
     Line("transformer.h.{}.mlp.c_proj.bias", BLOCK + "mlp.hidden_to_output.bias"),
     Line("transformer.ln_f.weight", "norm.weight"),
     Line("transformer.ln_f.bias", "norm.bias"),
-    Line("lm_head.weight", "to_logits.weight"),
+    Line("lm_head.weight", "head.weight"),
 ]
 MAMBA = [
     Line("backbone.embeddings.weight", "embedding.token_to_vector.weight"),
@@ -73,7 +75,7 @@ MAMBA = [
     Line("backbone.layers.{}.mixer.D", BLOCK + "mixer.skip"),
     Line("backbone.layers.{}.mixer.out_proj.weight", BLOCK + "mixer.hidden_to_output.weight"),
     Line("backbone.norm_f.weight", "norm.weight"),
-    Line("lm_head.weight", "to_logits.weight"),
+    Line("lm_head.weight", "head.weight"),
 ]
 MAMBA_1 = [
     *MAMBA,
@@ -154,7 +156,7 @@ def llama() -> tuple[Any, Any]:
         Line(layer + "mlp.up_proj.weight", BLOCK + "mlp.input_to_hidden.weight"),
         Line(layer + "mlp.down_proj.weight", BLOCK + "mlp.hidden_to_output.weight"),
         Line("model.norm.weight", "norm.weight"),
-        Line("lm_head.weight", "to_logits.weight"),
+        Line("lm_head.weight", "head.weight"),
     ]
     weights = mapped(theirs, table)
     for i in range(N_LAYERS):
@@ -214,17 +216,17 @@ def test_logits(pair: tuple[Any, Any, float]) -> None:
     theirs, ours, tolerance = pair
     tokens = torch.randint(VOCABULARY, (3, LENGTH))
     expected = theirs(tokens).logits
-    close(ours(tokens), expected, tolerance)
-    close(ours(tokens, ours.init_state(3))[0], expected, tolerance)
+    close(logits_of(ours, tokens), expected, tolerance)
+    close(answered(ours, tokens, ours.init_state(3))[0], expected, tolerance)
 
 
 @torch.no_grad()
 def test_padded_rows(pair: tuple[Any, Any, float]) -> None:
     theirs, ours, tolerance = pair
     tokens, lengths = torch.randint(VOCABULARY, (3, LENGTH)), torch.tensor([LENGTH, 3, 11])
-    logits, state = ours(tokens, ours.init_state(3), Context(lengths=lengths))
+    logits, state = answered(ours, tokens, ours.init_state(3), Context(lengths=lengths))
     more = torch.randint(VOCABULARY, (3, 1))
-    after, _ = ours(more, state)
+    after, _ = answered(ours, more, state)
     for row, length in enumerate(lengths.tolist()):
         expected = theirs(torch.cat([tokens[row, :length], more[row]])[None]).logits[0]
         close(torch.cat([logits[row, :length], after[row]]), expected, tolerance)
@@ -236,23 +238,23 @@ def test_cached_steps(pair: tuple[Any, Any, float]) -> None:
     cache = "past_key_values" if hasattr(theirs, "transformer") or hasattr(theirs, "model") else "cache_params"
     tokens, first = torch.randint(VOCABULARY, (2, LENGTH)), LENGTH - 8
     answer = theirs(tokens[:, :first], use_cache=True)
-    logits, state = ours(tokens[:, :first], ours.init_state(2).reserve(LENGTH))
+    logits, state = answered(ours, tokens[:, :first], ours.init_state(2).reserve(LENGTH))
     close(logits, answer.logits, tolerance)
     stepped = state.select(torch.tensor([0, 1]))
     for t in range(first, LENGTH):
         token = tokens[:, t : t + 1]
         answer = theirs(token, use_cache=True, **{cache: answer[cache]})
-        logits, state = ours(token, state)
+        logits, state = answered(ours, token, state)
         close(logits, answer.logits, tolerance)
         h, stepped = ours.stack.step(ours.embedding(token, stepped.position)[:, 0], stepped)
-        close(ours.to_logits(ours.norm(h)), answer.logits[:, 0], tolerance)
+        close(ours.head(ours.norm(h)), answer.logits[:, 0], tolerance)
 
 
 def test_gradients_equal_gpt2() -> None:
     theirs, ours = gpt2()
     tokens, weights = torch.randint(VOCABULARY, (2, 9)), torch.randn(2, 9, VOCABULARY).double()
     (theirs(tokens).logits * weights).sum().backward()
-    (ours(tokens) * weights).sum().backward()
+    (logits_of(ours, tokens) * weights).sum().backward()
     for theirs_name, ours_name, change in GPT2[:-1]:
         for layer in range(N_LAYERS) if "{}" in theirs_name else [0]:
             expected = theirs.get_parameter(theirs_name.format(layer)).grad

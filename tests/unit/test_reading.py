@@ -17,7 +17,7 @@ from regard.decoding.score import score
 from regard.errors import UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.run.settings import read_recipe
-from regard.training.losses import next_token_loss
+from regard.training.losses import model_loss
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ def test_label_smoothing_acts_while_training_only():
     model = registry.build("rnn", vocab_size=9, size="tiny")
     tokens = torch.randint(9, (2, 5))
     batch = Batch(tokens, tokens, torch.full((2,), 5), [0, 1])
-    plain = next_token_loss(model.eval(), batch, None)[0].item()
-    assert next_token_loss(model, batch, None, label_smoothing=0.3)[0].item() == pytest.approx(plain)
-    assert next_token_loss(model.train(), batch, None, label_smoothing=0.3)[0].item() != pytest.approx(plain)
+    plain = model_loss(model.eval(), batch, None)[0].item()
+    assert model_loss(model, batch, None, label_smoothing=0.3)[0].item() == pytest.approx(plain)
+    assert model_loss(model.train(), batch, None, label_smoothing=0.3)[0].item() != pytest.approx(plain)
 
 
 def test_dropout_of_a_normed_recurrent_stack_leaves_the_size_of_what_the_head_reads():

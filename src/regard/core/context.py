@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.core.tree import walkable
 
+
+@walkable
 @dataclass(frozen=True)
 class Context:
     """What a mixer may know beside its input and its state.

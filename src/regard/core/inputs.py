@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from regard.core.tree import walkable
+
 NOT_COUNTED = -100  # a target that is no part of a loss; of numbers it is NaN
 
 
+@walkable
 @dataclass(frozen=True)
 class SourceTokens:
     """source (B, S) or (B, 3, H, W), of which the first `lengths` (B,) are real; tokens (B, T)."""
@@ -23,6 +26,7 @@ class SourceTokens:
     lengths: Tensor | None = None
 
 
+@walkable
 @dataclass(frozen=True)
 class PastKnown:
     """past (B, S, 1 + K): the value and its circumstances. known (B, H, K): the circumstances ahead."""

@@ -8,7 +8,7 @@ A mixer maps a chunk of vectors and a state to a chunk of vectors and a state:
 
 A subclass writes `init_state` and either `forward` or `step`; the other is derived here. Fast mixers write both, and
 the laws (`regard check`) hold them to being equal. Every call goes through `nn.Module.__call__`, so that hooks, DDP,
-`fully_shard` and `compile` see each module; a chunk of one token from a state is a step, which is how decoding calls it.
+`fully_shard` and `compile` see each module. A chunk of one token from a state is a step: that is how decoding enters.
 """
 
 from __future__ import annotations

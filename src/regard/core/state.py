@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from regard.core.context import last_real
+from regard.core.tree import walkable
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class State:
 
     `position` (B,) counts the tokens that each row has seen.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        walkable(cls)
 
     @property
     def position(self) -> Tensor:

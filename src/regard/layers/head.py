@@ -1,6 +1,6 @@
 """Heads: from the vectors of a model to its answers, and to the loss of answers without forming them all.
 
-    logits_t = W f(h_t) + b                              LinearHead: tokens, classes, tags; f a net of its own or nothing
+    logits_t = W f(h_t) + b                              LinearHead: tokens, classes, tags; f a small net or nothing
     q_h      = (a . f_h + V y_h) spread + level          QuantileHead: the quantiles of a forecast
     pinball  = max(q e, (q - 1) e),  e = value - q_h     the loss of one quantile q
 

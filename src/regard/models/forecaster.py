@@ -89,7 +89,7 @@ class ForecasterConfig(Config, kind="forecaster"):
 
 
 class Forecaster(Traced):
-    """Past (B, S, 1 + K) and known ahead (B, H, K) to what the head makes quantiles (B, H, Q) of, in units of the past."""
+    """Past (B, S, 1 + K) and known ahead (B, H, K) to what its head makes quantiles (B, H, Q) of."""
 
     reads = "numbers"
 

@@ -31,7 +31,7 @@ Smoothing = Literal["all", "others"]
 
 
 class Loss(NamedTuple):
-    """The loss summed over the targets that count, how many these are, and the state after the batch, if one was given."""
+    """The loss summed over the targets that count, how many they are, and the state after them if one was given."""
 
     total: Tensor
     count: Tensor

@@ -59,7 +59,7 @@ def test_memory_does_not_grow_with_the_text_nor_with_the_vocabulary(name: str, m
     ids = np.arange(n) * 7 % 50
     plain = model(torch.tensor([[0, *ids[:-1]]])).log_softmax(-1)[0, torch.arange(n), torch.tensor(ids)]
     made = []
-    model.to_logits.register_forward_hook(lambda *call: made.append(call[-1].numel()))
+    model.head.register_forward_hook(lambda *call: made.append(call[-1].numel()))
     monkeypatch.setattr(logits_module, "LOGITS_AT_ONCE", 400)
     monkeypatch.setattr(span_module, "POSITIONS_AT_ONCE", 16)
     found = np.zeros(n)

@@ -220,7 +220,7 @@ def test_long_texts_are_read_in_chunks_with_the_state_carried(monkeypatch: pytes
 
 def test_evaluation_leaves_the_model_as_it_was() -> None:
     model = build("lstm", vocab_size=7, size="tiny").train()
-    model.to_logits.eval()
+    model.head.eval()
     modes = [part.training for part in model.modules()]
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     evaluate(model, text_of(30, 7), tokenizer=Digits())

@@ -27,7 +27,7 @@ def test_what_a_word_adds_to_a_mean_is_exact():
         for block in model.stack.layers[1:]:
             mixer = block.mixer
             h = h + mixer.hidden_to_output(torch.relu(mixer.window_to_hidden(h)))
-        return float(model.to_logits(model.norm(h)).softmax(-1)[target])
+        return float(model.head(model.norm(h)).softmax(-1)[target])
 
     whole = chance(vectors.mean(0))
     for place, value in enumerate(view["added"].values):
@@ -49,7 +49,7 @@ def test_what_a_slot_adds_is_what_an_empty_slot_takes():
         h = first.mixer.hidden_to_output(torch.tanh(first.mixer.window_to_hidden(window.flatten())))
         for block in later:
             h = block(h[None, None])[0, 0]
-        return float(model.to_logits(model.norm(h)).softmax(-1)[target])
+        return float(model.head(model.norm(h)).softmax(-1)[target])
 
     whole = chance(vectors)
     for slot, value in enumerate(view["added"].values):

@@ -33,7 +33,7 @@ def test_equals_torch_with_padded_memories_of_another_width():
     x, memory, lengths = drawn(3, 4, 8), drawn(3, 5, 6, seed=1), torch.tensor([5, 1, 3])
     padding = torch.arange(5) >= lengths[:, None]
     expected, _ = peer(x, memory, memory, key_padding_mask=padding)
-    got = ours(x, None, Context(memory=memory, memory_lengths=lengths))
+    got = ours(x, None, Context(memory=memory, memory_lengths=lengths))[0]
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-14)
 
 
@@ -43,8 +43,8 @@ def test_padding_in_the_memory_changes_nothing(score: str):
     attention = made(score=score)
     x, memory = drawn(2, 3, 8), drawn(2, 4, 8, seed=1)
     longer = torch.cat([memory, torch.full((2, 3, 8), 1e6, dtype=torch.float64)], 1)
-    plain = attention(x, None, Context(memory=memory))
-    padded = attention(x, None, Context(memory=longer, memory_lengths=torch.tensor([4, 4])))
+    plain = attention(x, None, Context(memory=memory))[0]
+    padded = attention(x, None, Context(memory=longer, memory_lengths=torch.tensor([4, 4])))[0]
     torch.testing.assert_close(padded, plain, rtol=0, atol=1e-14)
 
 
@@ -52,7 +52,7 @@ def test_padding_in_the_memory_changes_nothing(score: str):
 def test_an_empty_memory_gives_an_empty_context_and_spoils_no_other_row():
     attention = made(project_output=False)
     x, memory = drawn(2, 3, 8), drawn(2, 4, 8, seed=1)
-    y = attention(x, None, Context(memory=memory, memory_lengths=torch.tensor([0, 4])))
+    y = attention(x, None, Context(memory=memory, memory_lengths=torch.tensor([0, 4])))[0]
     assert (y[0] == 0).all()
     assert torch.isfinite(y[1]).all()
     assert (y[1] != 0).any()
@@ -64,7 +64,7 @@ def test_the_memory_is_projected_once_and_goes_with_its_row():
     attention.memory_to_keys.register_forward_hook(lambda *_: calls.append(1))
     x, memory = drawn(3, 6, 8), drawn(3, 4, 8, seed=1)
     context = Context(memory=memory, memory_lengths=torch.tensor([4, 2, 3]))
-    whole = attention(x, None, context)
+    whole = attention(x, None, context)[0]
     calls.clear()
     first, state = attention(x[:, :1], attention.init_state(3), context)
     order = torch.tensor([2, 0, 0])

@@ -18,7 +18,7 @@ from regard.data.rows import once
 from regard.data.settings import DataSettings
 from regard.errors import UsageError
 from regard.tasks.masked import HELD_OUT_SEED, MaskedText
-from regard.training.losses import masked_loss
+from regard.training.losses import model_loss
 from tiny_run import weight_hash
 
 WORLD = "world:stories?train=60&valid=12"
@@ -52,7 +52,7 @@ def test_the_mask_is_one_token_more_and_travels_with_the_run(run: Any) -> None:
 def test_loss_is_that_of_the_hidden_tokens_alone(dataset: Any) -> None:
     model = double_model(dataset)
     batch = next(once(dataset.valid, 4))
-    loss, count, _ = masked_loss(model, batch, None)
+    loss, count, _ = model_loss(model, batch, None)
     by_hand, n = 0.0, 0
     for row, length in enumerate(batch.lengths.tolist()):
         chances = model(batch.tokens[row : row + 1, :length])[0].log_softmax(-1)
@@ -69,8 +69,8 @@ def test_padding_changes_no_loss_and_a_batch_is_its_rows(dataset: Any) -> None:
     model = double_model(dataset)
     rows = np.argsort(dataset.valid.sizes)[[0, -1]]
     assert len(set(dataset.valid.sizes[rows])) == 2
-    together = masked_loss(model, dataset.valid.batch_of(rows, rows), None)[0]
-    alone = [masked_loss(model, dataset.valid.batch_of(rows[i : i + 1], rows[i : i + 1]), None)[0] for i in (0, 1)]
+    together = model_loss(model, dataset.valid.batch_of(rows, rows), None)[0]
+    alone = [model_loss(model, dataset.valid.batch_of(rows[i : i + 1], rows[i : i + 1]), None)[0] for i in (0, 1)]
     assert float(together) == pytest.approx(float(sum(alone)), abs=1e-9)
 
 

@@ -52,7 +52,7 @@ def test_the_encoder_starts_from_the_weights_of_the_run_exactly(runs: Path, name
     for key, value in own.items():
         torch.testing.assert_close(value, theirs[key], rtol=0, atol=0, msg=key)
     left = {key.partition(".")[0] for key in theirs.keys() - own.keys()}
-    assert left <= {"to_logits", "transform"}
+    assert left <= {"head", "transform"}
     assert (run.path / "tokenizer.json").read_bytes() == (runs / name / "tokenizer.json").read_bytes()
     assert run.config["train"]["start"] == str(runs / name)
     assert run.config["origins"]["train.lr"] == "argument"

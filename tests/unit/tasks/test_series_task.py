@@ -14,7 +14,7 @@ from regard.data.settings import DataSettings
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.tasks.series import Moment, SeriesTask
-from regard.training.losses import quantile_loss
+from regard.training.losses import model_loss
 
 WORLD = DataSettings(path="world:electricity?train=30&valid=4", task="series")
 TASK = SeriesTask()
@@ -60,7 +60,7 @@ def test_training_never_sees_the_held_out_days(dataset):
 def test_the_loss_is_the_pinball_loss(dataset):
     model = forecaster(dataset)
     batch = dataset.train.batch_of(np.arange(3), np.arange(3))
-    loss, count, _ = quantile_loss(model, batch, None)
+    loss, count, _ = model_loss(model, batch, None)
     with torch.no_grad():
         found = model(batch.source, batch.tokens)
     expected = sum(

@@ -38,7 +38,7 @@ def model_of(name: str, tokenizer: Tokenizer, spread: float = 1.0, **settings: A
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn_like(parameter)
-        head = model.decoder.to_logits
+        head = model.decoder.head
         head.weight.copy_(spread * torch.randn_like(head.weight))
         if head.bias is not None:
             head.bias.zero_()
@@ -139,7 +139,7 @@ def test_a_text_has_the_room_of_its_own_source_and_not_of_the_longest_beside_it(
     beam: int | None, tokenizer: Tokenizer
 ) -> None:
     model = model_of("bahdanau", tokenizer)
-    model.decoder.to_logits.bias[tokenizer.eos_id] = -100.0  # no text ever ends
+    model.decoder.head.bias[tokenizer.eos_id] = -100.0  # no text ever ends
     lengths = torch.tensor([1, 9])
     sources = torch.randint(1, 4, (2, 9))
     options = TextOptions(beam=beam) if beam else TextOptions(temperature=0.0)
@@ -213,7 +213,7 @@ def test_what_is_written_is_a_line(tokenizer: Tokenizer) -> None:
     letters = train_tokenizer("bytes", ["x"])
     model = model_of("bahdanau", letters)
     with torch.no_grad():
-        model.decoder.to_logits.bias[letters.encode("\n")[0]] = 100.0
+        model.decoder.head.bias[letters.encode("\n")[0]] = 100.0
     (one,) = write(
         model, letters, SourceBatch(torch.tensor([[5, 6]]), None), TextOptions(temperature=0.0, max_tokens=3)
     )

@@ -9,7 +9,7 @@ from torch import nn
 from regard.core import registry
 from regard.data.batch import Batch
 from regard.training.flops import Counter, flops_per_target
-from regard.training.losses import next_token_loss
+from regard.training.losses import model_loss
 
 
 def counted(function) -> float:
@@ -71,7 +71,7 @@ def test_a_model_of_products_trains_at_six_operations_a_weight(name):
     tables = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
     maps = {id(part.weight) for part in model.modules() if isinstance(part, nn.Linear)}
     weights = sum(p.numel() for p in model.parameters() if id(p) not in tables or id(p) in maps)
-    assert flops_per_target(model, batch, next_token_loss) == pytest.approx(6 * weights, rel=0.1)
+    assert flops_per_target(model, batch, model_loss) == pytest.approx(6 * weights, rel=0.1)
 
 
 def test_counting_changes_neither_the_model_nor_its_chance():
@@ -80,6 +80,6 @@ def test_counting_changes_neither_the_model_nor_its_chance():
     before = [parameter.clone() for parameter in model.parameters()]
     tokens = torch.randint(50, (2, 8))
     state = torch.get_rng_state()
-    flops_per_target(model, Batch(tokens, tokens.clone(), torch.full((2,), 8), [0, 1]), next_token_loss)
+    flops_per_target(model, Batch(tokens, tokens.clone(), torch.full((2,), 8), [0, 1]), model_loss)
     assert torch.equal(state, torch.get_rng_state())
     assert all(torch.equal(a, b) and b.grad is None for a, b in zip(before, model.parameters(), strict=True))

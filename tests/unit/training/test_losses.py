@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from regard.core.context import EMPTY
-from regard.training.losses import context_of, next_token_loss
+from regard.training.losses import context_of, model_loss
 from tiny_run import LENGTH, ROWS, Steps, model_of
 
 
@@ -15,7 +15,7 @@ def test_the_loss_is_the_sum_over_targets_that_count():
     batch = Steps().batch(0, ROWS)
     targets = batch.targets.clone()
     targets[0, 3:] = -100
-    loss, count, state = next_token_loss(model, replace(batch, targets=targets), None)
+    loss, count, state = model_loss(model, replace(batch, targets=targets), None)
     log_p = F.log_softmax(model(batch.tokens), -1)
     expected = sum(-log_p[b, t, targets[b, t]] for b in range(ROWS) for t in range(LENGTH) if targets[b, t] >= 0)
     torch.testing.assert_close(loss, expected)
@@ -26,12 +26,12 @@ def test_the_loss_is_the_sum_over_targets_that_count():
 def test_a_carried_state_continues_the_row():
     model = model_of("lstm").double()
     batch = Steps().batch(0, ROWS)
-    whole, _, _ = next_token_loss(model, batch, model.init_state(ROWS))
+    whole, _, _ = model_loss(model, batch, model.init_state(ROWS))
     lengths = torch.full((ROWS,), 3)
     early = replace(batch, tokens=batch.tokens[:, :3], targets=batch.targets[:, :3], lengths=lengths)
     late = replace(batch, tokens=batch.tokens[:, 3:], targets=batch.targets[:, 3:], lengths=lengths + LENGTH - 6)
-    first, _, state = next_token_loss(model, early, model.init_state(ROWS))
-    second, _, _ = next_token_loss(model, late, state)
+    first, _, state = model_loss(model, early, model.init_state(ROWS))
+    second, _, _ = model_loss(model, late, state)
     torch.testing.assert_close(first + second, whole)
 
 

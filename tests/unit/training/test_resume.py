@@ -187,9 +187,9 @@ def test_moments_of_another_shape_or_rule_are_refused_before_anything_is_touched
     interrupt_at(tmp_path / "run", build, settings, 5, "no")
     saved = tmp_path / "run" / "checkpoints" / "00000003"
     values = tensors.read(saved / "optimiser.safetensors")
-    name = "optimiser/to_logits.weight/second"
+    name = "optimiser/head.weight/second"
     for wrong, message in (
-        (values[name][:, :3], r"to_logits.weight/second is F32\[11, 3\] there"),
+        (values[name][:, :3], r"head.weight/second is F32\[11, 3\] there"),
         (None, "is missing"),
     ):
         changed = {key: value for key, value in values.items() if key != name} | (

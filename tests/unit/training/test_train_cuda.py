@@ -22,7 +22,7 @@ def test_a_bad_step_and_all_after_it_leave_the_weights_on_the_device_untouched(t
         passes += 1
         return gradient * float("nan") if passes == 13 else gradient
 
-    model.to_logits.weight.register_hook(spoil)
+    model.head.weight.register_hook(spoil)
     with pytest.raises(NumericError, match=r"step 13: .* samples 48, 49, 50, 51;"):
         run(
             tmp_path / "bad",

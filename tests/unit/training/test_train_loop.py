@@ -23,7 +23,7 @@ from regard.training import metrics
 from regard.training.display import Lines
 from regard.training.flops import flops_per_target
 from regard.training.loop import device_of, train
-from regard.training.losses import next_token_loss
+from regard.training.losses import model_loss
 from regard.training.optimiser import Optimiser
 from regard.training.problem import Metric, TrainingProblem
 from regard.training.resume import Resume
@@ -102,7 +102,7 @@ def test_a_budget_ends_the_run(tmp_path, budget, steps):
 
 
 def test_a_budget_in_flops_counts_what_a_step_takes(tmp_path):
-    each = flops_per_target(model_of("gpt"), Steps().batch(0, ROWS), next_token_loss) * ROWS * LENGTH
+    each = flops_per_target(model_of("gpt"), Steps().batch(0, ROWS), model_loss) * ROWS * LENGTH
     _, result = run(tmp_path / "run", budget=f"{4.5 * each}flops")
     assert result.step == 5
 
@@ -170,7 +170,7 @@ def test_what_is_kept_of_an_averaged_run_is_the_average(tmp_path):
     model, result = run(tmp_path / "run", budget="8steps", ema=0.9, evaluate_every=8)
     kept = model_of("gpt")
     tensors.load_weights(kept, tmp_path / "run" / "model.safetensors")
-    assert not torch.equal(kept.to_logits.weight, model.to_logits.weight)
+    assert not torch.equal(kept.head.weight, model.head.weight)
     assert _held_out_loss(kept) == pytest.approx(result.best_loss, rel=1e-5)
 
 
@@ -204,7 +204,7 @@ def test_without_held_out_data_the_last_weights_are_kept(tmp_path):
     assert (result.valid_loss, result.best_loss) == (None, None)
     kept = model_of("gpt")
     tensors.load_weights(kept, tmp_path / "run" / "model.safetensors")
-    assert torch.equal(kept.to_logits.weight, model.to_logits.weight)
+    assert torch.equal(kept.head.weight, model.head.weight)
 
 
 def test_samples_are_written_without_disturbing_the_run(tmp_path):
@@ -217,7 +217,7 @@ def test_samples_are_written_without_disturbing_the_run(tmp_path):
     model, _ = run(tmp_path / "run", model=model_of("gpt", dropout=0.2), sample=noisy, sample_every=2, display=seen)
     assert [one.sample is not None for one in seen.evaluations] == [True, False, True]
     assert (tmp_path / "run" / "samples.txt").read_text().count("--- step") == 2
-    assert torch.equal(plain.to_logits.weight, model.to_logits.weight)
+    assert torch.equal(plain.head.weight, model.head.weight)
 
 
 def test_the_log_has_a_line_for_every_reading_and_every_evaluation(tmp_path):
@@ -282,8 +282,8 @@ def test_bfloat16_trains_with_float32_weights(tmp_path):
     assert result.step == 4
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
     exact, _ = run(tmp_path / "exact", "lstm", budget="4steps")
-    assert not torch.equal(model.to_logits.weight, exact.to_logits.weight)
-    torch.testing.assert_close(model.to_logits.weight, exact.to_logits.weight, rtol=0.2, atol=0.05)
+    assert not torch.equal(model.head.weight, exact.head.weight)
+    torch.testing.assert_close(model.head.weight, exact.head.weight, rtol=0.2, atol=0.05)
 
 
 def test_a_save_that_fails_is_an_error_or_a_warning_as_asked(tmp_path, monkeypatch):

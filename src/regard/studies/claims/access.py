@@ -51,9 +51,8 @@ class RandomAccess(Study):
             fit(model, batch, lab.pick(250, 300, 1500), 3e-3)
             inputs, targets, places = needle_rows(4000, length, -1 - lab.seed)
             with torch.no_grad():
-                guesses = torch.cat(
-                    [logits_of(model, x.to(lab.device))[:, -1].argmax(-1).cpu() for x in inputs.split(500)]
-                )
+                logits = [logits_of(model, part.to(lab.device))[:, -1].cpu() for part in inputs.split(500)]
+                guesses = torch.cat(logits).argmax(-1)
             right = (guesses == targets[:, -1]).float()
             eighths = places * PLACES // length
             by_place = [float(right[eighths == place].mean()) for place in range(PLACES)]
