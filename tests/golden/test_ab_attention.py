@@ -127,7 +127,7 @@ def test_sharper_attention_answers_more_strings_than_the_mean() -> None:
 @pytest.mark.parametrize("row", GOLDEN["single_B_mass_by_length"], ids=lambda row: f"length-{row['n']}")
 def test_mass_of_a_single_b_fades_with_length(row: dict[str, Any]) -> None:
     x = embedded("A" * (row["n"] - 1) + "B")
-    same(MeanConfig(2).build().double()(x)[0, -1, 1], row["dan"])
+    same(MeanConfig(2).build().double()(x)[0][0, -1, 1], row["dan"])
     same(one_query([0, 1], x[0], None)[2][1], row["attention_q1_base_e"])
     same(one_query([0, 10], x[0], None)[2][1], row["attention_q10_base_e"])
 

@@ -152,7 +152,7 @@ def test_one_sense_with_even_weights_is_a_bag_of_words() -> None:
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     with record(mixer, "sense_vectors") as seen:
         y = mixer(x)[0]
-    same(y, MeanConfig(8).build().double()(seen["sense_vectors"][0][:, :, 0]))
+    same(y, MeanConfig(8).build().double()(seen["sense_vectors"][0][:, :, 0])[0])
 
 
 def heard_backpack() -> tuple[nn.Module, Tensor, Tensor, Tensor]:

@@ -14,7 +14,7 @@ GOLDEN = load("bahdanau")
 
 
 @torch.no_grad()
-def recorded(attention: CrossAttention, query: Tensor) -> dict[str, Tensor]:
+def heard(attention: CrossAttention, query: Tensor) -> dict[str, Tensor]:
     """What the taps say of one query over the annotations."""
     memory = tensor(GOLDEN["annotations"])[None]
     state = attention.init_state(1)

@@ -11,6 +11,7 @@ from exact import load, same, tensor
 from torch import Tensor, nn
 
 from regard.errors import UsageError
+from regard.layers.head import LogitsHead
 from regard.training.losses import Smoothing, model_loss, smoothed_loss
 from tiny_run import Steps
 
@@ -24,6 +25,7 @@ class Fixed(nn.Module):
     def __init__(self, logits: Tensor) -> None:
         super().__init__()
         self.logits = logits
+        self.head = LogitsHead(len(logits))
 
     def init_state(self, batch_size: int) -> None:
         return None

@@ -36,7 +36,7 @@ def model_of(name: str) -> LanguageModel:
     """A tiny model with weights large enough that its distributions are far from uniform and from each other."""
     torch.manual_seed(1)
     entry = registry.entry(name)
-    model = view(entry.config(V, "tiny").build_example().double().eval(), entry.task).eval()
+    model = view(entry.config(V, "tiny").build_example().double().eval()).eval()
     heads: list[Any] = [part for key, part in model.named_modules() if key.endswith("head")]
     with torch.no_grad():
         for head in heads:

@@ -27,7 +27,7 @@ def test_a_text_is_generated_in_half_precision(name: str, mode: Mode) -> None:
     """What was drawn or searched for has, in float64, nearly the probability that was told with it."""
     entry = registry.entry(name)
     torch.manual_seed(1)
-    model: Any = view(entry.config(V, "tiny").build_example().to(mode.dtype).eval(), entry.task)
+    model: Any = view(entry.config(V, "tiny").build_example().to(mode.dtype).eval())
     exact = copy.deepcopy(model).double()
     told = []
     with mode.running():

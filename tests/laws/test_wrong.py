@@ -289,7 +289,7 @@ def test_the_mixer_they_all_start_from_keeps_the_laws() -> None:
     ("wrong", "law", "said"),
     [
         (LooksAhead, "causality", "2 tokens, position 1 changed, outputs before it: at [0, 0, "),
-        (StepForgets, "step", "1 steps against one forward, 0 tokens seen before, outputs after it"),
+        (StepForgets, "step", "2 steps against one forward, 0 tokens seen before: at [0, 1, 0]"),
         (CountsPadding, "padding", "against alone, after a second chunk, tensor 0 of TraceState: at [0, 0] got"),
         (MultipliesPadding, "padding", "nan in the padding after 1 tokens: not finite at [0, 0, 0]"),
         (NeverCounts, "position", "TraceState.position is [0, 0, 0] after 0 + 4 tokens, which are [4, 4, 4]"),

@@ -44,7 +44,7 @@ def completed(forward: Callable[..., Called]) -> Callable[..., Called]:
             return x, state
         if not self.composed:
             x = blank_padding(x, context.lengths)
-            if x.shape[1] == 1 and self._steps(state, context):
+            if x.shape[1] == 1 and state is not None and self._steps(context):
                 y, state = self.step(x[:, 0], state, context)
                 return y[:, None], state
         if state is not None or self.skips_state:
@@ -111,14 +111,17 @@ class Mixer(nn.Module):
         """One token. Derived from `forward` when a subclass writes only that."""
         if not self.causal:
             raise ValueError(f"{type(self).__name__} looks at the future (causal = False), so it has no step")
-        y, after = self(x[:, None], state, replace(context, lengths=None))
+        chunk: Callable[..., Called] = self
+        if type(self).step is not Mixer.step:
+            # Asked for from a step that a subclass writes, to which the call itself would lead back.
+            chunk = functools.partial(vars(type(self).forward)["__wrapped__"], self)
+        y, after = chunk(x[:, None], state, replace(context, lengths=None))
         assert after is not None
         return y[:, 0], after
 
-    def _steps(self, state: State | None, context: Context) -> bool:
+    def _steps(self, context: Context) -> bool:
         """Whether a chunk of one token is left to `step`; who listens wants it as a chunk, with an axis of time."""
-        is_written = type(self).step is not Mixer.step
-        return is_written and state is not None and context.lengths is None and not anybody_listens()
+        return type(self).step is not Mixer.step and context.lengths is None and not anybody_listens()
 
     def device_of_state(self) -> torch.device | None:
         """Where new states live: with the first parameter or buffer, or on the default device without any."""

@@ -35,7 +35,9 @@ class LinearHead(nn.Linear):
     def n_answers(self) -> int:
         return self.out_features
 
-    def forward(self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0) -> Tensor:
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # of vectors, and with targets if there are any
+        self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0
+    ) -> Tensor:
         """Logits (..., V) of vectors (..., D); with targets (...) the summed loss, epsilon shared by all classes."""
         if targets is None:
             return super().forward(self.transform(vectors))
@@ -76,7 +78,9 @@ class QuantileHead(nn.Linear):
     def n_answers(self) -> int:
         return self.out_features
 
-    def forward(self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0) -> Tensor:
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # of vectors, and with targets if there are any
+        self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0
+    ) -> Tensor:
         """Quantiles (B, H, Q), or with values (B, H), NaN where one does not count, the mean pinball loss, summed."""
         y, linear, level, spread = vectors.split([self.in_features, 1, 1, 1], -1)
         found = (linear + super().forward(y)) * spread + level

@@ -14,7 +14,7 @@ Sums and counts are returned apart, so that batches of unequal length can be ave
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -34,7 +34,7 @@ class Loss(NamedTuple):
     """The loss summed over the targets that count, how many they are, and the state after them if one was given."""
 
     total: Tensor
-    count: Tensor
+    n_targets: Tensor
     state: State | None
 
 
@@ -44,13 +44,14 @@ Objective = Callable[[Model, Batch, State | None], Loss]
 class TrainingStep(nn.Module):
     """A model and what it is trained for as one module: what is compiled, wrapped by DDP, or sharded."""
 
-    def __init__(self, model: Model, objective: Objective) -> None:
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
         super().__init__()
         self.model = model
         self.objective = objective
 
     def forward(self, batch: Batch, state: State | None = None) -> Loss:
-        return self.objective(self.model, batch, state)
+        model: Any = self.model
+        return self.objective(model, batch, state)
 
 
 def model_loss(

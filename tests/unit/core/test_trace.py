@@ -78,7 +78,7 @@ def test_a_compiled_model_is_looked_at_as_what_it_was_compiled_from() -> None:
     model = model_of("gpt")
     wrapped = Wrapped(model)
     assert plain(wrapped) is model
-    assert trace(wrapped, lambda: wrapped(TOKENS)).arrays.keys() == model.trace(TOKENS).arrays.keys()
+    assert trace(wrapped, lambda: wrapped(TOKENS)[0]).arrays.keys() == model.trace(TOKENS).arrays.keys()
 
 
 def test_a_pattern_hears_some_taps_only_and_a_summary_keeps_what_it_says() -> None:

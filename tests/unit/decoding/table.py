@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
 from regard.core.state import State, advance, zero_position
@@ -31,6 +31,7 @@ class TableModel:
         self.logits = logits
         self.max_length = max_length
         self.calls: list[tuple[int, int]] = []
+        self.head = nn.Identity()
 
     @property
     def vocab_size(self) -> int:

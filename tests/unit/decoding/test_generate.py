@@ -254,6 +254,7 @@ def test_nothing_is_recorded_for_gradients() -> None:
             self.weight = nn.Parameter(torch.ones(1, dtype=torch.float64))
             self.vocab_size, self.max_length, self.init_state = table.vocab_size, None, table.init_state
             self.graphs: list[bool] = []
+            self.head = nn.Identity()
 
         def forward(self, *arguments: object) -> tuple[Tensor, object]:
             logits, state = self.table(*arguments)  # pyright: ignore

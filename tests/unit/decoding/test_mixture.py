@@ -10,9 +10,10 @@ import pytest
 import torch
 
 import regard
+from answers import answered
 from regard.core.config import Config, from_dict
 from regard.core.context import Context
-from regard.core.model import TokenModel
+from regard.core.model import TokenModel, logits_of
 from regard.core.state import Chain
 from regard.decoding.mixture import Mixture, MixtureConfig, fit_weights
 from regard.decoding.score import score
@@ -73,8 +74,8 @@ def test_a_mixture_is_the_weighted_sum_of_its_parts():
     weights = (0.5, 0.3, 0.2)
     mixture = Mixture([part.double() for part in parts], weights)
     tokens = torch.randint(VOCABULARY, (3, 9))
-    logits, state = mixture(tokens, mixture.init_state(3))
-    expected = sum(w * part(tokens).softmax(-1) for w, part in zip(weights, parts, strict=True))
+    logits, state = answered(mixture, tokens, mixture.init_state(3))
+    expected = sum(w * logits_of(part, tokens).softmax(-1) for w, part in zip(weights, parts, strict=True))
     torch.testing.assert_close(logits.exp(), expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(logits.exp().sum(-1), torch.ones(3, 9, dtype=torch.float64), rtol=0, atol=1e-12)
     assert isinstance(state, Chain)
@@ -86,8 +87,8 @@ def test_a_mixture_is_the_weighted_sum_of_its_parts():
 def test_packed_texts_need_no_state(config: Config):
     model = config.build_example().double()
     texts = [torch.randint(VOCABULARY, (1, size)) for size in (4, 1, 6)]
-    packed = model(torch.cat(texts, 1), None, Context(offsets=torch.tensor([0, 4, 5, 11])))
-    torch.testing.assert_close(packed, torch.cat([model(text) for text in texts], 1), rtol=0, atol=1e-12)
+    packed = logits_of(model, torch.cat(texts, 1), None, Context(offsets=torch.tensor([0, 4, 5, 11])))
+    torch.testing.assert_close(packed, torch.cat([logits_of(model, text) for text in texts], 1), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("names", [("n-gram", "cache"), ("n-gram", "lstm"), ("lstm", "cache")])
@@ -95,7 +96,7 @@ def test_single_probabilities_are_those_of_the_distributions(names: tuple[str, .
     made = {"n-gram": fitted(COUNTED), "cache": CacheConfig(VOCABULARY, 3).build(), "lstm": neural()}
     mixture = Mixture([made[name].double() for name in names], (0.6, 0.4))
     tokens = torch.randint(VOCABULARY, (2, 12))
-    logits, after = mixture(tokens[:, :-1], mixture.init_state(2))
+    logits, after = answered(mixture, tokens[:, :-1], mixture.init_state(2))
     log_p, state = mixture.log_probs(tokens, mixture.init_state(2))
     expected = logits.gather(-1, tokens[:, 1:, None])[..., 0]
     assert log_p.dtype == torch.float64
@@ -108,7 +109,7 @@ def test_a_part_of_weight_zero_changes_nothing():
     model = fitted(COUNTED).double()
     mixture = Mixture([model, CACHE.build().double()], (1.0, 0.0))
     tokens = torch.randint(VOCABULARY, (2, 8))
-    torch.testing.assert_close(mixture(tokens), model(tokens), rtol=0, atol=1e-12)
+    torch.testing.assert_close(logits_of(mixture, tokens), logits_of(model, tokens), rtol=0, atol=1e-12)
     log_p, _ = mixture.log_probs(tokens, mixture.init_state(2))
     torch.testing.assert_close(log_p, model.log_probs(tokens, model.init_state(2))[0], rtol=0, atol=1e-12)
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoding.table import random_table
+from regard.core.model import logits_of
 from regard.core.registry import build
 from regard.decoding import logits as logits_module
 from regard.decoding import span as span_module
@@ -57,7 +58,7 @@ def test_memory_does_not_grow_with_the_text_nor_with_the_vocabulary(name: str, m
     model = build(name, vocab_size=50, size="tiny").double()
     n = min(60, model.max_length or 60)
     ids = np.arange(n) * 7 % 50
-    plain = model(torch.tensor([[0, *ids[:-1]]])).log_softmax(-1)[0, torch.arange(n), torch.tensor(ids)]
+    plain = logits_of(model, torch.tensor([[0, *ids[:-1]]])).log_softmax(-1)[0, torch.arange(n), torch.tensor(ids)]
     made = []
     model.head.register_forward_hook(lambda *call: made.append(call[-1].numel()))
     monkeypatch.setattr(logits_module, "LOGITS_AT_ONCE", 400)

@@ -13,10 +13,10 @@ VOCABULARY = 11
 
 def test_a_cache_counts_its_window_with_decay():
     """Window of 3 after 4 1 2 1: 1 now and two ago, 2 one ago. Masses 1 + 1/4 and 1/2 of 7/4, prior 1 over 5 tokens."""
-    p = Cache(CacheConfig(5, window=3, decay=0.5, prior=1.0)).double()(torch.tensor([[4, 1, 2, 1]])).exp()[0, -1]
+    p = Cache(CacheConfig(5, window=3, decay=0.5, prior=1.0)).double()(torch.tensor([[4, 1, 2, 1]]))[0].exp()[0, -1]
     expected = torch.tensor([0.2, 1.25 + 0.2, 0.5 + 0.2, 0.2, 0.2], dtype=torch.float64) / 2.75
     torch.testing.assert_close(p, expected, rtol=0, atol=1e-12)
-    plain = Cache(CacheConfig(5, window=3)).double()(torch.tensor([[4, 1, 2, 1]])).exp()[0, -1]
+    plain = Cache(CacheConfig(5, window=3)).double()(torch.tensor([[4, 1, 2, 1]]))[0].exp()[0, -1]
     torch.testing.assert_close(plain, torch.tensor([0, 2, 1, 0, 0]).double() / 3, rtol=0, atol=1e-12)
 
 

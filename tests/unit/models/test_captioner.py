@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.core.config import from_dict
 from regard.core.context import Context
 from regard.core.data_spec import DataSpec
+from regard.core.model import logits_of
 from regard.core.registry import entry
 from regard.errors import UsageError
 
@@ -38,11 +39,11 @@ def test_a_batch_equals_its_members_and_the_picture_counts(encoder: str, decoder
     model, pictures = made(encoder=encoder, decoder=decoder, n_layers=2), drawn(3)
     memory, lengths = model.encode(pictures)
     assert lengths is None
-    together = model.decoder(TOKENS, None, Context(memory=memory))
+    together, _ = model.decoder(TOKENS, None, Context(memory=memory))
     for row in range(3):
-        alone = model.given(pictures[row : row + 1])(TOKENS[row : row + 1])
+        alone, _ = model.given(pictures[row : row + 1])(TOKENS[row : row + 1])
         torch.testing.assert_close(together[row : row + 1], alone, rtol=1e-10, atol=1e-12)
-    other = model.given(pictures.flip(0))(TOKENS)
+    other, _ = model.given(pictures.flip(0))(TOKENS)
     assert (other - together)[0].abs().amax() > 1e-6
 
 
@@ -51,7 +52,7 @@ def test_every_parameter_learns_and_the_config_comes_back(encoder: str, decoder:
     config = entry("captioner").config(FACTS, "tiny", encoder=encoder, decoder=decoder, n_layers=2)
     assert from_dict(config.to_dict()) == config
     model = config.build()
-    model.given(drawn(3).float())(TOKENS).square().sum().backward()
+    logits_of(model.given(drawn(3).float()), TOKENS).square().sum().backward()
     still = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert not still
 

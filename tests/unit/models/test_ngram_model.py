@@ -8,6 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from answers import answered
+from regard.core.model import logits_of
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.smoothing import Smoothing
 from smoothings import SMOOTHINGS
@@ -55,12 +57,12 @@ def test_distributions_sum_to_one_and_agree(smoothing: Smoothing, interpolate: b
     logs, _ = model.log_probs(tokens, model.init_state(3))
     expected = p[:, :-1].gather(2, tokens[:, 1:, None])[..., 0].log()
     torch.testing.assert_close(logs, expected, rtol=0, atol=1e-12)
-    logits = model(tokens)
+    logits = logits_of(model, tokens)
     assert logits.dtype == torch.float32
     torch.testing.assert_close(logits, p.log().float(), rtol=1e-6, atol=1e-6)
     state, steps = model.init_state(3), []
     for token in tokens.split(1, dim=1):
-        step, state = model(token, state)
+        step, state = answered(model, token, state)
         steps.append(step)
     torch.testing.assert_close(torch.cat(steps, 1), logits, rtol=1e-6, atol=1e-6)
 
@@ -137,12 +139,12 @@ def test_the_general_path_and_the_quick_ones_agree():
         model = NgramConfig(9, **{"order": 4, **rules}).build()
         model.fit(model.count(ids))
         tokens = torch.from_numpy(ids[:120].reshape(40, 3))
-        together, _ = model(tokens, model.init_state(40))
+        together, _ = answered(model, tokens, model.init_state(40))
         contexts, _ = model._contexts(tokens, model.init_state(40))
         general = model.table.log_distributions(contexts, tokens.numel()).view_as(together)
         state, steps = model.init_state(8), []
         for t in range(3):
-            y, state = model(tokens[:8, t : t + 1], state)
+            y, state = answered(model, tokens[:8, t : t + 1], state)
             steps.append(y)
         torch.testing.assert_close(together, general)
         torch.testing.assert_close(torch.cat(steps, 1), general[:8])
@@ -150,6 +152,6 @@ def test_the_general_path_and_the_quick_ones_agree():
 
 def test_other_number_types_and_an_unfitted_closed_vocabulary():
     model = NgramConfig(5, 3, closed=True).build().to(torch.bfloat16)
-    y, _ = model(torch.tensor([[1]]), model.init_state(1))
+    y, _ = answered(model, torch.tensor([[1]]), model.init_state(1))
     assert y.dtype is torch.bfloat16
     assert y.float().exp().sum().item() == pytest.approx(1, abs=0.02)

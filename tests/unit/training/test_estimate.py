@@ -23,7 +23,9 @@ def test_parameters_counted_without_allocating_are_those_of_the_model(name: str)
 
 def test_counting_every_model_does_without_the_compiler_of_torch():
     """torch._dynamo takes two seconds to import, which `regard list` would wait for."""
-    program = "import sys; from regard import catalogue; catalogue.models(); sys.exit('torch._dynamo' in sys.modules)"
+    program = (
+        "import sys; from regard.run import catalogue; catalogue.models(); sys.exit('torch._dynamo' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0
 
 

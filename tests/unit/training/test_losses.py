@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from regard.core.context import EMPTY
+from regard.core.model import logits_of
 from regard.training.losses import context_of, model_loss
 from tiny_run import LENGTH, ROWS, Steps, model_of
 
@@ -16,7 +17,7 @@ def test_the_loss_is_the_sum_over_targets_that_count():
     targets = batch.targets.clone()
     targets[0, 3:] = -100
     loss, count, state = model_loss(model, replace(batch, targets=targets), None)
-    log_p = F.log_softmax(model(batch.tokens), -1)
+    log_p = F.log_softmax(logits_of(model, batch.tokens), -1)
     expected = sum(-log_p[b, t, targets[b, t]] for b in range(ROWS) for t in range(LENGTH) if targets[b, t] >= 0)
     torch.testing.assert_close(loss, expected)
     assert int(count) == ROWS * LENGTH - (LENGTH - 3)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regard.core import registry
+from regard.core.model import logits_of
 from regard.data.batch import Documents, Lanes, Windows
 from regard.data.corpus import prepare
 from regard.data.tokenizer import load
@@ -86,7 +87,7 @@ def test_the_settings_of_label_smoothing_reach_the_loss(corpus, smoothing):
     task = language_problem(corpus, model, settings)
     batch = task.sampler.batch(0, 1)
     loss, count, _ = task.objective(model, batch, None)
-    log_p = model(batch.tokens)[0, : int(count)].log_softmax(-1)
+    log_p = logits_of(model, batch.tokens)[0, : int(count)].log_softmax(-1)
     n_classes, target = log_p.shape[-1], batch.targets[0, : int(count)]
     shared = 0.3 / (n_classes if smoothing == "all" else n_classes - 1)
     q = torch.full_like(log_p, shared)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from regard.core.model import logits_of
 from regard.data.batch import evaluation_batches
 from regard.data.shard import TokenShard
 from regard.errors import NumericError, ResourceError, Stopped, UsageError
@@ -23,7 +24,7 @@ from regard.training import metrics
 from regard.training.display import Lines
 from regard.training.flops import flops_per_target
 from regard.training.loop import device_of, train
-from regard.training.losses import model_loss
+from regard.training.losses import TrainingStep, model_loss
 from regard.training.optimiser import Optimiser
 from regard.training.problem import Metric, TrainingProblem
 from regard.training.resume import Resume
@@ -45,7 +46,7 @@ def test_a_run_is_the_script_one_would_write_by_hand(tmp_path):
     )
     for step, rate in enumerate([0.005, 0.01, 0.01]):
         batch = Steps().batch(step, ROWS)
-        logits = other(batch.tokens)
+        logits = logits_of(other, batch.tokens)
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
         optimiser.zero_grad()
         loss.backward()
@@ -191,7 +192,7 @@ def test_a_part_of_the_held_out_documents_has_their_mean_length(share):
     )
     session = SimpleNamespace(
         task=task, counters=Counters(plan_tokens=max(1, int(share * shard.tokens))), device=torch.device("cpu"),
-        precision=nullcontext, model=None,
+        precision=nullcontext, training_step=TrainingStep(nn.Module(), task.objective),
     )  # fmt: skip
     mean, tokens = evaluation.held_out_loss(session)
     assert mean == pytest.approx((sizes**2).sum() / sizes.sum(), rel=1e-9 if share == 1 else 0.1)
@@ -356,13 +357,11 @@ def test_config_says_nothing_of_the_wall_clock(tmp_path):
 def test_the_state_of_a_recurrent_model_is_carried_and_begins_anew_when_told(tmp_path):
     model = model_of("lstm")
     given = []
-    hidden = model.hidden
 
-    def spy(tokens, state, context):
-        given.append(None if state is None else [t.clone() for t in state.tensors() if t.is_floating_point()])
-        return hidden(tokens, state, context)
+    def spy(_, inputs):
+        given.append([t.clone() for t in inputs[1].tensors() if t.is_floating_point()])
 
-    model.hidden = spy
+    model.register_forward_pre_hook(spy)
     train(model, task_of(model), replace(SETTINGS, budget="9steps", evaluate_every=100), tmp_path / "run")
     is_zero = [all(not t.any() for t in state) for state in given[:9]]
     assert is_zero == [True, *[False] * 6, True, False]

@@ -39,7 +39,7 @@ def embedded(string: str) -> Tensor:
 
 def averaged(e: Tensor) -> Tensor:
     """What a deep averaging network makes of the letters: their mean."""
-    return MeanConfig(e.shape[-1]).build().double()(e[None])[0, -1]
+    return MeanConfig(e.shape[-1]).build().double()(e[None])[0][0, -1]
 
 
 def _given(e: Tensor) -> Sequence[Panel]:
@@ -223,10 +223,10 @@ def _ten_times(e: Tensor) -> Sequence[Panel]:
 def _all_strings(e: Tensor) -> Sequence[Panel]:
     strings = ["".join(letters) for letters in itertools.product(LETTERS, repeat=4)]
     x = torch.stack([embedded(string) for string in strings])
-    readers = {"average": MeanConfig(2).build().double()(x)[:, -1]}
+    readers = {"average": MeanConfig(2).build().double()(x)[0][:, -1]}
     for length, (name, base) in itertools.product((1, 10), BASES.items()):
         # Both letters ask the same question, so that the last one reads the whole string.
-        readers[f"q{length} {name}"] = head(tensor([[0, length]] * 2), IDENTITY, IDENTITY, base=base)(x)[:, -1]
+        readers[f"q{length} {name}"] = head(tensor([[0, length]] * 2), IDENTITY, IDENTITY, base=base)(x)[0][:, -1]
     wanted = torch.tensor(["B" in string for string in strings])
     answered = {
         name: int(torch.where(wanted, y[:, 1] > y[:, 0], y[:, 0] > y[:, 1]).sum())

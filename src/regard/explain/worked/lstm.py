@@ -66,7 +66,7 @@ def gates(weights: dict[str, Tensor], biases: dict[str, Tensor], x: Tensor) -> d
         }
     )
     with record(lstm) as seen:
-        h = lstm(x[None])[0]
+        h = lstm(x[None])[0][0]
     taps = {"i": "input_gate", "f": "forget_gate", "c_tilde": "candidate", "o": "output_gate", "c": "memory"}
     return {letter: torch.cat(seen[tap]) for letter, tap in taps.items()} | {"h": h}
 
@@ -168,7 +168,7 @@ def _gru() -> Sequence[Panel]:
         }
     )
     with record(gru) as seen:
-        h = gru(X[None])[0]
+        h = gru(X[None])[0][0]
     equations = {
         "update_gate": ("z", "Update: how much is replaced", "z = sigmoid(W_z x + U_z h)"),
         "reset_gate": ("r", "Reset: how much of the past the candidate sees", "r = sigmoid(W_r x + U_r h)"),

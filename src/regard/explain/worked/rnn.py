@@ -42,7 +42,7 @@ def recurrence() -> tuple[Tensor, Tensor]:
         }
     )
     with record(rnn) as seen:
-        y = rnn(torch.cat([X, torch.zeros(len(X), 1)], 1)[None])[0]
+        y = rnn(torch.cat([X, torch.zeros(len(X), 1)], 1)[None])[0][0]
     return torch.cat(seen["hidden"]), y
 
 
