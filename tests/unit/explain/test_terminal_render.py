@@ -18,12 +18,13 @@ import pytest
 from every_panel import HOSTILE, WEIGHTS, WIDE, WORDS, every_panel, with_labels
 from rich.cells import cell_len
 
-from regard.explain.render import label, number
+from regard.explain.render import number
 from regard.explain.render.cells import numbers
 from regard.explain.render.cells.heat import ASCII_LADDER, LADDER
 from regard.explain.render.cells.paper import BLUES, ORANGES
 from regard.explain.render.terminal import lines, show
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Numbers, View
+from regard.terminal import label
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 MANNERS = {

@@ -20,7 +20,7 @@ BETWEEN = 28
 
 def to_svg(view: View) -> str:
     """The text of an SVG file."""
-    return svg(_drawing(view), label(view.title))
+    return svg(_drawing(view))
 
 
 def to_png(view: View, scale: float = 2) -> bytes:
@@ -29,7 +29,7 @@ def to_png(view: View, scale: float = 2) -> bytes:
 
 
 def _drawing(view: View) -> Drawing:
-    drawing = Drawing()
+    drawing = Drawing(title=label(view.title))
     drawing.paragraph(view.title, TITLE)
     about = facts(view.about)
     if about:
