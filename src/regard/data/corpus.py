@@ -230,7 +230,7 @@ def _key(choices: _Choices) -> str:
         raise UsageError("standard input can be read once only: save it to a file to keep prepared shards of it")
     world, valid = choices.world, choices.valid
     inputs = {
-        "format": 2,
+        "format": 3,
         "source": world.spec if world is not None else source.fingerprint(choices.data),
         "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
         "test": choices.test,

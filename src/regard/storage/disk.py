@@ -74,6 +74,12 @@ def rename(old: Path, new: Path) -> None:
     os.rename(old, new)
 
 
+def move_folder(old: Path, new: Path) -> None:
+    """Give a folder its final name for good."""
+    rename(old, new)
+    sync_folder(new.parent)
+
+
 def replace(old: Path, new: Path) -> None:
     """Give a file its final name, in the place of the one there."""
     os.replace(old, new)
