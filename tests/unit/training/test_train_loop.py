@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from regard.core.device import device_named
 from regard.data.batch import evaluation_batches
 from regard.data.shard import TokenShard
 from regard.errors import NumericError, ResourceError, Stopped, UsageError
@@ -22,7 +23,7 @@ from regard.training import held_out as evaluation
 from regard.training import metrics
 from regard.training.display import Lines
 from regard.training.flops import flops_per_target
-from regard.training.loop import device_of, train
+from regard.training.loop import train
 from regard.training.losses import next_token_loss
 from regard.training.optimiser import Optimiser
 from regard.training.problem import Metric, TrainingProblem
@@ -321,7 +322,7 @@ def test_out_of_memory_is_one_line_that_names_the_settings(tmp_path):
 
 def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(UsageError, match=r"train\.device: cuda:99"):
-        device_of(replace(SETTINGS, device="cuda:99"))
+        device_named("cuda:99")
 
 
 def test_a_gradient_that_is_not_finite_on_a_device_is_marked_and_never_applied(tmp_path):
