@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
-from regard.data.worlds.induction import Induction
-from regard.data.worlds.selective_copy import SelectiveCopy
+from regard.data.worlds.copying import Induction, SelectiveCopy
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
