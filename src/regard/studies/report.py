@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, bar_chart, line_chart, point_chart
 from regard.charts.page import page, table
+from regard.run.run import load
 from regard.storage import disk
-from regard.studies.inside import pictures
 from regard.studies.machine import versions
 from regard.studies.standing import PARTS, SEEDS, Standing
 from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, samples
@@ -260,3 +260,18 @@ def _differences(found: Sequence[dict[str, Any]]) -> str:
         rows = "".join(f"<tr><td>{escape(label)}</td><td>{escape(text)}</td></tr>" for label, text in one.items())
         parts.append(f"<table>{rows}</table><br>")
     return f"<h2>Where some are right and others wrong</h2>{''.join(parts)}"
+
+
+def pictures(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """A label and a drawing for every model of which there is something to see: attention, gates, states, counts."""
+    found = []
+    for row in rows:
+        if not row.runs or "given" not in row.runs[0]:
+            continue
+        try:
+            picture = load(row.runs[0]["path"], device="cpu").explain(row.runs[0]["given"]).to_svg()
+        except Exception as error:
+            # A picture is an extra: hours of training must not be lost to one, whatever happened to it.
+            picture = f"<p>no picture: {escape(str(error) or type(error).__name__)}</p>"
+        found.append((row.label, picture))
+    return found

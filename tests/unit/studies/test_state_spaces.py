@@ -9,8 +9,8 @@ import torch
 
 from regard.data.batch import NOT_COUNTED
 from regard.studies.claims.duality import StateSpaceDuality, _inputs, largest_error, rises
+from regard.studies.claims.fitting import Rows
 from regard.studies.claims.long_convolution import HELD, LATER, NAMES, LongRange, _batch
-from regard.studies.claims.probing import Rows
 from regard.studies.claims.selection import Selection
 from regard.studies.claims.study import Lab
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.data.batch import NOT_COUNTED
-from regard.studies.claims.probing import fitted
+from regard.studies.claims.fitting import fitted
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 
 LETTERS = 4

@@ -19,8 +19,7 @@ from regard.mixers.attention import AttentionConfig
 from regard.mixers.mamba import MambaConfig
 from regard.mixers.s4d import S4dConfig
 from regard.models.language import LanguageModelConfig
-from regard.studies.claims.fitting import fit
-from regard.studies.claims.probing import Rows, right
+from regard.studies.claims.fitting import Rows, fit, right
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import exponent, seconds_of_each
 
