@@ -12,36 +12,54 @@ from typing import ClassVar
 
 from regard.data.worlds.probe import Probe, Turn, Walk, numbered, uniform
 
+NOISE = "n"
+
 
 @dataclass(frozen=True)
-class Recall(Probe):
-    """`pairs` pairs of one of `keys` keys and one of as many values, the same value for a key all along a document."""
+class _Pairs(Probe):
+    """`pairs` pairs of one of `keys` keys and one of as many values."""
 
     pairs: int = 16
     keys: int = 8
 
-    name: ClassVar[str] = "recall"
-
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check()
+
+    def _check(self) -> None:
         self.require(self.pairs > 0 and self.keys > 1, "pairs of at least 1 and keys of at least 2")
 
     @property
     def vocabulary(self) -> list[str]:
         return [*numbered("k", self.keys), *numbered("v", self.keys)]
 
+
+@dataclass(frozen=True)
+class Recall(_Pairs):
+    """The same value for a key all along a document."""
+
+    name: ClassVar[str] = "recall"
+
     def walk(self) -> Walk:
-        keys, values = uniform(numbered("k", self.keys)), uniform(numbered("v", self.keys))
+        first, values = self._first(), uniform(numbered("v", self.keys))
         told: dict[str, tuple[str, int]] = {}
-        for pair in range(self.pairs):
-            key = yield Turn(keys)
-            place = 2 * pair + 1
+        place = -1
+        for _ in range(self.pairs):
+            key = NOISE
+            while key.startswith(NOISE):
+                key = yield Turn(first)
+                place += 1
+            place += 1
             if key in told:
                 value, before = told[key]
                 yield Turn({value: 1.0}, before)
             else:
                 value = yield Turn(values)
             told[key] = (value, place)
+
+    def _first(self) -> dict[str, float]:
+        """What a pair may begin with."""
+        return uniform(numbered("k", self.keys))
 
 
 @dataclass(frozen=True)
@@ -53,38 +71,23 @@ class NoisyRecall(Recall):
 
     name: ClassVar[str] = "noisy_recall"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         self.require(0 <= self.noise < 100, "noise from 0 to 99")
 
     @property
     def vocabulary(self) -> list[str]:
-        return [*super().vocabulary, *numbered("n", self.keys)]
+        return [*super().vocabulary, *numbered(NOISE, self.keys)]
 
-    def walk(self) -> Walk:
-        values = uniform(numbered("v", self.keys))
+    def _first(self) -> dict[str, float]:
         part = self.noise / 100
         keys = dict.fromkeys(numbered("k", self.keys), (1 - part) / self.keys)
-        either = keys | dict.fromkeys(numbered("n", self.keys), part / self.keys)
-        told: dict[str, tuple[str, int]] = {}
-        place = -1
-        for _ in range(self.pairs):
-            key = "n"
-            while key.startswith("n"):
-                key = yield Turn(either)
-                place += 1
-            place += 1
-            if key in told:
-                value, before = told[key]
-                yield Turn({value: 1.0}, before)
-            else:
-                value = yield Turn(values)
-            told[key] = (value, place)
+        return keys | dict.fromkeys(numbered(NOISE, self.keys), part / self.keys)
 
 
 @dataclass(frozen=True)
-class FuzzyRecall(Recall):
-    """The same with keys and values of two words each: a key is known by both of its words together."""
+class FuzzyRecall(_Pairs):
+    """Keys and values of two words each: a key is known by both of its words together."""
 
     keys: int = 4
 
@@ -109,7 +112,7 @@ class FuzzyRecall(Recall):
 
 
 @dataclass(frozen=True)
-class MultiRecall(Probe):
+class MultiRecall(_Pairs):
     """`pairs` different keys of `keys`, each with one of as many values; then every one of them is asked for."""
 
     pairs: int = 8
@@ -117,13 +120,8 @@ class MultiRecall(Probe):
 
     name: ClassVar[str] = "multi_recall"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
         self.require(1 <= self.pairs <= self.keys, f"pairs from 1 to the {self.keys} keys")
-
-    @property
-    def vocabulary(self) -> list[str]:
-        return [*numbered("k", self.keys), *numbered("v", self.keys)]
 
     def walk(self) -> Walk:
         values = uniform(numbered("v", self.keys))
@@ -141,25 +139,16 @@ class MultiRecall(Probe):
 
 
 @dataclass(frozen=True)
-class Memorisation(Probe):
+class Memorisation(_Pairs):
     """`pairs` pairs from a dictionary of `keys` entries.
 
     It depends on `dictionary` alone, so that training and validation parts and all seeds share it.
     """
 
-    pairs: int = 16
     keys: int = 64
     dictionary: int = 0
 
     name: ClassVar[str] = "memorisation"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.pairs > 0 and self.keys > 1, "pairs of at least 1 and keys of at least 2")
-
-    @property
-    def vocabulary(self) -> list[str]:
-        return [*numbered("k", self.keys), *numbered("v", self.keys)]
 
     def walk(self) -> Walk:
         random = Random(self.dictionary)
