@@ -48,7 +48,7 @@ def shown(points: Points, x: Axis, y: Axis) -> list[tuple[float, float]]:
 
 def plotted(lines: Mapping[str, Points], x: Axis, y: Axis) -> tuple[Plot, dict[str, Points]]:
     """What of lines can be shown, and the box around it; lines without a point are among them."""
-    kept = {name: shown(points, x, y) for name, points in lines.items()}
+    kept: dict[str, Points] = {name: shown(points, x, y) for name, points in lines.items()}
     return Plot.around([point for line in kept.values() for point in line], x, y), kept
 
 

@@ -193,14 +193,15 @@ class WordDropout:
     Hidden words become `<unk>`, or `<eos>` where a tokenizer has none (Bowman et al. 2016, 3.1; Iyyer et al. 2015, 3.1
     drop them altogether). What is hidden is a pure function of (seed, sample, epoch), as everything about a batch is.
 
-    share  p, the part of the words that is hidden in the end.
-    ramp   steps until it is.
+    share     p, the part of the words that is hidden in the end.
+    ramp      steps until it is.
+    stand_in  the token in the place of a hidden word.
     """
 
     sampler: Shuffled
     share: float
     ramp: int
-    hidden: int
+    stand_in: int
     seed: int
 
     def batch(self, step: int, batch_size: int) -> Batch:
@@ -210,10 +211,10 @@ class WordDropout:
         chosen = torch.from_numpy(random.random(batch.tokens.shape[:2]) < share)
         tokens = batch.tokens.clone()
         if tokens.dim() == 2:
-            tokens[chosen] = self.hidden
+            tokens[chosen] = self.stand_in
         else:  # words with their spelling: both are hidden
             tokens[chosen] = 0
-            tokens[..., 0][chosen] = self.hidden
+            tokens[..., 0][chosen] = self.stand_in
         # What a text begins with in a decoder is no word.
         if batch.source is not None:
             tokens[:, 0] = batch.tokens[:, 0]

@@ -109,7 +109,9 @@ def extra(smoothing: Smoothing, k: float, vocab_size: int, different: Callable[[
     return different() if smoothing == "witten_bell" else 0.0
 
 
-def numbers_for_discounts(grams: list[Grams], table: Counts, smoothing: Smoothing, desk: Desk) -> Iterator[np.ndarray]:
+def numbers_for_discounts(
+    grams: list[Grams], counted: Counts, smoothing: Smoothing, desk: Desk
+) -> Iterator[np.ndarray]:
     """How many n-grams of each order have each small count, as KenLM counts them, so that both agree to the last digit.
 
     KenLM walks through n-grams by their last word, words in the order in which the text brings them up, and for the
@@ -117,14 +119,14 @@ def numbers_for_discounts(grams: list[Grams], table: Counts, smoothing: Smoothin
     """
     last = None
     rank = np.zeros(0)
-    if smoothing in CONTINUATION and table.first is not None:
-        rank = np.where(table.first == NEVER, -1, table.first)
-        rank[table.eos_id] = -1  # </s> comes before the words, <s> before everything
+    if smoothing in CONTINUATION and counted.first is not None:
+        rank = np.where(counted.first == NEVER, -1, counted.first)
+        rank[counted.eos_id] = -1  # </s> comes before the words, <s> before everything
         last = int(np.argmax(rank))
     for order, part in enumerate(grams, 1):
         if last is not None and order > 1:
             ending = _ending(part, last, desk)
-            first = _first_words(grams, order, ending, table.vocab_size)
+            first = _first_words(grams, order, ending, counted.vocab_size)
             last = int(ending[np.argmax(rank[first])]) if len(ending) else None
         numbers = np.zeros(6, np.int64)
         for rows in desk.parts(len(part)):

@@ -184,6 +184,17 @@ def publish(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
         discard(temporary)
 
 
+def write_for_person(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Publish a file under a name that a person gave; a failure says what to do."""
+    try:
+        publish(path, chunks)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ResourceError(
+            f"{path}: cannot write: {reason}; free some space or name another place (what was there is as it was)"
+        ) from error
+
+
 def _create_owned(path: Path) -> int:
     """A descriptor of a new file that holds its lock, by which others know that its writer lives."""
     while True:

@@ -1,4 +1,4 @@
-"""A bare training loop for experiments on bare modules: AdamW or Muon, warm-up, cosine, no files."""
+"""A bare training loop for experiments on bare modules: AdamW or Muon, warm-up, cosine, no files; and probes for it."""
 
 from __future__ import annotations
 
