@@ -74,13 +74,18 @@ def open_store(folder: Path) -> Store:
     return Store(facts, arrays, texts)
 
 
+def advice(folder: Path) -> str:
+    """What to do with a store that cannot be used."""
+    return f"; delete the folder {folder} and it will be prepared again"
+
+
 @contextmanager
 def _advised(folder: Path) -> Iterator[None]:
     """What is wrong with a store, and that it can be made again."""
     try:
         yield
     except CheckpointError as error:
-        raise DataError(f"{error}; delete the folder {folder} and it will be prepared again") from None
+        raise DataError(f"{error}{advice(folder)}") from None
 
 
 def _content(path: Path) -> tuple[dict[str, Any], dict[str, str]]:

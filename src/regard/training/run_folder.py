@@ -29,7 +29,7 @@ from regard.errors import CheckpointError, UsageError, blamed_on
 from regard.storage import disk, manifest
 from regard.storage.lock import LOCK, only_writer
 from regard.storage.manifest import FileRecord, Manifest, canonical
-from regard.training.saved_model import checked_config
+from regard.training import saved_config
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
@@ -148,7 +148,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """config.json of a run, checked against the manifest, every value of the type that its reader expects."""
     content = manifest.read_json(verified(path, CONFIG))
     with blamed_on(path / CONFIG):
-        return checked_config(content)
+        return saved_config.checked(content)
 
 
 def verified_weights(path: Path) -> Path:

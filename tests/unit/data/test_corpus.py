@@ -302,6 +302,13 @@ def test_a_manifest_that_points_outside_is_refused(name, tmp_path):
         store.open_store(tmp_path / "s")
 
 
+def put(folder: Path, name: str, data: bytes) -> None:
+    """Other bytes for a file of a store, and a manifest that agrees with them."""
+    (folder / name).write_bytes(data)
+    files = {**manifest.read(folder).files, name: FileRecord(len(data), hashlib.sha256(data).hexdigest())}
+    (folder / "manifest.json").write_bytes(Manifest(files).to_bytes())
+
+
 @pytest.mark.parametrize(
     ("name", "bytes_", "told"),
     [
@@ -316,10 +323,7 @@ def test_a_manifest_that_points_outside_is_refused(name, tmp_path):
 def test_a_store_with_a_right_manifest_and_wrong_content_is_refused(name, bytes_, told, tmp_path):
     folder = tmp_path / "s"
     store.publish(folder, store.Store({}, {"a": np.arange(3, dtype="<u2")}, {"t": "text"}))
-    (folder / name).write_bytes(bytes_)
-    record = FileRecord(len(bytes_), hashlib.sha256(bytes_).hexdigest())
-    files = {**manifest.read(folder).files, name: record}
-    (folder / "manifest.json").write_bytes(Manifest(files).to_bytes())
+    put(folder, name, bytes_)
     with pytest.raises(DataError, match=told):
         store.open_store(folder)
 
