@@ -28,9 +28,9 @@ from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.trace import Traced
-from regard.layers.embedding import NumbersConfig
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
+from regard.layers.numbers import NumbersConfig
 from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.cross import CrossAttentionConfig
