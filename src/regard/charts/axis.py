@@ -24,6 +24,11 @@ class Axis:
     names: tuple[str, ...] = ()
 
     @property
+    def full_label(self) -> str:
+        """The label, and how the axis is divided where that is unusual."""
+        return f"{self.label} (logarithmic)" if self.log else self.label
+
+    @property
     def ticks(self) -> dict[float, str]:
         """Where the names stand; every so many of them where they are many."""
         every = math.ceil(len(self.names) / MOST_NAMES)

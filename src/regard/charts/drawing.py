@@ -1,7 +1,7 @@
-"""A drawing: boxes, lines, words and grids of colour, one below the other, for any back end to write out.
+"""A drawing: boxes, lines, dots, words and grids of colour, for any back end to write out.
 
-Lengths are pixels of a slide 1280 wide. No back end knows the fonts of the other, so that the width of words is an
-estimate here, on the wide side.
+Lengths are pixels of a slide 1280 wide, unless a drawing has another width. No back end knows the fonts of the other,
+so that the width of words is an estimate here, on the wide side.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ WIDTH = 1280
 MARGIN = 48
 ROOM = WIDTH - 2 * MARGIN
 INK, FAINT, RULE, GROUND = "#1a1a1a", "#5f5f5f", "#c4c4c4", "#f3f5f7"
+PAGE = "currentColor"  # the colour of words around a drawing in a page; in a picture of its own, ink
+DASHES = (8.0, 5.0)
 NARROW, BROAD = "iljtfrI.,:;'|!()[]{} ", "mwMW@%&<>=+~#"
 
 
@@ -59,13 +61,33 @@ class Box:
 
 @dataclass(frozen=True)
 class Path:
-    """A line through points."""
+    """A line through points. dashes: how long ink and gap are in turn, none for a whole line."""
 
     points: Sequence[tuple[float, float]]
     colour: str = INK
     width: float = 2
-    dashed: bool = False
+    dashes: tuple[float, ...] = ()
     opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Area:
+    """What lies within points."""
+
+    points: Sequence[tuple[float, float]]
+    fill: str
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A circle. name: what a page says of it under the pointer."""
+
+    x: float
+    y: float
+    radius: float
+    fill: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,19 +113,22 @@ class Grid:
     colours: np.ndarray
 
 
-Shape = Box | Path | Words | Grid
+Shape = Box | Path | Area | Dot | Words | Grid
 
 
 @dataclass
 class Drawing:
-    """Shapes so far. y: where the next one begins."""
+    """Shapes so far. y: where the next one begins. below: room under the last."""
 
-    shapes: list[Shape] = field(default_factory=list)
+    title: str = ""
+    width: float = WIDTH
     y: float = MARGIN
+    below: float = MARGIN / 2
+    shapes: list[Shape] = field(default_factory=list)
 
     @property
     def height(self) -> int:
-        return round(self.y + MARGIN / 2)
+        return round(self.y + self.below)
 
     def add(self, *shapes: Shape) -> None:
         self.shapes += shapes

@@ -32,7 +32,7 @@ def page(title: str, body: str) -> str:
     )
 
 
-def table(columns: list[str], rows: list[list[str]], numbers: set[int] = frozenset()) -> str:  # pyright: ignore[reportArgumentType]
+def html_table(columns: list[str], rows: list[list[str]], numbers: set[int] = frozenset()) -> str:  # pyright: ignore[reportArgumentType]
     """A table of plain texts; columns in `numbers` stand at the right."""
     mark = [' class="number"' if place in numbers else "" for place in range(len(columns))]
     head = "".join(f"<th{mark[place]}>{escape(name)}</th>" for place, name in enumerate(columns))

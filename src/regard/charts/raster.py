@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import io
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from regard.charts.drawing import WIDTH, Box, Drawing, Grid, Look, Path, Words
+from regard.charts.drawing import INK, PAGE, Area, Box, Dot, Drawing, Grid, Look, Path, Words
 from regard.errors import UsageError
 
 FINE = 3  # a line is drawn this much larger and made smaller again, for smooth edges
@@ -18,16 +19,20 @@ OTHERS = ("NotoSansCJK-Regular.ttc", "NotoSans-Regular.ttf", "msyh.ttc", "Arial 
 
 def png(drawing: Drawing, scale: float) -> bytes:
     """The bytes of a picture, `scale` pixels for each of the drawing."""
-    image = _pillow("PIL.Image").new("RGB", (round(WIDTH * scale), round(drawing.height * scale)), "white")
+    image = _pillow("PIL.Image").new("RGB", (round(drawing.width * scale), round(drawing.height * scale)), "white")
     pen = _pillow("PIL.ImageDraw").Draw(image)
     for shape in drawing.shapes:
         match shape:
             case Box():
                 corners = (shape.x, shape.y, shape.x + shape.width, shape.y + shape.height)
                 left, top, right, bottom = (round(end * scale) for end in corners)
-                pen.rectangle((left, top, max(left, right - 1), max(top, bottom - 1)), fill=shape.fill)
+                pen.rectangle((left, top, max(left, right - 1), max(top, bottom - 1)), fill=_ink(shape.fill))
             case Path():
                 _line(image, shape, scale)
+            case Area():
+                _area(image, shape, scale)
+            case Dot():
+                _dot(image, shape, scale)
             case Words():
                 _write(image, pen, shape, scale)
             case Grid():
@@ -38,18 +43,46 @@ def png(drawing: Drawing, scale: float) -> bytes:
 
 
 def _line(image: Any, path: Path, scale: float) -> None:
-    """A line in a mask of its own, which gives it smooth edges and lets others shine through."""
-    points = [(x * scale, y * scale) for x, y in path.points]
-    around = path.width * scale + 2
-    left, top = (int(min(point[side] for point in points) - around) for side in (0, 1))
-    right, bottom = (int(max(point[side] for point in points) + around) + 1 for side in (0, 1))
+    fine = scale * FINE
+    wide = max(1, round(path.width * fine))
+
+    def draw(pen: Any, places: list[tuple[float, float]]) -> None:
+        ink, gap = (part * fine for part in path.dashes or (0.0, 0.0))
+        for piece in _dashes(places, ink, gap) if path.dashes else [places]:
+            pen.line(piece, fill=round(255 * path.opacity), width=wide, joint="curve")
+
+    _smooth(image, path.points, path.width, path.colour, scale, draw)
+
+
+def _area(image: Any, area: Area, scale: float) -> None:
+    _smooth(image, area.points, 0, area.fill, scale, lambda pen, places: pen.polygon(places, round(255 * area.opacity)))
+
+
+def _dot(image: Any, dot: Dot, scale: float) -> None:
+    corners = [(dot.x - dot.radius, dot.y - dot.radius), (dot.x + dot.radius, dot.y + dot.radius)]
+    _smooth(image, corners, 0, dot.fill, scale, lambda pen, places: pen.ellipse(places, 255))
+
+
+def _smooth(
+    image: Any,
+    points: Sequence[tuple[float, float]],
+    around: float,
+    colour: str,
+    scale: float,
+    draw: Callable[[Any, list[tuple[float, float]]], None],
+) -> None:
+    """What is drawn through points in a mask of its own, which gives smooth edges and lets others shine through."""
+    points = [(x * scale, y * scale) for x, y in points]
+    room = around * scale + 2
+    left, top = (int(min(point[side] for point in points) - room) for side in (0, 1))
+    right, bottom = (int(max(point[side] for point in points) + room) + 1 for side in (0, 1))
     mask = _pillow("PIL.Image").new("L", ((right - left) * FINE, (bottom - top) * FINE))
-    pen = _pillow("PIL.ImageDraw").Draw(mask)
-    wide = max(1, round(path.width * scale * FINE))
-    places = [((x - left) * FINE, (y - top) * FINE) for x, y in points]
-    for piece in _dashes(places, 8 * scale * FINE, 5 * scale * FINE) if path.dashed else [places]:
-        pen.line(piece, fill=round(255 * path.opacity), width=wide, joint="curve")
-    image.paste(path.colour, (left, top), mask.reduce(FINE))
+    draw(_pillow("PIL.ImageDraw").Draw(mask), [((x - left) * FINE, (y - top) * FINE) for x, y in points])
+    image.paste(_ink(colour), (left, top), mask.reduce(FINE))
+
+
+def _ink(colour: str) -> str:
+    return INK if colour == PAGE else colour
 
 
 def _dashes(points: list[tuple[float, float]], ink: float, gap: float) -> list[list[tuple[float, float]]]:
@@ -74,14 +107,14 @@ def _write(image: Any, pen: Any, words: Words, scale: float) -> None:
     anchor = {"start": "ls", "middle": "ms", "end": "rs"}[words.anchor]
     x, y = words.x * scale, words.y * scale
     if not words.turned:
-        pen.text((x, y), words.text, fill=words.look.colour, font=font, anchor=anchor)
+        pen.text((x, y), words.text, fill=_ink(words.look.colour), font=font, anchor=anchor)
         return
     left, top, right, bottom = (int(side) for side in font.getbbox(words.text, anchor="ls"))
     mask = _pillow("PIL.Image").new("L", (right - left + 2, bottom - top + 2))
     _pillow("PIL.ImageDraw").Draw(mask).text((1 - left, 1 - top), words.text, fill=255, font=font, anchor="ls")
     before = {"start": 0, "middle": (right - left) // 2, "end": right - left}[words.anchor]
     upward = mask.transpose(_pillow("PIL.Image").Transpose.ROTATE_90)
-    image.paste(words.look.colour, (round(x) + top - 1, round(y) + before - upward.height), upward)
+    image.paste(_ink(words.look.colour), (round(x) + top - 1, round(y) + before - upward.height), upward)
 
 
 def _fill(image: Any, grid: Grid, scale: float) -> None:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
-from regard.charts.drawing import WIDTH, Box, Drawing, Grid, Path, Shape, Words
+from regard.charts.drawing import Area, Box, Dot, Drawing, Grid, Path, Shape, Words
 
 SANS = "system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif"
 FIXED = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
-def svg(drawing: Drawing, title: str) -> str:
+def svg(drawing: Drawing) -> str:
     """A whole file on white."""
-    name = escape(title)
-    size = f'width="{WIDTH}" height="{drawing.height}" viewBox="0 0 {WIDTH} {drawing.height}"'
+    size = f'width="{_short(drawing.width)}" height="{drawing.height}"'
+    return _element(drawing, f" {size}", f'<rect {size} fill="#ffffff"/>\n') + "\n"
+
+
+def inline_svg(drawing: Drawing) -> str:
+    """An element that stands in a page: as wide as there is room, on the ground of the page."""
+    return _element(drawing, "", "")
+
+
+def _element(drawing: Drawing, size: str, ground: str) -> str:
+    name = escape(drawing.title)
+    seen = f'viewBox="0 0 {_short(drawing.width)} {drawing.height}"'
     shapes = "\n".join(_shape(shape) for shape in drawing.shapes)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="{SANS}">\n'
-        f'<title>{name}</title>\n<rect width="{WIDTH}" height="{drawing.height}" fill="#ffffff"/>\n{shapes}\n</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg"{size} {seen} role="img" aria-label="{name}" '
+        f'font-family="{SANS}">\n<title>{name}</title>\n{ground}{shapes}\n</svg>'
     )
 
 
@@ -29,6 +40,10 @@ def _shape(shape: Shape) -> str:
             return f'<rect {_box(shape)} fill="{shape.fill}"/>'
         case Path():
             return _path(shape)
+        case Area():
+            return f'<polygon points="{_points(shape.points)}" fill="{shape.fill}" fill-opacity="{shape.opacity:.2f}"/>'
+        case Dot():
+            return _dot(shape)
         case Words():
             return _words(shape)
         case Grid():
@@ -36,11 +51,19 @@ def _shape(shape: Shape) -> str:
 
 
 def _path(path: Path) -> str:
-    points = " ".join(f"{_short(x)},{_short(y)}" for x, y in path.points)
-    more = ' stroke-dasharray="8 5"' if path.dashed else ""
+    more = f' stroke-dasharray="{" ".join(_short(part) for part in path.dashes)}"' if path.dashes else ""
     more += f' stroke-opacity="{path.opacity:.2f}"' if path.opacity < 1 else ""
     line = f'stroke="{path.colour}" stroke-width="{_short(path.width)}" stroke-linejoin="round"'
-    return f'<polyline points="{points}" fill="none" {line}{more}/>'
+    return f'<polyline points="{_points(path.points)}" fill="none" {line}{more}/>'
+
+
+def _dot(dot: Dot) -> str:
+    circle = f'<circle cx="{_short(dot.x)}" cy="{_short(dot.y)}" r="{_short(dot.radius)}" fill="{dot.fill}"'
+    return f"{circle}><title>{escape(dot.name)}</title></circle>" if dot.name else f"{circle}/>"
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{_short(x)},{_short(y)}" for x, y in points)
 
 
 def _words(words: Words) -> str:

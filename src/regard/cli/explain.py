@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.options import CommonOnDevice, command
-from regard.cli.prompt import checked, given_text
+from regard.cli.screen import checked_text, given_text
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
     if what_if.compare is not None:
         if text is not None:
             raise UsageError("--compare has both texts: leave the other one out")
-        first, second = (checked(one, "the text") for one in what_if.compare)
+        first, second = (checked_text(one, "the text") for one in what_if.compare)
         if not what_if.word:
             raise UsageError("--compare: name the word of both texts with --word")
         return view or "meaning", first, options | {"other": second}

@@ -12,7 +12,7 @@ import typer
 
 from regard.cli.answer import answer_all
 from regard.cli.options import CommonWithChance, command
-from regard.cli.prompt import given_text
+from regard.cli.screen import given_text
 from regard.errors import UsageError
 from regard.terminal.table import visible
 

@@ -17,13 +17,13 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.screen import Screen
+from regard.core.device import DEVICES, is_device_name
 from regard.errors import UsageError, nearest
 
 Plugins = Annotated[
     list[str], typer.Option("--import", metavar="MODULE", help="Import a module that registers something. Repeatable.")
 ]
 HELP = {"help_option_names": ["--help", "-h"]}
-DEVICES = ("auto", "cpu", "cuda")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CommonOnDevice(Common):
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.", metavar="NAME")] = None
 
     def __post_init__(self) -> None:
-        if self.device is not None and self.device.partition(":")[0] not in DEVICES:
+        if self.device is not None and not is_device_name(self.device):
             raise UsageError(f"--device: unknown device {self.device!r}{nearest(self.device, DEVICES)}")
 
 

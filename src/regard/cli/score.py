@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.options import CommonOnDevice, command
-from regard.cli.prompt import given_text
+from regard.cli.screen import given_text
 from regard.errors import UsageError
 
 

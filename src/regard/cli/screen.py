@@ -1,4 +1,4 @@
-"""Where a command speaks: tables and lines for people, one JSON object for programs.
+"""Where a command speaks and listens: tables and lines for people, one JSON object for programs, text from stdin.
 
 With `--json` only the object goes to stdout, and what people may want to see meanwhile goes to stderr.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from regard.errors import DataError
 from regard.terminal.table import COMMANDS, finite, show_table, visible
 
 
@@ -61,3 +62,34 @@ class Screen:
 def _escaped(found: re.Match[str]) -> str:
     """A character that JSON leaves as it is and a terminal would obey, as JSON may also write it."""
     return f"\\u{ord(found[0]):04x}"
+
+
+def given_text(argument: str | None) -> str | None:
+    """The argument, or all of stdin when there is none and somebody pipes; `-` asks for stdin. None: nothing given.
+
+    The newline with which a pipe ends is not part of the text.
+    """
+    if argument is not None and argument != "-":
+        return checked_text(argument, "the text")
+    if argument is None and sys.stdin.isatty():
+        return None
+    return read_stdin().removesuffix("\n")
+
+
+def read_stdin() -> str:
+    """All of stdin, strictly UTF-8."""
+    data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(f"stdin: not UTF-8 at byte {error.start}, line {line}; convert it first") from None
+
+
+def checked_text(text: str, where: str) -> str:
+    """The text, refused when it has bytes that are no characters."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(f"{where}: not UTF-8 at character {error.start}") from None
+    return text

@@ -16,7 +16,7 @@ from regard.data.settings import BY_HASH
 from regard.data.shard import ShardWriter, TokenShard, ends_lines
 from regard.data.split import rule
 from regard.data.stream import Cutter, Files, Texts, TextStream
-from regard.data.tokenizer import KINDS, Tokenizer, from_dict, train_tokenizer
+from regard.data.tokenizer import TOKENIZERS, Tokenizer, from_dict, train_tokenizer
 from regard.data.tokenizer.byte import ByteTokenizer
 from regard.data.tokenizer.character import CharacterTokenizer
 from regard.data.worlds import PREFIX, text_world
@@ -178,7 +178,7 @@ def _trained(train: _Text, choices: _Choices) -> Tokenizer:
     if tokens == "auto" and world is None:
         return CharacterTokenizer.of_few(_training_texts(train, False), MOST_CHARACTERS) or ByteTokenizer()
     tokens = world.tokens if world is not None and tokens == "auto" else tokens
-    texts = _training_texts(train, KINDS[tokens].sees_words)
+    texts = _training_texts(train, TOKENIZERS[tokens].sees_words)
     if world is not None:
         # A small sample may miss words of the world; its own list has them all.
         between = " " if world.tokens == "words" else ""
@@ -207,8 +207,8 @@ def _written(texts: Sequence[_Text], tokenizer: Tokenizer, lines: bool) -> list[
 
 def _check_choices(data: str, tokens: str, vocab_size: int | None, tokenizer: Tokenizer | None) -> None:
     """Refuse a tokenizer that cannot be before anything is read."""
-    if tokens != "auto" and tokens not in KINDS:
-        raise UsageError(f"unknown tokens {tokens!r}{nearest(tokens, ['auto', *KINDS])}")
+    if tokens != "auto" and tokens not in TOKENIZERS:
+        raise UsageError(f"unknown tokens {tokens!r}{nearest(tokens, ['auto', *TOKENIZERS])}")
     if tokenizer is not None and tokens not in ("auto", tokenizer.kind):
         raise UsageError(f"tokens = {tokens} does not fit the given tokenizer, which is of kind {tokenizer.kind}")
     if vocab_size is not None and (tokenizer is not None or tokens == "auto"):
@@ -230,7 +230,7 @@ def _key(choices: _Choices) -> str:
         raise UsageError("standard input can be read once only: save it to a file to keep prepared shards of it")
     world, valid = choices.world, choices.valid
     inputs = {
-        "format": 2,
+        "format": 3,
         "source": world.spec if world is not None else source.fingerprint(choices.data),
         "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
         "test": choices.test,

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from regard.data.column import choose
+from regard.data.labelled import choose
 from regard.data.record import FORMS, Records, read_records
 from regard.data.source import STDIN, SUFFIXES, files, plain
 from regard.data.worlds import PREFIX, from_spec

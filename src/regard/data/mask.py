@@ -1,26 +1,38 @@
-"""Masking: which tokens of a row are hidden, and what stands in their place (Devlin et al. 2019, 3.1).
+"""Hidden words: masked rows for models that look both ways, and word dropout while training.
+
+Masking (Devlin et al. 2019, 3.1):
 
     15% of the tokens are chosen; of these 80% become <mask>, 10% a random token, 10% stay as they are
 
 What is chosen is a pure function of (seed, sample number), so that a sample that comes again is masked in another way
-and a run that is resumed sees what it would have seen.
+and a run that is resumed sees what it would have seen. A row has an `<eos>` on each side:
+
+    <eos> x_1 .. x_n <eos>       a document, or n tokens of a long text
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
-from regard.data.batch import NOT_COUNTED
+from regard.data.batch import NOT_COUNTED, Batch, phases, stretches
 from regard.data.order import mixed, uniform
+from regard.data.shard import TokenShard
 from regard.data.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from regard.data.rows import Shuffled
 
 SHARE = 0.15
 MASKED, RANDOM = 0.8, 0.1
 # Kinds of characters: a token goes on with the word before it when both are letters or both digits where they meet.
 BREAK, LETTER, DIGIT = 0, 1, 2
+FRAME = 2  # tokens of a row that are no text
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +107,115 @@ def _kind(byte: int) -> int:
     """Of one byte of UTF-8; those beyond ASCII are parts of letters nearly always."""
     character = chr(byte)
     return DIGIT if character.isdigit() and byte < 128 else LETTER if character.isalpha() or byte >= 128 else BREAK
+
+
+@dataclass(frozen=True, eq=False)
+class Passages:
+    """Stretches of a shard.
+
+    starts, lengths  of the text of each, without its frame.
+    rolls            stretches begin elsewhere in each epoch, so that a border falls on other words.
+    """
+
+    shard: TokenShard
+    starts: np.ndarray
+    lengths: np.ndarray
+    rolls: bool = False
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        """The ids of one row with its frame."""
+        return self.padded(np.array([row]), np.zeros(1, dtype=np.int64), 0)[0]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.lengths + FRAME
+
+    def padded(self, rows: np.ndarray, epochs: np.ndarray, seed: int) -> np.ndarray:
+        """Rows side by side, (B, T) int64, `<eos>` around and after the text of each."""
+        starts, lengths = self.starts[rows], self.lengths[rows]
+        if self.rolls:
+            starts = starts + phases(epochs, seed, self.shard.tokens)
+        places = np.arange(int(lengths.max()) + FRAME) - 1
+        read = self.shard.ids[(starts[:, None] + places) % self.shard.tokens].astype(np.int64)
+        return np.where((places >= 0) & (places < lengths[:, None]), read, int(self.shard.ids[-1]))
+
+
+def cut(shard: TokenShard, length: int, samples: str, *, rolls: bool = False) -> Passages:
+    """The "documents" of a shard, or "windows" of it as one text, in rows of at most `length` tokens in all."""
+    if samples == "documents":
+        starts, lengths, _ = stretches(shard.starts, shard.sizes - 1, length - FRAME, None)
+        return Passages(shard, starts[lengths > 0], lengths[lengths > 0])
+    starts, lengths, _ = stretches(np.zeros(1, dtype=np.int64), np.array([shard.tokens]), length - FRAME, None)
+    return Passages(shard, starts, lengths, rolls)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedRows:
+    """Passages with some tokens hidden: what is read, and -100 as the target of all that is not hidden."""
+
+    passages: Passages
+    masking: Masking
+    seed: int
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.passages.sizes
+
+    @property
+    def n_targets(self) -> int:
+        """Of one epoch, masked as the first."""
+        numbers = np.arange(len(self.passages))
+        return sum(self.batch_of(part, part).n_counted for part in np.array_split(numbers, -(-len(numbers) // 256)))
+
+    @property
+    def hash(self) -> str:
+        digest = hashlib.sha256(f"{self.passages.shard.hash} {self.masking.whole_words} ".encode())
+        digest.update(np.ascontiguousarray(self.sizes).data)
+        return digest.hexdigest()
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        tokens = self.passages.padded(rows, numbers // len(self.passages), self.seed)
+        sizes = self.sizes[rows]
+        read, targets = self.masking.hide(tokens, sizes, numbers, self.seed)
+        lengths = torch.from_numpy(sizes.astype(np.int64))
+        return Batch(torch.from_numpy(read), torch.from_numpy(targets), lengths, numbers.tolist())
+
+
+@dataclass(frozen=True)
+class WordDropout:
+    """The batches of another sampler with words hidden at random, so that no single one is relied on.
+
+        p(step) = p * min(1, step / ramp)
+
+    Hidden words become `<unk>`, or `<eos>` where a tokenizer has none (Bowman et al. 2016, 3.1; Iyyer et al. 2015, 3.1
+    drop them altogether). What is hidden is a pure function of (seed, sample, epoch), as everything about a batch is.
+
+    share     p, the part of the words that is hidden in the end.
+    ramp      steps until it is.
+    stand_in  the token in the place of a hidden word.
+    """
+
+    sampler: Shuffled
+    share: float
+    ramp: int
+    stand_in: int
+    seed: int
+
+    def batch(self, step: int, batch_size: int) -> Batch:
+        batch = self.sampler.batch(step, batch_size)
+        share = self.share * min(1.0, step / self.ramp if self.ramp else 1.0)
+        random = np.random.default_rng(mixed(self.seed, step, 7))
+        chosen = torch.from_numpy(random.random(batch.tokens.shape[:2]) < share)
+        tokens = batch.tokens.clone()
+        if tokens.dim() == 2:
+            tokens[chosen] = self.stand_in
+        else:  # words with their spelling: both are hidden
+            tokens[chosen] = 0
+            tokens[..., 0][chosen] = self.stand_in
+        # What a text begins with in a decoder is no word.
+        if batch.source is not None:
+            tokens[:, 0] = batch.tokens[:, 0]
+        return replace(batch, tokens=tokens)

@@ -1,29 +1,29 @@
 """A store: a folder of arrays and texts that is either whole or not there.
 
-Everything is written to a temporary folder, synced, described in a manifest with size and SHA-256 of each file, and
-moved to its place by one rename. On opening, every file is checked against the manifest, and arrays are mapped.
+    store.json      facts, and the number type of each array
+    manifest.json   size and SHA-256 of every file (see `storage.manifest`)
+
+Everything is written to a temporary folder and moved to its place by one rename. On opening, every file is checked
+against the manifest, and arrays are mapped.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regard.errors import DataError, ResourceError
-from regard.storage.arrays import sha256, slices
-from regard.storage.regular import open_regular, read_regular
+from regard.errors import CheckpointError, DataError, ResourceError
+from regard.storage import disk, manifest
+from regard.storage.arrays import slices
 from regard.storage.temporary import remove_abandoned, temporary_folder
 
-MANIFEST = "manifest.json"
+CONTENT = "store.json"
 TEMPORARY = ".preparing-"
-LARGEST_MANIFEST = 1 << 24
 DTYPES = ("<u2", "<u4", "<i8")
 
 
@@ -38,27 +38,18 @@ class Store:
 
 def publish(folder: Path, store: Store) -> None:
     """Write a store to `folder`, which must not exist. If another process was first, its store stays."""
-    content = {name: np.frombuffer(text.encode(), np.uint8) for name, text in store.texts.items()} | store.arrays
-    files = {
-        name: {
-            "size": array.nbytes,
-            "sha256": sha256(array).hexdigest(),
-            "dtype": array.dtype.str if name in store.arrays else None,
-        }
-        for name, array in content.items()
-    }
-    manifest = {"format": "regard-store", "version": 1, "facts": store.facts, "files": files}
-    sealed = json.dumps(manifest | {"sha256": _seal(manifest)}, indent=1).encode()
-    content[MANIFEST] = np.frombuffer(sealed, np.uint8)
+    dtypes = {name: array.dtype.str for name, array in store.arrays.items()}
+    texts = {CONTENT: manifest.canonical({"facts": store.facts, "dtypes": dtypes})}
+    texts |= {name: text.encode() for name, text in store.texts.items()}
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(folder.parent, TEMPORARY) as temporary:
-            for name, data in content.items():
-                _write(temporary / name, data)
-            _sync(temporary)
-            if not folder.exists():
-                os.rename(temporary, folder)
-                _sync(folder.parent)
+            written = {name: manifest.write_file(temporary / name, [text]) for name, text in texts.items()}
+            for name, array in store.arrays.items():
+                parts = (np.ascontiguousarray(part) for (part,) in slices(array))
+                written[name] = manifest.write_file(temporary / name, parts)
+            manifest.seal(temporary, written)
+            disk.move_folder(temporary, folder)
     except OSError as error:
         if not folder.exists():
             raise ResourceError(
@@ -69,81 +60,52 @@ def publish(folder: Path, store: Store) -> None:
 def open_store(folder: Path) -> Store:
     """The store in `folder`, every file of it checked."""
     remove_abandoned(folder.parent, TEMPORARY)
-    manifest = _manifest(folder)
-    files: dict[str, dict[str, Any]] = manifest["files"]
-    present = {entry.name for entry in folder.iterdir()}
-    extra = sorted(present - files.keys() - {MANIFEST})
-    if extra:
-        raise DataError(f"{folder / extra[0]} does not belong there{_advice(folder)}")
-    arrays, texts = {}, {}
-    for name, facts in files.items():
-        data = _verified(folder, name, facts)
-        if facts["dtype"] is None:
-            texts[name] = data.tobytes().decode()
-        else:
-            arrays[name] = data.view(facts["dtype"])
-    return Store(manifest["facts"], arrays, texts)
+    with _advised(folder):
+        files = manifest.verify(folder, extras=False).files
+        extra = sorted(set(disk.names(folder)) - {*files, manifest.NAME})
+        if extra:
+            raise CheckpointError(f"{folder / extra[0]} does not belong there")
+        facts, dtypes = _content(folder / CONTENT)
+        missing = sorted(dtypes.keys() - files.keys())
+        if missing:
+            raise CheckpointError(f"{folder / missing[0]}: is missing")
+        arrays = {name: _array(folder / name, dtype) for name, dtype in dtypes.items()}
+        texts = {name: _text(folder / name) for name in files if name not in {CONTENT, *dtypes}}
+    return Store(facts, arrays, texts)
 
 
-def _verified(folder: Path, name: str, facts: Mapping[str, Any]) -> np.ndarray:
-    """The bytes of a file, mapped, after comparing them with what the manifest says."""
-    path = folder / name
-    try:
-        with open_regular(path, links=False) as file:
-            size = os.fstat(file.fileno()).st_size
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}{_advice(folder)}") from None
-    if size != facts["size"]:
-        raise DataError(f"{path} has {size} bytes and should have {facts['size']}{_advice(folder)}")
-    data = np.memmap(path, mode="r") if size else np.empty(0, np.uint8)
-    found = sha256(data).hexdigest()
-    if found != facts["sha256"]:
-        wanted = facts["sha256"]
-        raise DataError(f"{path} is damaged: SHA-256 {found[:12]} and should be {wanted[:12]}{_advice(folder)}")
-    return data
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(read_regular(path, LARGEST_MANIFEST))
-        seal = manifest.pop("sha256")
-        sound = seal == _seal(manifest) and manifest["format"] == "regard-store"
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}{_advice(folder)}") from None
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        sound, manifest = False, {}
-    if not sound:
-        raise DataError(f"{path} is damaged{_advice(folder)}")
-    if manifest["version"] != 1:
-        raise DataError(
-            f"{path} has format version {manifest['version']}, this regard reads version 1{_advice(folder)}"
-        )
-    for name, facts in manifest["files"].items():
-        if Path(name).name != name or facts["dtype"] not in (None, *DTYPES):
-            raise DataError(f"{path} names an impossible file {name!r}{_advice(folder)}")
-    return manifest
-
-
-def _seal(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _advice(folder: Path) -> str:
+def advice(folder: Path) -> str:
+    """What to do with a store that cannot be used."""
     return f"; delete the folder {folder} and it will be prepared again"
 
 
-def _write(path: Path, array: np.ndarray) -> None:
-    with open(path, "wb") as stream:
-        for (part,) in slices(array):
-            stream.write(np.ascontiguousarray(part).data)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+@contextmanager
+def _advised(folder: Path) -> Iterator[None]:
+    """What is wrong with a store, and that it can be made again."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        yield
+    except CheckpointError as error:
+        raise DataError(f"{error}{advice(folder)}") from None
+
+
+def _content(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Facts of a store, and the number type of each array."""
+    content = manifest.read_json(path)
+    facts, dtypes = (content.get(key) if isinstance(content, dict) else None for key in ("facts", "dtypes"))
+    if not isinstance(facts, dict) or not isinstance(dtypes, dict) or not all(one in DTYPES for one in dtypes.values()):
+        raise CheckpointError(f"{path}: damaged, not the facts and number types of a store")
+    return facts, dtypes
+
+
+def _array(path: Path, dtype: str) -> np.ndarray:
+    size = path.stat().st_size
+    if size % np.dtype(dtype).itemsize:
+        raise CheckpointError(f"{path}: {size} bytes are no whole count of numbers")
+    return np.memmap(path, np.dtype(dtype), mode="r") if size else np.empty(0, dtype)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{path}: damaged, not UTF-8") from None

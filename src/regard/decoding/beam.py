@@ -23,7 +23,7 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.decoding.candidates import Offer, best_offers
-from regard.decoding.logits import device_of, eval_mode, next_logits
+from regard.decoding.logits import eval_mode, model_device, next_logits
 from regard.decoding.logits_processing import raw_log_probs
 from regard.decoding.penalty import NO_PENALTY, CoveragePenalty, LengthPenalty
 from regard.decoding.prompt import checked_prompts, padded
@@ -117,7 +117,7 @@ def _search(model: TokenModel, rows: list[list[int]], beams: list[_Beam]) -> Non
     """Steps of all beams together; the rows of the state are the live hypotheses, in order."""
     if not rows:
         return
-    tokens, lengths = padded(rows, device_of(model))
+    tokens, lengths = padded(rows, model_device(model))
     room = tokens.shape[1] + max(beam.max_tokens for beam in beams) - 1
     logits, state = next_logits(model, tokens, model.init_state(len(rows)).reserve(room), lengths)
     while True:

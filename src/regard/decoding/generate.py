@@ -23,7 +23,7 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.core.state import State
-from regard.decoding.logits import device_of, eval_mode, next_logits
+from regard.decoding.logits import eval_mode, model_device, next_logits
 from regard.decoding.logits_processing import Sampling, draw, raw_log_probs, warped_log_probs
 from regard.decoding.prompt import checked_prompts, padded
 from regard.decoding.stop import StopFilter, Streamer
@@ -218,7 +218,7 @@ def _prefill(model: TokenModel, rows: list[_Row], limits: Limits, window: float)
         else:
             contexts.append(row.tokens)
         row.context = len(contexts[-1])
-    tokens, lengths = padded(contexts, device_of(model))
+    tokens, lengths = padded(contexts, model_device(model))
     steps = max(min(limits.max_tokens - len(row.log_probs) - 1, window - row.context) for row in rows)
     reserved = tokens.shape[1] + int(min(steps, STEPS_RESERVED))
     logits, state = next_logits(model, tokens, model.init_state(len(rows)).reserve(reserved), lengths)

@@ -49,7 +49,7 @@ def eval_mode(model: TokenModel) -> Iterator[None]:
         yield
 
 
-def device_of(model: TokenModel) -> torch.device:
+def model_device(model: TokenModel) -> torch.device:
     """Where the model wants its tokens."""
     parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     # A first state may cost the reading of a source.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.core.model import TokenModel
-from regard.decoding.logits import device_of, eval_mode, read
+from regard.decoding.logits import eval_mode, model_device, read
 
 # Positions in one call. Attention from a carried state makes a mask of positions x tokens seen.
 POSITIONS_AT_ONCE = 1024
@@ -93,7 +93,7 @@ def _read_together(
     model: TokenModel, ids: np.ndarray, spans: list[Span], start_id: int, best: bool
 ) -> Iterator[Reading]:
     """Spans from the longest to the shortest, side by side, with the state carried from chunk to chunk."""
-    device = device_of(model)
+    device = model_device(model)
     state = model.init_state(len(spans))
     for offset in range(0, spans[0].length, POSITIONS_AT_ONCE):
         live = [span for span in spans if span.length > offset]

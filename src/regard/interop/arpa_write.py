@@ -28,7 +28,7 @@ from torch import Tensor
 
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.word import UNKNOWN, WordTokenizer
-from regard.errors import ResourceError, UsageError
+from regard.errors import UsageError
 from regard.models.ngram import NgramModel
 from regard.ngram.level import Values
 from regard.ngram.table import NgramTable
@@ -53,13 +53,7 @@ def write_arpa(model: NgramModel, tokenizer: Tokenizer, path: Path) -> None:
             f"{path}: the model knows {model.vocab_size} tokens and the tokenizer {tokenizer.vocab_size}; give the "
             f"tokenizer that the model was trained with"
         )
-    try:
-        disk.publish(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ResourceError(
-            f"{path}: cannot write: {reason}; free some space or name another place (what was there is as it was)"
-        ) from error
+    disk.write_for_person(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix))
 
 
 def token_names(tokenizer: Tokenizer) -> list[str]:

@@ -1,4 +1,7 @@
-"""Feed-forward net at one position: h = g(x W_1 + b_1), y = h W_2 + b_2, and the gated form (Shazeer 2020)."""
+"""Feed-forward nets at one position: h = g(x W_1 + b_1), y = h W_2 + b_2, and the gated form (Shazeer 2020).
+
+The net between a stack and its head is t = norm(g(W h + b)) (Devlin et al. 2019).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.kernels.pointwise import gelu_tanh, relu_squared
+from regard.layers.norm import NormConfig
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
-
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -56,3 +59,31 @@ class Mlp(nn.Module):
         if self.input_to_gate is None:
             return self.hidden_to_output(self.activation(self.input_to_hidden(x)))
         return self.hidden_to_output(self.activation(self.input_to_gate(x)) * self.input_to_hidden(x))
+
+
+@dataclass(frozen=True)
+class TransformConfig(Config, kind="transform"):
+    """One linear map with an activation, and a norm after it."""
+
+    d_model: int
+    norm: NormConfig
+    activation: Activation = "gelu"
+
+    def __post_init__(self) -> None:
+        check(self.norm.d_model == self.d_model, f"the norm has width {self.norm.d_model}, the map {self.d_model}")
+
+    def build(self) -> Transform:
+        return Transform(self)
+
+
+class Transform(nn.Module):
+    """What a vector is turned into before it is compared with the rows of the head."""
+
+    def __init__(self, config: TransformConfig) -> None:
+        super().__init__()
+        self.vector_to_hidden = nn.Linear(config.d_model, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = config.norm.build()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.activation(self.vector_to_hidden(x)))

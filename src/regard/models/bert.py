@@ -16,10 +16,9 @@ from typing import Literal
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
-from regard.layers.mlp import Activation, MlpConfig
+from regard.layers.mlp import Activation, MlpConfig, TransformConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
-from regard.layers.transform import TransformConfig
 from regard.mixers.attention import AttentionConfig
 from regard.models.language import LanguageModelConfig
 

@@ -184,14 +184,14 @@ def _first_of(parts: Sequence[Counts]) -> np.ndarray | None:
     return first
 
 
-def _with_ends(table: Counts, ends: int) -> Counts:
+def _with_ends(counted: Counts, ends: int) -> Counts:
     """The table with the row `</s> . .`, which stands for the ends of sentences themselves."""
     if ends == 0:
-        return table
-    place = int(np.searchsorted(table.columns[0], table.eos_id + 1))
-    row = [table.eos_id + 1, *[0] * (table.order - 1)]
-    columns = tuple(np.insert(column, place, value) for column, value in zip(table.columns, row, strict=True))
-    return Counts(columns, np.insert(table.counts, place, ends), table.vocab_size, table.eos_id)
+        return counted
+    place = int(np.searchsorted(counted.columns[0], counted.eos_id + 1))
+    row = [counted.eos_id + 1, *[0] * (counted.order - 1)]
+    columns = tuple(np.insert(column, place, value) for column, value in zip(counted.columns, row, strict=True))
+    return Counts(columns, np.insert(counted.counts, place, ends), counted.vocab_size, counted.eos_id)
 
 
 def grouped(columns: tuple[np.ndarray, ...], weights: np.ndarray | None, vocab_size: int, eos_id: int) -> Counts:

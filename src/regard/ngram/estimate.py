@@ -18,10 +18,9 @@ import numpy as np
 import torch
 
 from regard.ngram.counts import DEFAULT_MEMORY, Counts
-from regard.ngram.discount import numbers_for_discounts
 from regard.ngram.gram import Desk, Grams, adjusted, grams_of
 from regard.ngram.level import Level, Values, coded, coded_in_parts, empty_values
-from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts_from, extra
+from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts_from, extra, numbers_for_discounts
 from regard.ngram.spill import gathered
 from regard.storage.arrays import release
 

@@ -18,7 +18,7 @@ from regard.ngram.counts import Counts
 from regard.ngram.spill import add, searched
 from regard.storage.arrays import Spool, release, slices
 
-# Bytes that a row of a table, or an n-gram, takes while it is worked on: copies, places, keys, sorted orders.
+# Bytes that a row of counts, or an n-gram, takes while it is worked on: copies, places, keys, sorted orders.
 ROW_BYTES = 240
 # Arrays that are kept while an order is worked on, each of which may take an equal part of a share of the memory.
 ARRAYS, SHARE = 16, 4
@@ -73,17 +73,17 @@ class Grams:
             release(array)
 
 
-def grams_of(table: Counts, desk: Desk, tell: Callable[[float], None] = lambda _: None) -> list[Grams]:
+def grams_of(counted: Counts, desk: Desk, tell: Callable[[float], None] = lambda _: None) -> list[Grams]:
     """The n-grams of order 1, 2 and so on. Of order 1 every token is one, seen or not."""
-    total = sum(int(part.sum()) for (part,) in slices(table.counts))
+    total = sum(int(part.sum()) for (part,) in slices(counted.counts))
     kind = np.int32 if total < 1 << 31 else np.int64
-    readers = [_Order(table, desk, kind) for _ in range(2, table.order + 1)]
-    words = np.zeros(table.vocab_size, np.int64)
+    readers = [_Order(counted, desk, kind) for _ in range(2, counted.order + 1)]
+    words = np.zeros(counted.vocab_size, np.int64)
     before: list[int] | None = None
-    for first in range(0, len(table), desk.at_once):
+    for first in range(0, len(counted), desk.at_once):
         rows = slice(first, first + desk.at_once)
-        columns, counts = [column[rows] for column in table.columns], table.counts[rows]
-        words += _words(columns, counts, table)
+        columns, counts = [column[rows] for column in counted.columns], counted.counts[rows]
+        words += _words(columns, counts, counted)
         differs = np.zeros(len(counts), bool)
         places = columns[0].astype(np.int64) - 1
         for j, column in enumerate(columns):
@@ -92,18 +92,18 @@ def grams_of(table: Counts, desk: Desk, tell: Callable[[float], None] = lambda _
             if j > 0:
                 places = readers[j - 1].read(differs, places, columns[0], column, counts)
         before = [int(column[-1]) for column in columns]
-        for array in (*table.columns, table.counts):
+        for array in (*counted.columns, counted.counts):
             release(array)
-        tell((first + len(counts)) / len(table))
-    nothing = np.zeros(table.vocab_size, bool)
-    return [Grams(np.arange(table.vocab_size), words, nothing), *(reader.grams() for reader in readers)]
+        tell((first + len(counts)) / len(counted))
+    nothing = np.zeros(counted.vocab_size, bool)
+    return [Grams(np.arange(counted.vocab_size), words, nothing), *(reader.grams() for reader in readers)]
 
 
 class _Order:
     """The n-grams of one order as they are read. The last one of a part may go on in the next."""
 
-    def __init__(self, table: Counts, desk: Desk, kind: type[np.signedinteger]) -> None:
-        self.vocab_size, self.first = table.vocab_size, table.eos_id + 1
+    def __init__(self, counted: Counts, desk: Desk, kind: type[np.signedinteger]) -> None:
+        self.vocab_size, self.first = counted.vocab_size, counted.eos_id + 1
         self.keys, self.raw, self.begins = desk.spool(np.int64), desk.spool(kind), desk.spool(bool)
         self.size = 0
         self.open: int | None = None
@@ -137,12 +137,12 @@ class _Order:
         return Grams(self.keys.array(), self.raw.array(), self.begins.array())
 
 
-def _words(columns: list[np.ndarray], counts: np.ndarray, table: Counts) -> np.ndarray:
+def _words(columns: list[np.ndarray], counts: np.ndarray, counted: Counts) -> np.ndarray:
     """Tokens. The beginning of a sentence is a context and no token: it is not counted as one."""
     weights = counts
-    if table.order > 1:
-        weights = np.where((columns[0] == table.eos_id + 1) & (columns[1] != 0), 0, counts)
-    return np.bincount(columns[0].astype(np.int64) - 1, weights, table.vocab_size).astype(np.int64)
+    if counted.order > 1:
+        weights = np.where((columns[0] == counted.eos_id + 1) & (columns[1] != 0), 0, counts)
+    return np.bincount(columns[0].astype(np.int64) - 1, weights, counted.vocab_size).astype(np.int64)
 
 
 def adjusted(grams: list[Grams], vocab_size: int, desk: Desk) -> None:

@@ -20,12 +20,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.core.device import device_named
 from regard.data import tokenizer as tokenizers
 from regard.data.corpus import Corpus, prepare
 from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
 from regard.data.stream import Files
 from regard.data.worlds import PREFIX, text_world
-from regard.decoding.logits import device_of as device_of_model
+from regard.decoding.logits import model_device
 from regard.decoding.text import ScoredText, Text, TextGenerator, options_from
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
@@ -34,7 +35,6 @@ from regard.run.task_run import load_task_run
 from regard.tasks import TASKS, TEXT
 from regard.tasks.task import require_task
 from regard.training import run_folder
-from regard.training.loop import device_of
 from regard.training.saved_model import saved_model
 from regard.training.settings import TrainSettings
 
@@ -145,7 +145,7 @@ class Run:
 
     @property
     def device(self) -> torch.device:
-        return device_of_model(self.model)
+        return model_device(self.model)
 
     def held_out(self, part: str) -> tuple[TokenShard, World | None]:
         """A held-out part of the run's own data, made again and checked to be what it was."""
@@ -194,7 +194,7 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
             f"tokenizer one of {tokenizer.vocab_size}"
         )
     model: Any = saved.with_weights(weights)
-    model.to(device_of(TrainSettings(device=device)))
+    model.to(device_named(device))
     return Run(where, config, model.eval(), tokenizer)
 
 
@@ -211,7 +211,7 @@ def _from_arpa(path: Path, device: str) -> Run:
     from regard.interop.arpa_read import read_arpa
 
     model, tokenizer = read_arpa(path)
-    model.to(device_of(TrainSettings(device=device)))
+    model.to(device_named(device))
     about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
     data = {"path": None, "documents": "line"}
     return Run(path, {"model": about, "data": data, "train": TrainSettings().to_dict()}, model.eval(), tokenizer)  # pyright: ignore[reportArgumentType]  # all that a run asks of a model

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.core.device import device_named
 from regard.data import settings as data_settings
 from regard.decoding.text import TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
@@ -23,9 +24,7 @@ from regard.tasks import task_named
 from regard.tasks.processor import PROCESSOR
 from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.training import run_folder
-from regard.training.loop import device_of
 from regard.training.saved_model import saved_model
-from regard.training.settings import TrainSettings
 from regard.training.settings import from_dict as settings_from_dict
 
 if TYPE_CHECKING:
@@ -150,5 +149,5 @@ def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
     saved = saved_model(path, config)
     saved.require_for(processor.spec)
     model = saved.with_weights(weights)
-    model.to(device_of(TrainSettings(device=device)))
+    model.to(device_named(device))
     return TaskRun(path, config, task, model.eval(), processor)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from regard.core.data_spec import EXAMPLE, DataSpec
+from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.run.choice import with_task
@@ -194,7 +195,7 @@ def _launch_task(
         display.note(note)
     config = _model_config(job.settings, dataset.spec)
     config = config if start is None else start.config(config, _changes(job.settings))
-    _tell_need(job, config, training, str(loop.device_of(training)), display)
+    _tell_need(job, config, training, str(device_named(training.device)), display)
     seed_all(training.seed)
     model = config.build()
     if start is not None:
@@ -217,7 +218,6 @@ def _launch_task(
 def _checked(job: Job) -> tuple[TrainSettings, str]:
     """Everything that can be refused before the data is read, which may take a while."""
     from regard.training import run_folder, settings
-    from regard.training.loop import device_of
 
     require_name(job.out)
     run_folder.refuse_file(job.out)
@@ -235,7 +235,7 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
             f"{job.settings['model.name']} is fitted in one pass, there is nothing to resume; to add text, merge "
             f"counts (docs/counting.md)"
         )
-    return training, str(device_of(training))
+    return training, str(device_named(training.device))
 
 
 def _model_config(settings: Settings, spec: DataSpec | int) -> Config:

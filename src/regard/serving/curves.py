@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.errors import UsageError, nearest
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
-from regard.training.curve import evaluations, thinned
+from regard.training.metrics import evaluations, thinned
 
 AXES = {"tokens": "tokens seen", "step": "steps", "seconds": "seconds of training"}
 LOSS = "loss"

@@ -74,6 +74,12 @@ def rename(old: Path, new: Path) -> None:
     os.rename(old, new)
 
 
+def move_folder(old: Path, new: Path) -> None:
+    """Give a folder its final name for good."""
+    rename(old, new)
+    sync_folder(new.parent)
+
+
 def replace(old: Path, new: Path) -> None:
     """Give a file its final name, in the place of the one there."""
     os.replace(old, new)
@@ -176,6 +182,17 @@ def publish(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
         sync_folder(path.parent)
     finally:
         discard(temporary)
+
+
+def write_for_person(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Publish a file under a name that a person gave; a failure says what to do."""
+    try:
+        publish(path, chunks)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ResourceError(
+            f"{path}: cannot write: {reason}; free some space or name another place (what was there is as it was)"
+        ) from error
 
 
 def _create_owned(path: Path) -> int:

@@ -82,6 +82,12 @@ def write_file(path: Path, chunks: Iterable[Any]) -> FileRecord:
     return FileRecord(total, digest.hexdigest())
 
 
+def seal(folder: Path, files: Mapping[str, FileRecord], facts: Mapping[str, Any] | None = None) -> None:
+    """Write the manifest of a folder, after everything else, and make the names in it durable."""
+    write_file(folder / NAME, [Manifest(files, facts or {}).to_bytes()])
+    disk.sync_folder(folder)
+
+
 def read(folder: Path) -> Manifest:
     """The manifest of a folder, refused when it is damaged, foreign or from a newer regard."""
     path = folder / NAME

@@ -12,7 +12,7 @@ import os
 import stat
 from pathlib import Path
 
-KINDS = {
+SPECIAL = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
@@ -64,4 +64,4 @@ def _require(path: Path | str, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(found.st_mode):
-        raise NotRegular(path, KINDS.get(stat.S_IFMT(found.st_mode), "something else"))
+        raise NotRegular(path, SPECIAL.get(stat.S_IFMT(found.st_mode), "something else"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import CheckpointError, ResourceError, Stopped, UsageError
@@ -40,9 +41,7 @@ from regard.studies.race import HAND, STATE, Race, Row
 from regard.studies.scaling import AT, SCALES
 from regard.tasks import TASKS
 from regard.training.interrupt import Interrupt
-from regard.training.loop import device_of
 from regard.training.run_folder import refuse_file
-from regard.training.settings import TrainSettings
 
 RUNS = Path("runs")
 REPORTS = ("report.json", "report.html", "report.md")
@@ -176,7 +175,7 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     """The data, and the size of every model; what can be refused is refused here."""
     protocol, settings = planned.protocol, planned.settings
     device = str(settings[0]["train.device"])
-    device_of(TrainSettings(device=device))
+    device_named(device)
     data = load_dataset(settings[0])
     spec = data.spec if hasattr(data, "spec") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
     known_by = fingerprint(data)

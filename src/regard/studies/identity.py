@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from regard.core.device import device_named
 from regard.core.version import __version__
 from regard.data.corpus import Corpus
 from regard.data.tokenizer import Tokenizer
 from regard.run.settings import Settings
 from regard.storage import manifest
 from regard.tasks.task import Dataset
-from regard.training.loop import device_of
 from regard.training.run_folder import WEIGHTS
-from regard.training.settings import TrainSettings
 
 
 def fingerprint(data: Corpus | Dataset[Any]) -> str:
@@ -41,7 +40,7 @@ def mark(settings: Settings, data: str) -> str:
         "settings": {key: part.value for key, part in settings.table.items()},
         "data": data,
         "start": _start(settings["train.start"]),
-        "device": device_of(TrainSettings(device=str(settings["train.device"]))).type,
+        "device": device_named(str(settings["train.device"])).type,
         "format": manifest.FORMAT_VERSION,
         "regard": __version__,
     }

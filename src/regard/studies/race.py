@@ -29,9 +29,9 @@ from regard.studies.machine import Peak
 from regard.studies.measure import measured
 from regard.studies.protocol import Protocol, share
 from regard.tasks import TASKS
-from regard.training.curve import curve
 from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
+from regard.training.metrics import curve
 from regard.training.run_folder import CONFIG
 from regard.training.settings import DEFAULT_LR
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, bar_chart, line_chart, point_chart
-from regard.charts.page import page, table
+from regard.charts.page import html_table, page
+from regard.run.run import load
 from regard.storage import disk
-from regard.studies.inside import pictures
 from regard.studies.machine import versions
 from regard.studies.standing import PARTS, SEEDS, Standing
-from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, samples
-from regard.studies.summary import table as ranking
+from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, ranking, samples
 from regard.terminal.table import finite
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def as_html(comparison: Comparison) -> str:
     about = ", ".join(f"{name} {value}" for name, value in comparison.facts.items())
     parts = [
         f'<p class="lead">{escape(finding(comparison))}</p>',
-        table([name.rstrip("#") for name in columns], rows, numbers),
+        html_table([name.rstrip("#") for name in columns], rows, numbers),
         *(f"<p>{escape(note)}</p>" for note in notes(comparison)),
         f"<p><small>Data: {escape(about)}.</small></p>",
         f'<div class="charts">{"".join(_charts(comparison))}</div>',
@@ -249,7 +248,7 @@ def _rates(rows: Sequence[Row], metric: str) -> str:
     width = max(map(len, cells))
     columns = ["model", *(f"rate {number}" for number in range(1, width))]
     told = f"<p>Held-out {escape(metric)} of a short training at each rate.</p>"
-    return told + table(columns, [row + [""] * (width - len(row)) for row in cells])
+    return told + html_table(columns, [row + [""] * (width - len(row)) for row in cells])
 
 
 def _differences(found: Sequence[dict[str, Any]]) -> str:
@@ -260,3 +259,18 @@ def _differences(found: Sequence[dict[str, Any]]) -> str:
         rows = "".join(f"<tr><td>{escape(label)}</td><td>{escape(text)}</td></tr>" for label, text in one.items())
         parts.append(f"<table>{rows}</table><br>")
     return f"<h2>Where some are right and others wrong</h2>{''.join(parts)}"
+
+
+def pictures(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """A label and a drawing for every model of which there is something to see: attention, gates, states, counts."""
+    found = []
+    for row in rows:
+        if not row.runs or "given" not in row.runs[0]:
+            continue
+        try:
+            picture = load(row.runs[0]["path"], device="cpu").explain(row.runs[0]["given"]).to_svg()
+        except Exception as error:
+            # A picture is an extra: hours of training must not be lost to one, whatever happened to it.
+            picture = f"<p>no picture: {escape(str(error) or type(error).__name__)}</p>"
+        found.append((row.label, picture))
+    return found

@@ -39,14 +39,14 @@ def width_of(stream: TextIO) -> int | None:
 
 def lines(comparison: Comparison, width: int | None = None) -> list[str]:
     """The whole; sentences in lines of at most `width`, tables and commands as they are."""
-    columns, rows = table(comparison)
+    columns, rows = ranking(comparison)
     told = [finding(comparison), *law_lines(comparison), *notes(comparison)]
     if width is not None:
         told = [line for text in told for line in textwrap.wrap(text, width, break_on_hyphens=False)]
     return [*aligned(columns, rows), "", *told, "", *commands(comparison)]
 
 
-def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """The ranking; models without a score come last, with their reason."""
     metric = comparison.protocol.metric
     columns = [metric + "#" if name == "score#" else name for name in COLUMNS]

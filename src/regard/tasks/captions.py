@@ -20,7 +20,7 @@ from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import require_metrics, translation_scores

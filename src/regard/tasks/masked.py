@@ -16,8 +16,7 @@ from torch import Tensor
 from regard.core.data_spec import DataSpec
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
-from regard.data.mask import Masking
-from regard.data.passage import FRAME, MaskedRows, cut
+from regard.data.mask import FRAME, MaskedRows, Masking, cut
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import Rows
 from regard.data.settings import DataSettings

@@ -20,7 +20,7 @@ from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
 from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy

@@ -15,10 +15,9 @@ import torch
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
-from regard.data.calendar import CALENDAR, calendar
+from regard.data.rows import SeriesRows
 from regard.data.scaler import Scaler
-from regard.data.series import Series, origins, read_series
-from regard.data.series_rows import SeriesRows
+from regard.data.series import CALENDAR, Series, calendar, origins, read_series
 from regard.data.settings import BY_HASH, DataSettings
 from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket

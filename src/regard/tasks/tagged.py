@@ -24,9 +24,8 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.tagging import tagging_report
 from regard.tasks.length import fitted
-from regard.tasks.piece import PieceProcessor
 from regard.tasks.processor import read_files
-from regard.tasks.tag import TagProcessor
+from regard.tasks.tag import PieceProcessor, TagProcessor
 from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
 from regard.training.losses import model_loss

@@ -22,11 +22,11 @@ import numpy as np
 
 from regard.core.data_spec import DataSpec
 from regard.data.example import taken
+from regard.data.mask import WordDropout
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
 from regard.data.source import shown
 from regard.data.split import here_and_there, overlap, places, rule, split_examples
-from regard.data.word_dropout import WordDropout
 from regard.errors import DataError, UsageError
 from regard.tasks.processor import Processor
 from regard.training.problem import Metric, Objective, TrainingProblem

@@ -52,12 +52,10 @@ def save(folder: Path, step: int, contents: Contents) -> Path:
         try:
             disk.make_folder(temporary)
             written = _write(temporary, contents)
-            manifest.write_file(temporary / manifest.NAME, [Manifest(written, {"step": step}).to_bytes()])
-            disk.sync_folder(temporary)
+            manifest.seal(temporary, written, {"step": step})
             if os.path.lexists(final):
                 _set_aside(final)
-            disk.rename(temporary, final)
-            disk.sync_folder(folder)
+            disk.move_folder(temporary, final)
         except BaseException:
             disk.discard(temporary)
             raise

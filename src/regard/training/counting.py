@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from regard.core.device import device_named
 from regard.core.progress import Progress
 from regard.data.corpus import Corpus
 from regard.data.tokenizer import as_file
@@ -23,7 +24,6 @@ from regard.training import run_folder
 from regard.training.counted_file import stored
 from regard.training.display import Display, Result, Start
 from regard.training.interrupt import ended_by_exception
-from regard.training.loop import device_of
 from regard.training.run_folder import CONFIG, METRICS, TOKENIZER, WEIGHTS, RunFolder, claim
 from regard.training.session import environment
 from regard.training.settings import TrainSettings
@@ -159,7 +159,7 @@ def _publish(
         "model": {**about["model"], "config": model.config.to_dict()},
         "data": {**about["data"], **identity},
         "train": settings.to_dict(),
-        "environment": environment(device_of(settings)),
+        "environment": environment(device_named(settings.device)),
     }
     record: dict[str, Any] = {"step": 1, "seconds": seconds, "tokens": corpus.train.tokens}
     record |= {} if loss is None else {"valid_loss": loss}

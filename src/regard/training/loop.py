@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from regard.core.device import device_named
 from regard.data.batch import Batch
-from regard.errors import ResourceError, Stopped, UsageError, is_out_of_memory
+from regard.errors import ResourceError, Stopped, is_out_of_memory
 from regard.training.display import Display, Result, Silent, Start
 from regard.training.ema import Ema
 from regard.training.held_out import evaluate, evaluation_is_due
@@ -199,21 +200,11 @@ def _session(
 ) -> Session:
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
-    device = device_of(settings)
+    device = device_named(settings.device)
     model.to(device)
     metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
     optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)
     return Session(model, task, settings, run, display, metrics, optimiser, ema, device)
-
-
-def device_of(settings: TrainSettings) -> torch.device:
-    """The device that the settings name, refused when this machine has none such."""
-    if settings.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    device = torch.device(settings.device)
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"train.device: {settings.device}: this machine has {torch.cuda.device_count()} CUDA devices")
-    return device
 
 
 @contextmanager

@@ -1,21 +1,29 @@
-"""metrics.jsonl: one JSON object a line, each line written whole. A sink that fails warns once; training goes on."""
+"""metrics.jsonl: one JSON object a line, each line written whole, and the learning curve that is read from it.
+
+A sink that fails warns once; training goes on.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from regard.errors import CheckpointError, UsageError
 from regard.storage import disk
 from regard.storage.regular import read_regular
+from regard.training import metrics
+from regard.training.run_folder import METRICS
 
 LARGEST = 1 << 30  # bytes
 LARGEST_NUMBER = 1e300
 COUNTED = ("step", "tokens", "seconds")
 NUMBERS = (*COUNTED, "loss", "rate", "norm")
+CURVE = 200
+P = TypeVar("P")
 
 
 class Metrics:
@@ -91,3 +99,30 @@ def _board(folder: Path) -> Any:
         return importlib.import_module("torch.utils.tensorboard").SummaryWriter(str(folder))
     except ImportError:
         raise UsageError("train.tensorboard: TensorBoard is not installed; pip install 'regard[track]'") from None
+
+
+def curve(path: Path) -> list[dict[str, float]]:
+    """Held-out loss and score by time, step and tokens, thinned where there are very many."""
+    return thinned(evaluations(path))
+
+
+def evaluations(path: Path) -> list[dict[str, float]]:
+    """Every evaluation of a training: held-out loss and score by time, step and tokens."""
+    records = metrics.read(path / METRICS)
+    tokens, points = 0.0, []
+    for record in records:
+        tokens = record.get("tokens", tokens)
+        if "valid_loss" in record:
+            kept = {name: value for name, value in record.items() if name.startswith("valid_")}
+            points.append({"step": record["step"], "seconds": record.get("seconds", 0.0), "tokens": tokens} | kept)
+    return points
+
+
+def thinned(points: Sequence[P], most: int = CURVE) -> list[P]:
+    """At most so many points, evenly apart, the first and the last among them.
+
+    >>> thinned(range(9), 4)
+    [0, 3, 6, 8]
+    """
+    every = max(1, math.ceil((len(points) - 1) / (most - 1)))
+    return [*points[:-1:every], *points[-1:]]

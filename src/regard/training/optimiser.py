@@ -6,15 +6,19 @@ of a state space is no matrix, whatever its shape. State is saved by parameter n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+import torch
 from torch import Tensor, nn
 
 from regard.core.mixer import Mixer
 from regard.errors import UsageError
-from regard.training.adamw import AdamW
-from regard.training.muon import Muon
 from regard.training.settings import TrainSettings
+
+EPSILON = 1e-8
+MOMENTUM = 0.95
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+ITERATIONS = 5
 
 
 class Optimiser:
@@ -85,3 +89,121 @@ def _matrices(model: nn.Module) -> Iterator[tuple[nn.Module, Tensor]]:
             for weight in part.parameters():
                 if weight.dim() == 2:
                     yield part, weight
+
+
+class AdamW:
+    """Adam with the decay of the weights kept out of its moments (Loshchilov and Hutter 2019, algorithm 2).
+
+        m <- b1 m + (1 - b1) g           first moment of the gradient g
+        v <- b2 v + (1 - b2) g^2         second moment
+        w <- w - lr (m' / (sqrt(v') + eps) + lambda w),   m' = m / (1 - b1^t),  v' = v / (1 - b2^t)
+
+    The arithmetic is torch's fused kernel. `torch.optim.AdamW` around it would import the compiler, two seconds at the
+    start of every run, and keep the state by position.
+    """
+
+    def __init__(self, parameters: Mapping[str, Tensor], weight_decay: float, betas: tuple[float, float]) -> None:
+        self.parameters = dict(parameters)
+        self.weight_decay = weight_decay
+        self.betas = betas
+        self.first = {name: torch.zeros_like(weight) for name, weight in self.parameters.items()}
+        self.second = {name: torch.zeros_like(weight) for name, weight in self.parameters.items()}
+        self.steps = {name: torch.zeros((), device=weight.device) for name, weight in self.parameters.items()}
+
+    @torch.no_grad()
+    def step(self, rate: float, skip: Tensor | None = None) -> None:
+        """One update. `skip`, a boolean on the device, leaves every weight as it is without asking the device."""
+        names = [name for name, weight in self.parameters.items() if weight.grad is not None]
+        groups = {(self.parameters[name].dtype, self.parameters[name].device): [] for name in names}
+        for name in names:
+            groups[self.parameters[name].dtype, self.parameters[name].device].append(name)
+        for group in groups.values():
+            steps = [self.steps[name] for name in group]
+            torch._foreach_add_(steps, 1)  # pyright: ignore[reportPrivateImportUsage]
+            torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage, reportCallIssue]
+                [self.parameters[name] for name in group],
+                [self.parameters[name].grad for name in group],  # pyright: ignore[reportArgumentType]
+                [self.first[name] for name in group],
+                [self.second[name] for name in group],
+                [],
+                steps,
+                amsgrad=False,
+                lr=rate,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                weight_decay=self.weight_decay,
+                eps=EPSILON,
+                maximize=False,
+                # The kernel's own way to leave out a step, made for the scaling of losses.
+                found_inf=None if skip is None else skip.float(),
+            )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The moments and the count of steps of each parameter, by its name; copying into them restores them."""
+        parts = {"first": self.first, "second": self.second, "steps": self.steps}
+        return {f"{name}/{part}": values[name] for part, values in parts.items() for name in self.parameters}
+
+
+class Muon:
+    """Momentum whose matrix is made orthogonal before it is applied (Jordan et al. 2024).
+
+        M <- mu M + G                       momentum
+        U  = G + mu M                       Nesterov's look ahead
+        O  = U (U^T U)^(-1/2)               nearest orthogonal matrix, by five Newton-Schulz iterations
+        W <- W - lr (0.2 sqrt(max(r, c)) O + lambda W)
+
+    The factor 0.2 sqrt(max(r, c)) gives the update the size of AdamW's, so that one learning rate serves both (Liu et
+    al. 2025, 2.2). Matrices of one shape are handled as one batch.
+
+    Glossary
+    G, M, U, O, W  gradient, momentum, its look ahead, its orthogonal form and the weight, each (r, c)
+    mu, lambda     momentum 0.95 and weight decay
+    """
+
+    def __init__(self, matrices: Mapping[str, Tensor], weight_decay: float) -> None:
+        self.matrices = dict(matrices)
+        self.weight_decay = weight_decay
+        self.groups: dict[tuple[int, ...], list[str]] = {}
+        for name, weight in self.matrices.items():
+            self.groups.setdefault(tuple(weight.shape), []).append(name)
+        self.momenta = {
+            shape: torch.stack([torch.zeros_like(self.matrices[name]) for name in names])
+            for shape, names in self.groups.items()
+        }
+
+    @torch.no_grad()
+    def step(self, rate: float, skip: Tensor | None = None) -> None:
+        """One update. `skip`, a boolean on the device, leaves every weight as it is without asking the device."""
+        for shape, names in self.groups.items():
+            weights = [self.matrices[name] for name in names]
+            gradient = torch.stack([torch.zeros_like(w) if w.grad is None else w.grad for w in weights])
+            momentum = self.momenta[shape].mul_(MOMENTUM).add_(gradient)
+            orthogonal = orthogonalise(gradient.add_(momentum, alpha=MOMENTUM))
+            for weight, direction in zip(weights, orthogonal, strict=True):
+                change = (0.2 * max(shape) ** 0.5 * direction + self.weight_decay * weight).mul_(-rate)
+                weight.add_(change if skip is None else torch.where(skip, 0.0, change))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The momentum of each matrix, by its name; views, so that copying into them restores it."""
+        return {
+            f"{name}/momentum": self.momenta[shape][i]
+            for shape, names in self.groups.items()
+            for i, name in enumerate(names)
+        }
+
+
+def orthogonalise(update: Tensor) -> Tensor:
+    """Singular values of each matrix of (n, r, c) brought near 1, its singular vectors kept.
+
+    The iteration X <- a X + (b A + c A^2) X with A = X X^T drives every singular value of X towards 1; a, b, c are
+    chosen for a steep start at 0 and leave values between about 0.7 and 1.2, which is near enough.
+    """
+    a, b, c = COEFFICIENTS
+    x = update.bfloat16() if update.device.type == "cuda" else update
+    is_tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if is_tall else x
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT  # (n, r, r)
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return (x.mT if is_tall else x).to(update.dtype)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from regard.core.device import is_device_name
 from regard.errors import UsageError, nearest
 from regard.training import budget
 
@@ -163,7 +164,7 @@ class TrainSettings:
     )
     seed: int = _setting(0, "identity", _count(0, 2**63 - 1))
     threads: int | None = _setting(None, "free", _maybe(_count(1, 4096)))
-    device: str = _setting("auto", "free", _Rule("auto, cpu, cuda or cuda:N", lambda v: _is_device(v)))
+    device: str = _setting("auto", "free", _Rule("auto, cpu, cuda or cuda:N", is_device_name))
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -220,10 +221,3 @@ def require_resumable(saved: TrainSettings, asked: TrainSettings, override: Coll
         if kind == "identity":
             raise UsageError(f"{where}; give the old value or start a new run with another --out")
         raise UsageError(f"{where}; give the old value, or name the new one with --set train.{field.name}=VALUE")
-
-
-def _is_device(value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
-    kind, colon, index = value.partition(":")
-    return value in ("auto", "cpu") or (kind == "cuda" and (not colon or index.isdigit()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import signal
@@ -18,6 +19,8 @@ from regard.data.corpus import Corpus, prepare
 from regard.data.shard import make_shard
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import DataError, ResourceError, UsageError
+from regard.storage import manifest
+from regard.storage.manifest import FileRecord, Manifest
 from regard.storage.temporary import temporary_folder
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -219,9 +222,16 @@ def test_prepared_shards_are_mapped_and_equal_those_in_memory(book, cache):
         assert isinstance(corpus.train.ids, np.memmap)
         assert not corpus.train.ids.flags.writeable
         assert (corpus.valid.n_bytes, corpus.valid.n_chars) == (plain.valid.n_bytes, plain.valid.n_chars)
-    manifest = json.loads((folder_of(cache) / "manifest.json").read_bytes())
-    assert manifest["facts"]["tokenizer_hash"] == plain.tokenizer.hash
-    assert set(manifest["files"]) == {"tokenizer.json", "train.ids", "train.starts", "valid.ids", "valid.starts"}
+    stored = json.loads((folder_of(cache) / "store.json").read_bytes())
+    assert stored["facts"]["tokenizer_hash"] == plain.tokenizer.hash
+    assert set(manifest.read(folder_of(cache)).files) == {
+        "store.json",
+        "tokenizer.json",
+        "train.ids",
+        "train.starts",
+        "valid.ids",
+        "valid.starts",
+    }
 
 
 def test_the_same_inputs_give_the_same_bytes(book, tmp_path):
@@ -245,7 +255,7 @@ def test_other_inputs_give_another_folder(book, cache):
 
 
 @pytest.mark.parametrize(
-    "name", ["manifest.json", "tokenizer.json", "train.ids", "train.starts", "valid.ids", "valid.starts"]
+    "name", ["manifest.json", "store.json", "tokenizer.json", "train.ids", "train.starts", "valid.ids", "valid.starts"]
 )
 def test_a_damaged_prepared_folder_is_refused_by_name(name, book, cache):
     prepare(book, cache=cache)
@@ -286,12 +296,36 @@ def test_an_extra_file_is_refused_by_name(book, cache):
 def test_a_manifest_that_points_outside_is_refused(name, tmp_path):
     store.publish(tmp_path / "s", store.Store({}, {}, {"good": "text"}))
     path = tmp_path / "s" / "manifest.json"
-    manifest = json.loads(path.read_bytes())
-    del manifest["sha256"]
-    manifest["files"] = {name: manifest["files"]["good"]}
-    path.write_text(json.dumps(manifest | {"sha256": store._seal(manifest)}), encoding="utf-8")
-    with pytest.raises(DataError, match="impossible file"):
+    files = manifest.read(tmp_path / "s").files
+    path.write_bytes(Manifest({name: files["good"]}).to_bytes())
+    with pytest.raises(DataError, match="names the file"):
         store.open_store(tmp_path / "s")
+
+
+def put(folder: Path, name: str, data: bytes) -> None:
+    """Other bytes for a file of a store, and a manifest that agrees with them."""
+    (folder / name).write_bytes(data)
+    files = {**manifest.read(folder).files, name: FileRecord(len(data), hashlib.sha256(data).hexdigest())}
+    (folder / "manifest.json").write_bytes(Manifest(files).to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes_", "told"),
+    [
+        ("store.json", b'{"facts": {}, "dtypes": {"a": "|O"}}', "not the facts and number types"),
+        ("store.json", b'{"facts": [], "dtypes": {}}', "not the facts and number types"),
+        ("store.json", b"[1]", "not the facts and number types"),
+        ("store.json", b'{"facts": {}, "dtypes": {"b": "<u2"}}', "b: is missing"),
+        ("a", b"123", "3 bytes are no whole count of numbers"),
+        ("t", b"\xff", "not UTF-8"),
+    ],
+)
+def test_a_store_with_a_right_manifest_and_wrong_content_is_refused(name, bytes_, told, tmp_path):
+    folder = tmp_path / "s"
+    store.publish(folder, store.Store({}, {"a": np.arange(3, dtype="<u2")}, {"t": "text"}))
+    put(folder, name, bytes_)
+    with pytest.raises(DataError, match=told):
+        store.open_store(folder)
 
 
 def test_every_failing_call_leaves_nothing_behind(book, cache, monkeypatch):
@@ -322,11 +356,11 @@ def test_every_failing_call_leaves_nothing_behind(book, cache, monkeypatch):
                 for file in folder_of(cache).iterdir():
                     file.unlink()
                 folder_of(cache).rmdir()
-    # Six files, the folder; then the rename. A failing sync of the parent comes after the folder is in its place.
-    assert failed == 8
+    # Seven files, the folder; then the rename. A failing sync of the parent comes after the folder is in its place.
+    assert failed == 9
 
 
-@pytest.mark.parametrize("at", [1, 4, 7, 8])
+@pytest.mark.parametrize("at", [1, 4, 8, 9])
 def test_a_kill_while_preparing_leaves_the_folder_absent_or_whole(at, book, cache):
     code = f"""
 import os, signal
@@ -349,7 +383,7 @@ prepare({book!r}, cache=Path({str(cache)!r}))
     assert result.returncode == -signal.SIGKILL
     names = [entry.name for entry in cache.iterdir()]
     assert len(names) == 1
-    assert names[0].startswith(".preparing-") == (at < 8)
+    assert names[0].startswith(".preparing-") == (at < 9)
     assert prepare(book, cache=cache).hash == prepare(book).hash
     assert len(list(cache.iterdir())) == 1
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data.batch import NOT_COUNTED
-from regard.data.mask import Masking
+from regard.data.mask import MaskedRows, Masking, WordDropout, cut
 from regard.data.order import uniform
-from regard.data.passage import MaskedRows, cut
-from regard.data.rows import Shuffled
+from regard.data.ragged import ragged
+from regard.data.rows import LabelRows, PairRows, Shuffled
 from regard.data.shard import make_shard
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 
 WORDS = " ".join(f"word{i}" for i in range(200))
 MASKING = Masking(train_tokenizer("words", [WORDS]))
 EOS = MASKING.tokenizer.eos_id
+TEXTS = ragged(np.arange(1, 41) for _ in range(64))
+LABELS = LabelRows(TEXTS, np.zeros(64, dtype=np.int64))
 
 
 def rows(n: int, length: int, seed: int = 0) -> np.ndarray:
@@ -148,3 +151,31 @@ def test_windows_begin_elsewhere_in_each_epoch_and_are_a_pure_function_of_the_st
     assert (first.targets == again.targets).all()
     starts = {int(passages.padded(np.array([0]), np.array([epoch]), 1)[0, 1]) for epoch in range(8)}
     assert len(starts) > 4
+
+
+def test_the_share_rises_over_the_ramp_and_is_a_pure_function_of_the_step():
+    sampler = WordDropout(Shuffled(LABELS, 0), 0.4, 100, 0, 5)
+    shares = [float((sampler.batch(step, 32).tokens == 0).float().mean()) for step in (0, 50, 100, 900)]
+    assert shares[0] == 0
+    assert shares[1:] == pytest.approx([0.2, 0.4, 0.4], abs=0.04)
+    assert torch.equal(sampler.batch(70, 32).tokens, sampler.batch(70, 32).tokens)
+    assert not torch.equal(sampler.batch(70, 32).tokens == 0, sampler.batch(71, 32).tokens == 0)
+
+
+def test_targets_and_the_start_of_what_is_written_stay():
+    rows = PairRows(TEXTS, TEXTS, 99)
+    plain, dropped = Shuffled(rows, 0).batch(3, 8), WordDropout(Shuffled(rows, 0), 0.9, 0, 50, 5).batch(3, 8)
+    assert torch.equal(plain.targets, dropped.targets)
+    assert torch.equal(plain.source, dropped.source)  # pyright: ignore[reportArgumentType]
+    assert (dropped.tokens[:, 0] == 99).all()
+    assert (dropped.tokens[:, 1:] == 50).float().mean() > 0.8
+
+
+def test_a_hidden_word_has_no_spelling():
+    spelt = ragged(np.tile(np.arange(1, 6), (10, 1)) for _ in range(8))
+    rows = LabelRows(spelt, np.zeros(8, dtype=np.int64))
+    tokens = WordDropout(Shuffled(rows, 0), 0.5, 0, 7, 1).batch(0, 8).tokens
+    hidden = tokens[..., 0] == 7
+    assert hidden.any()
+    assert (tokens[hidden][:, 1:] == 0).all()
+    assert (tokens[~hidden] == torch.arange(1, 6)).all()

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from regard.data.worlds import WORLDS, world
-from regard.data.worlds.induction import Induction
-from regard.data.worlds.memorisation import Memorisation
+from regard.data.worlds.copying import Induction
 from regard.data.worlds.probe import END, Probe
+from regard.data.worlds.recall import Memorisation
 from regard.errors import DataError, UsageError
 
 PROBES = {name: made for name in WORLDS if isinstance(made := world(name), Probe)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.series import Series, origins, read_series
+from regard.data.series import CALENDAR, Series, calendar, origins, read_series
 from regard.errors import RegardError, UsageError
 
 HOUR = np.timedelta64(3600, "s")
@@ -228,3 +229,19 @@ def test_real_series_are_read_whole(real_data):
         assert days[-1] == 34_944 - 24
     oil = read_series(str(real_data / "ett" / "ETTh1.train_val.csv.gz"), target="OT", known="")
     assert (len(oil), oil.target[0]) == (11_520, 30.5310001373291)
+
+
+@given(time=st.datetimes().map(lambda time: time.replace(microsecond=0)))
+def test_every_number_is_what_the_date_says(time):
+    found = dict(zip(CALENDAR, calendar(np.array([time], dtype="datetime64[s]"))[0], strict=True))
+    hour = (time.hour + time.minute / 60 + time.second / 3600) / 24
+    year = (time.timetuple().tm_yday - 1) / 365.2425
+    for name, turn in (("hour", hour), ("weekday", time.weekday() / 7), ("year", year)):
+        assert math.isclose(found[f"{name} sin"], math.sin(2 * math.pi * turn), abs_tol=1e-9)
+        assert math.isclose(found[f"{name} cos"], math.cos(2 * math.pi * turn), abs_tol=1e-9)
+    assert found["weekend"] == (time.weekday() >= 5)
+    assert found["sunday"] == (time.weekday() == 6)
+
+
+def test_no_time_gives_no_row():
+    assert calendar(np.array([], dtype="datetime64[s]")).shape == (0, 8)

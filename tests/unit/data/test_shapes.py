@@ -8,7 +8,7 @@ import numpy as np
 
 from regard.data.example import Captioned
 from regard.data.worlds import from_spec, world
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 from regard.data.worlds.shapes import COLOURS, OUTLINES, PLACES, RADII, RELATIONS, UNSEEN
 
 SHAPES: ExampleWorld[Captioned] = world("shapes")  # pyright: ignore

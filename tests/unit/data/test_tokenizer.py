@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.tokenizer import KINDS, Tokenizer, from_dict, load, save, streamer, train_tokenizer
+from regard.data.tokenizer import TOKENIZERS, Tokenizer, from_dict, load, save, streamer, train_tokenizer
 from regard.data.tokenizer.subword import BYTE_CHARACTERS, pieces
 from regard.errors import CheckpointError, DataError, UsageError
 
@@ -73,7 +73,7 @@ def test_tricky_strings_round_trip(kind, text):
     assert tokens.decode(tokens.encode(text)) == text
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS)
 @given(data=st.data())
 @settings(max_examples=100, deadline=None)
 def test_streaming_any_ids_equals_decoding_them(kind, data):
@@ -108,7 +108,7 @@ def test_lone_surrogates_are_refused(kind):
                 train_tokenizer(kind, ["ab\ud800cd"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS)
 def test_eos_is_last_adds_no_text_and_cannot_be_spelled(kind):
     tokens = tokenizer(kind)
     assert tokens.eos_id == tokens.vocab_size - 1
@@ -126,7 +126,7 @@ def test_the_word_eos_of_a_text_is_a_word_of_its_own():
     assert tokens.decode(ids) == "a <eos> b"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS)
 def test_the_file_round_trips(kind, tmp_path):
     tokens = tokenizer(kind)
     save(tokens, tmp_path / "tokenizer.json")
@@ -139,7 +139,7 @@ def test_the_file_round_trips(kind, tmp_path):
     assert json.loads((tmp_path / "tokenizer.json").read_bytes())["kind"] == kind
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZERS)
 def test_training_twice_gives_the_same_tokenizer(kind):
     text = "1 2 3" if kind == "integers" else STORY
     size = 290 if kind in ("bpe", "unigram") else None

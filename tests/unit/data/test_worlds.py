@@ -14,7 +14,7 @@ import pytest
 from regard.data.worlds import from_spec, names, world
 from regard.data.worlds.ab import answer
 from regard.data.worlds.grammar import END, Choose, InAnyOrder, InOrder, Pick, Repeat, Say, Text, sample
-from regard.data.worlds.grammar_reader import Reader
+from regard.data.worlds.grammar_reader import GrammarReader
 from regard.data.worlds.stories import PEOPLE, PRONOUN, Stories
 from regard.errors import DataError, UsageError
 
@@ -47,7 +47,7 @@ def test_the_chain_rule_of_the_lecture():
     after_day = Choose([(end, Text("")), (1 - end, Text("indeed"))])
     after_great = Choose([(day, InOrder(Text("day"), after_day)), (1 - day, Text("idea"))])
     after_a = Choose([(great, InOrder(Text("great"), after_great)), (1 - great, Text("test"))])
-    reader = Reader(InOrder(Text("Today is a"), after_a))
+    reader = GrammarReader(InOrder(Text("Today is a"), after_a))
     assert [reader.read(word) for word in facts["prefix"]] == [1, 1, 1]
     probabilities = [reader.read(word) for word in ("great", "day", END)]
     assert probabilities == pytest.approx([great, day, end])
@@ -58,7 +58,9 @@ def test_the_chain_rule_of_the_lecture():
 
 def test_an_ambiguous_grammar_adds_up_all_accounts_of_the_same_words():
     """Two ways to say "a b" (1/3 and 2/3 x 1/2), one to say "a c"."""
-    reader = Reader(Choose([(1, Text("a b")), (2, InOrder(Text("a"), Choose([(1, Text("b")), (1, Text("c"))])))]))
+    reader = GrammarReader(
+        Choose([(1, Text("a b")), (2, InOrder(Text("a"), Choose([(1, Text("b")), (1, Text("c"))])))])
+    )
     assert reader.distribution() == {"a": pytest.approx(1)}
     reader.read("a")
     assert reader.distribution() == {"b": pytest.approx(2 / 3), "c": pytest.approx(1 / 3)}
@@ -126,7 +128,7 @@ def test_events_name_two_people_and_none_of_the_facts():
 
 def test_probabilities_of_stories_sum_to_one_after_every_prefix():
     for document in STORIES.documents("valid", 5):
-        reader = Reader(STORIES.grammar)
+        reader = GrammarReader(STORIES.grammar)
         for word in [*document.split(" "), END]:
             distribution = reader.distribution()
             assert math.fsum(distribution.values()) == pytest.approx(1, abs=1e-12)
@@ -167,7 +169,7 @@ def test_surprise_agrees_with_entropy_all_along_the_stories():
     """-log p(word) minus its expected value is a martingale: its sum over many words stays within 4 deviations of 0."""
     total = variance = 0.0
     for document in STORIES.documents("valid", 60, seed=11):
-        reader = Reader(STORIES.grammar)
+        reader = GrammarReader(STORIES.grammar)
         for word in [*document.split(" "), END]:
             chances = [p for p in reader.distribution().values() if p > 1e-12]
             entropy = -math.fsum(p * math.log(p) for p in chances)

@@ -20,7 +20,7 @@ from rich.cells import cell_len
 
 from regard.explain.render import number
 from regard.explain.render.cells import numbers
-from regard.explain.render.cells.heat import ASCII_LADDER, LADDER
+from regard.explain.render.cells.maps import ASCII_LADDER, LADDER
 from regard.explain.render.cells.paper import BLUES, ORANGES
 from regard.explain.render.terminal import lines, show
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Numbers, View

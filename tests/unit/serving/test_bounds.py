@@ -158,7 +158,7 @@ def test_an_answer_nobody_waits_for_is_not_computed_any_further(server: Lab, mon
             stopped.set()
             raise
 
-    monkeypatch.setattr(offer, "shown", endless)
+    monkeypatch.setattr(registry, "shown", endless)
     line = question(server, "/api/view", view_of("the dog"))
     assert begun.wait(10)
     line.close()
@@ -198,7 +198,7 @@ def test_a_short_question_to_the_same_run_does_not_wait_for_a_long_one(
             assert held.wait(20)
         return shown(run, name, given, options)
 
-    monkeypatch.setattr(offer, "shown", slow)
+    monkeypatch.setattr(registry, "shown", slow)
     long = [question(server, "/api/view", view_of("the dog sees " * 40)) for _ in range(3)]
     assert begun.wait(10)
     assert answer(question(server, "/api/view", view_of("the dog")))[0] == 200

@@ -15,7 +15,7 @@ from regard.serving.provider import RunProvider
 from regard.serving.shelf import MOST, facts, found_runs
 from regard.storage import manifest
 from regard.storage.manifest import Manifest
-from regard.training.curve import CURVE, curve
+from regard.training.metrics import CURVE, curve
 
 
 def made(folder: Path, **config: object) -> Path:

@@ -11,7 +11,7 @@ import torch
 from regard.data.batch import NOT_COUNTED
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.rnn import RnnConfig
-from regard.studies.claims.access import KINDS, NOISE, VALUES, RandomAccess, needle_rows
+from regard.studies.claims.access import FACTS, NOISE, VALUES, RandomAccess, needle_rows
 from regard.studies.claims.electricity import Electricity
 from regard.studies.claims.matrix import MatrixForm, at_once, row_by_row
 from regard.studies.claims.path import PathLength, last_output, operations_between
@@ -46,12 +46,12 @@ def test_a_recurrence_has_a_longer_way_back_for_every_step_and_attention_has_not
 
 def test_needles_are_where_they_are_said_to_be_and_their_question_has_their_answer() -> None:
     tokens, targets, places = needle_rows(200, 20, 3)
-    asked = tokens[:, -1] - NOISE - KINDS * VALUES
+    asked = tokens[:, -1] - NOISE - FACTS * VALUES
     answers = targets[:, -1]
     assert ((answers - NOISE) // VALUES == asked).all()
     assert (tokens.gather(1, places[:, None])[:, 0] == answers).all()
     assert (targets[:, :-1] == NOT_COUNTED).all()
-    assert ((tokens[:, :-1] >= NOISE).sum(1) == KINDS).all()
+    assert ((tokens[:, :-1] >= NOISE).sum(1) == FACTS).all()
 
 
 MATRIX = {"lengths": [512], "judged": 512} | {

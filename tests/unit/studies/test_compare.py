@@ -22,7 +22,7 @@ from regard.studies.compare import compare
 from regard.studies.comparison import Comparison
 from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.protocol import Protocol, seeds_for, share
-from regard.studies.summary import notes, table
+from regard.studies.summary import notes, ranking
 
 STORIES = "world:stories?train=60&valid=24"
 QUIET = LineBoard(None)
@@ -303,7 +303,7 @@ def test_a_device_that_is_not_there_is_told_before_anything(tmp_path: Path) -> N
 
 
 def test_the_distance_from_the_best_possible_score_is_a_column(done: Comparison) -> None:
-    columns, rows = table(done)
+    columns, rows = ranking(done)
     place = columns.index("over best#")
     assert done.optimum is not None
     for one, cells in zip(done.order, rows, strict=False):
@@ -342,7 +342,7 @@ def test_one_fit_among_several_seeds_is_told_and_not_compared(done: Comparison) 
     assert {one.label: one.over for one in several.order} == {"ngram": "test parts", "fnn": "seeds"}
     told = " ".join(notes(several))
     assert "+- of ngram is over parts of the test text, of the others over seeds" in told
-    columns, rows = table(several)
+    columns, rows = ranking(several)
     place = columns.index("+- over")
     assert {row[1]: row[place] for row in rows} == {"ngram": "6 test parts", "fnn": "2 seeds"}
     screen = io.StringIO()

@@ -91,7 +91,7 @@ def test_seed_rate_budget_and_every_other_setting_count(change: dict[str, Any]) 
 
 def test_data_device_format_and_version_count(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {mark(settings(), "data"), mark(settings(), "other data")}
-    monkeypatch.setattr(identity, "device_of", lambda _: SimpleNamespace(type="cuda"))
+    monkeypatch.setattr(identity, "device_named", lambda _: SimpleNamespace(type="cuda"))
     found.add(mark(settings(), "data"))
     monkeypatch.undo()
     monkeypatch.setattr(manifest, "FORMAT_VERSION", manifest.FORMAT_VERSION + 1)

@@ -44,7 +44,7 @@ def test_parallel():
 
 
 def lengths(refused: bool = True, learned: float = 1.0, alibi: float = 0.0) -> dict:
-    rises = dict.fromkeys(length.KINDS, 0.5) | {"learned": learned, "alibi": alibi}
+    rises = dict.fromkeys(length.POSITIONS, 0.5) | {"learned": learned, "alibi": alibi}
     numbers = {"within": 1.0, "twice": 1.5, "farther": 2.0, "curve": [1.0, 2.0]}
     return {"refused": refused} | {kind: numbers | {"rise": rise} for kind, rise in rises.items()}
 

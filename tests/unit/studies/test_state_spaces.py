@@ -9,8 +9,8 @@ import torch
 
 from regard.data.batch import NOT_COUNTED
 from regard.studies.claims.duality import StateSpaceDuality, _inputs, largest_error, rises
+from regard.studies.claims.fitting import Rows
 from regard.studies.claims.long_convolution import HELD, LATER, NAMES, LongRange, _batch
-from regard.studies.claims.probing import Rows
 from regard.studies.claims.selection import Selection
 from regard.studies.claims.study import Lab
 
@@ -71,7 +71,7 @@ def test_the_verdict_on_long_range():
 
 
 def test_rows_of_a_probe_ask_at_the_place_before_the_answer():
-    from regard.data.worlds.parity import Parity
+    from regard.data.worlds.counting import Parity
 
     world = Parity(train=4, valid=2, length=5)
     rows = Rows(world, LAB)

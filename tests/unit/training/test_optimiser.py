@@ -13,8 +13,7 @@ from regard.laws.check import FACTS
 from regard.laws.view import view
 from regard.mixers.lstm import LstmConfig
 from regard.storage.tensors import copy_into
-from regard.training.muon import Muon, orthogonalise
-from regard.training.optimiser import Optimiser, inner_matrix_names, matrix_names
+from regard.training.optimiser import Muon, Optimiser, inner_matrix_names, matrix_names, orthogonalise
 from tiny_run import SETTINGS, model_of
 
 MUON = replace(SETTINGS, optimiser="muon")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from regard.core.device import device_named
 from regard.core.model import logits_of
 from regard.data.batch import evaluation_batches
 from regard.data.shard import TokenShard
@@ -23,7 +24,7 @@ from regard.training import held_out as evaluation
 from regard.training import metrics
 from regard.training.display import Lines
 from regard.training.flops import flops_per_target
-from regard.training.loop import device_of, train
+from regard.training.loop import train
 from regard.training.losses import TrainingStep, model_loss
 from regard.training.optimiser import Optimiser
 from regard.training.problem import Metric, TrainingProblem
@@ -162,7 +163,8 @@ def _held_out_loss(model: torch.nn.Module) -> float:
     model.eval()
     with torch.no_grad():
         losses = [
-            torch.nn.functional.cross_entropy(model(b.tokens).flatten(0, 1), b.targets.flatten()) for b in held_out()
+            torch.nn.functional.cross_entropy(logits_of(model, b.tokens).flatten(0, 1), b.targets.flatten())
+            for b in held_out()
         ]
     return float(torch.stack(losses).mean())
 
@@ -192,7 +194,7 @@ def test_a_part_of_the_held_out_documents_has_their_mean_length(share):
     )
     session = SimpleNamespace(
         task=task, counters=Counters(plan_tokens=max(1, int(share * shard.tokens))), device=torch.device("cpu"),
-        precision=nullcontext, training_step=TrainingStep(nn.Module(), task.objective),
+        precision=nullcontext, training_step=TrainingStep(torch.nn.Module(), task.objective),
     )  # fmt: skip
     mean, tokens = evaluation.held_out_loss(session)
     assert mean == pytest.approx((sizes**2).sum() / sizes.sum(), rel=1e-9 if share == 1 else 0.1)
@@ -322,7 +324,7 @@ def test_out_of_memory_is_one_line_that_names_the_settings(tmp_path):
 
 def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(UsageError, match=r"train\.device: cuda:99"):
-        device_of(replace(SETTINGS, device="cuda:99"))
+        device_named("cuda:99")
 
 
 def test_a_gradient_that_is_not_finite_on_a_device_is_marked_and_never_applied(tmp_path):

@@ -17,7 +17,7 @@ from regard.errors import LONGEST_TOLD, CheckpointError, RegardError, UsageError
 from regard.storage.regular import NotRegular, TooLarge, read_regular
 
 LARGEST_FILE = 1 << 30  # bytes: ten million words take about 150 million
-KINDS: dict[str, type[Tokenizer]] = {
+TOKENIZERS: dict[str, type[Tokenizer]] = {
     cls.kind: cls
     for cls in (
         ByteTokenizer,
@@ -32,15 +32,15 @@ KINDS: dict[str, type[Tokenizer]] = {
 
 def train_tokenizer(kind: str, texts: Iterable[str], *, vocab_size: int | None = None) -> Tokenizer:
     """A tokenizer of a kind for these texts. `vocab_size` is the most tokens it may have, `<eos>` included."""
-    if kind not in KINDS:
-        raise UsageError(f"unknown tokens {kind!r}{nearest(kind, KINDS)}")
+    if kind not in TOKENIZERS:
+        raise UsageError(f"unknown tokens {kind!r}{nearest(kind, TOKENIZERS)}")
     if kind == "bytes":
         if vocab_size not in (None, 257):
             raise UsageError(
                 f"vocab_size {vocab_size}: bytes always have 257 tokens; choose tokens = bpe or leave it out"
             )
         return ByteTokenizer()
-    trained: Any = KINDS[kind]
+    trained: Any = TOKENIZERS[kind]
     return trained.train(texts, vocab_size)
 
 
@@ -53,10 +53,10 @@ def from_dict(data: Any, where: str = "tokenizer") -> Tokenizer:
             f"{where} has format version {str(data.get('version'))[:40]}, this regard reads version 1"
         )
     kind = data.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise CheckpointError(f"{where}: unknown kind of tokenizer {str(kind)[:40]!r}{nearest(str(kind), KINDS)}")
+    if not isinstance(kind, str) or kind not in TOKENIZERS:
+        raise CheckpointError(f"{where}: unknown kind of tokenizer {str(kind)[:40]!r}{nearest(str(kind), TOKENIZERS)}")
     try:
-        return KINDS[kind].from_settings(data)
+        return TOKENIZERS[kind].from_settings(data)
     except KeyError as error:
         raise CheckpointError(
             f"{where} is damaged: {error.args[0]!r} is missing; copy it again from its origin"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
-    from regard.data.worlds.base import Generated, World
-    from regard.data.worlds.example_world import ExampleWorld
+    from regard.data.worlds.base import ExampleWorld, Generated, World
 
 PREFIX = "world:"
 
@@ -25,15 +24,15 @@ WORLDS = {
     "tags": ("regard.data.worlds.tags", "Tags"),
     "shapes": ("regard.data.worlds.shapes", "Shapes"),
     "recall": ("regard.data.worlds.recall", "Recall"),
-    "noisy_recall": ("regard.data.worlds.noisy_recall", "NoisyRecall"),
-    "fuzzy_recall": ("regard.data.worlds.fuzzy_recall", "FuzzyRecall"),
-    "multi_recall": ("regard.data.worlds.multi_recall", "MultiRecall"),
-    "memorisation": ("regard.data.worlds.memorisation", "Memorisation"),
-    "selective_copy": ("regard.data.worlds.selective_copy", "SelectiveCopy"),
-    "compression": ("regard.data.worlds.compression", "Compression"),
-    "induction": ("regard.data.worlds.induction", "Induction"),
-    "parity": ("regard.data.worlds.parity", "Parity"),
-    "majority": ("regard.data.worlds.majority", "Majority"),
+    "noisy_recall": ("regard.data.worlds.recall", "NoisyRecall"),
+    "fuzzy_recall": ("regard.data.worlds.recall", "FuzzyRecall"),
+    "multi_recall": ("regard.data.worlds.recall", "MultiRecall"),
+    "memorisation": ("regard.data.worlds.recall", "Memorisation"),
+    "selective_copy": ("regard.data.worlds.copying", "SelectiveCopy"),
+    "compression": ("regard.data.worlds.copying", "Compression"),
+    "induction": ("regard.data.worlds.copying", "Induction"),
+    "parity": ("regard.data.worlds.counting", "Parity"),
+    "majority": ("regard.data.worlds.counting", "Majority"),
 }
 
 
@@ -74,7 +73,7 @@ def from_spec(spec: str, seed: int = 0) -> Generated:
 
 def world_of(spec: str, task: str, seed: int = 0) -> ExampleWorld[Any]:
     """The world of an address, refused when its examples are for another task."""
-    from regard.data.worlds.example_world import ExampleWorld
+    from regard.data.worlds.base import ExampleWorld
 
     found = from_spec(spec, seed)
     if not isinstance(found, ExampleWorld) or found.task != task:

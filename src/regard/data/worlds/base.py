@@ -6,8 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import ClassVar, Generic
 
+from regard.data.example import E
 from regard.data.order import mixed
 from regard.errors import UsageError
 
@@ -92,3 +93,21 @@ class World(Generated):
             total -= math.fsum(map(math.log, probabilities))
             n_tokens += len(probabilities)
         return total / n_tokens
+
+
+@dataclass(frozen=True)
+class ExampleWorld(Generated, Generic[E]):
+    """Base of the worlds of examples.
+
+    best  what the best possible model scores, such as {"exact_match": 1.0}.
+    """
+
+    best: ClassVar[dict[str, float]]
+
+    @abstractmethod
+    def example(self, seed: int) -> E:
+        """The example that a 64-bit seed stands for."""
+
+    def examples(self, split: str, count: int | None = None, seed: int | None = None) -> list[E]:
+        """Examples 0 .. count-1 of a split: each a pure function of (seed, split, index)."""
+        return [self.example(number) for number in self.seeds(split, count, seed)]

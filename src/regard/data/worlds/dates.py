@@ -14,7 +14,7 @@ from random import Random
 from typing import ClassVar
 
 from regard.data.example import Pair
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 
 FIRST = date(1930, 1, 1)
 LAST = date(2029, 12, 31)

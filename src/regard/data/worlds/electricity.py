@@ -19,9 +19,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from regard.data.calendar import calendar
 from regard.data.order import mixed
-from regard.data.series import Series
+from regard.data.series import Series, calendar
 from regard.data.worlds.base import Generated
 from regard.errors import UsageError
 

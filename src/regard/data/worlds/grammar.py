@@ -1,8 +1,8 @@
 """Grammars with weights and a memory.
 
 A grammar is a tree of nodes. A node offers options; each has a probability, the words it says, a fact it remembers and
-the nodes that follow. `sample` takes one option after another at random. The reader (`reader.py`) follows every option
-that agrees with the words read so far. Both see the same options, so that what is drawn is what is known.
+the nodes that follow. `sample` takes one option after another at random. A reader (`grammar_reader`) follows every
+option that agrees with the words read so far. Both see the same options, so that what is drawn is what is known.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Reading(NamedTuple):
     trace: Any
 
 
-class Reader:
+class GrammarReader:
     """Reads a text word by word and knows how likely each next word is."""
 
     def __init__(self, root: Node) -> None:

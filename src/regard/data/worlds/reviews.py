@@ -13,7 +13,7 @@ from random import Random
 from typing import ClassVar
 
 from regard.data.example import Labelled
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 from regard.errors import UsageError
 
 LABELS = ("negative", "positive")

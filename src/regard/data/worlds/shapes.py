@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from regard.data.example import Captioned
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 
 SIDE = 32
 COLOURS = {

@@ -28,7 +28,7 @@ from regard.data.worlds.grammar import (
     one_of,
     sample,
 )
-from regard.data.worlds.grammar_reader import Reader
+from regard.data.worlds.grammar_reader import GrammarReader
 from regard.errors import UsageError
 
 GIRLS = "Anna Clara Emma Grace Iris Kate"
@@ -198,14 +198,14 @@ class Stories(World):
         return self._read(prefix_tokens).distribution()
 
     def token_probabilities(self, document: str) -> list[float]:
-        reader = Reader(self.grammar)
+        reader = GrammarReader(self.grammar)
         return [reader.read(token) for token in [*self.split(document), END]]
 
     def recall_points(self, document: str) -> list[tuple[int, int]]:
         return self._read(self.split(document)).recalls()
 
-    def _read(self, tokens: list[str]) -> Reader:
-        reader = Reader(self.grammar)
+    def _read(self, tokens: list[str]) -> GrammarReader:
+        reader = GrammarReader(self.grammar)
         for token in tokens:
             reader.read(token)
         return reader

@@ -13,7 +13,7 @@ from random import Random
 from typing import ClassVar
 
 from regard.data.example import Tagged
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 from regard.data.worlds.grammar import Choose, Node, one_of, sample
 from regard.data.worlds.stories import COLOURS, PEOPLE, PLACES, SLOTS, THINGS, Stories, sentence
 from regard.errors import UsageError

@@ -21,7 +21,7 @@ from random import Random
 from typing import ClassVar
 
 from regard.data.example import Pair
-from regard.data.worlds.example_world import ExampleWorld
+from regard.data.worlds.base import ExampleWorld
 from regard.errors import UsageError
 
 # A word of the source and its translation.

@@ -5,29 +5,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from regard.errors import ResourceError, UsageError
+from regard.errors import UsageError
 from regard.explain.view import View
 from regard.storage import disk
 
-KINDS = (".svg", ".png", ".html", ".json")
+SUFFIXES = (".svg", ".png", ".html", ".json")
 
 
 def save(view: View, path: str | Path) -> None:
     """Write a view whole or not at all."""
     path = Path(path)
     kind = path.suffix.lower()
-    if kind not in KINDS:
-        raise UsageError(f"{path}: a view is saved as one of {', '.join(KINDS)}; give the file such a name")
+    if kind not in SUFFIXES:
+        raise UsageError(f"{path}: a view is saved as one of {', '.join(SUFFIXES)}; give the file such a name")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent} to write into")
-    data = _bytes(view, kind)
-    try:
-        disk.publish(path, [data])
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ResourceError(
-            f"{path}: cannot write: {reason}; free some space or name another place (what was there is as it was)"
-        ) from error
+    disk.write_for_person(path, [_bytes(view, kind)])
 
 
 def _bytes(view: View, kind: str) -> bytes:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from regard.charts.drawing import HEAD, SMALL, TITLE, Drawing
 from regard.charts.raster import png
 from regard.charts.svg import svg
-from regard.explain.render.shapes.bars import bars
 from regard.explain.render.shapes.curves import curves
-from regard.explain.render.shapes.heat import heat
-from regard.explain.render.shapes.links import links
-from regard.explain.render.shapes.listing import listing
-from regard.explain.render.shapes.note import note
-from regard.explain.render.shapes.numbers import numbers
+from regard.explain.render.shapes.maps import heat, links
+from regard.explain.render.shapes.numbers import bars, listing, note, numbers
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
 from regard.terminal.label import facts, label
 
@@ -20,7 +16,7 @@ BETWEEN = 28
 
 def to_svg(view: View) -> str:
     """The text of an SVG file."""
-    return svg(_drawing(view), label(view.title))
+    return svg(_drawing(view))
 
 
 def to_png(view: View, scale: float = 2) -> bytes:
@@ -29,7 +25,7 @@ def to_png(view: View, scale: float = 2) -> bytes:
 
 
 def _drawing(view: View) -> Drawing:
-    drawing = Drawing()
+    drawing = Drawing(title=label(view.title))
     drawing.paragraph(view.title, TITLE)
     about = facts(view.about)
     if about:

@@ -7,13 +7,9 @@ import shutil
 import sys
 from typing import TextIO
 
-from regard.explain.render.cells.bars import bars
 from regard.explain.render.cells.curves import curves
-from regard.explain.render.cells.heat import heat
-from regard.explain.render.cells.links import links
-from regard.explain.render.cells.listing import listing
-from regard.explain.render.cells.note import note
-from regard.explain.render.cells.numbers import numbers
+from regard.explain.render.cells.maps import heat, links
+from regard.explain.render.cells.numbers import bars, listing, note, numbers
 from regard.explain.render.cells.paper import Line, Paper, said
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
 from regard.terminal.label import facts

@@ -17,8 +17,8 @@ from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 # Tokens: noise, then needles (kind, value), then the question for each kind.
-NOISE, KINDS, VALUES = 16, 4, 8
-VOCABULARY = NOISE + KINDS * VALUES + KINDS
+NOISE, FACTS, VALUES = 16, 4, 8
+VOCABULARY = NOISE + FACTS * VALUES + FACTS
 PLACES = 8
 SPREAD, LEARNT = 0.02, 0.95
 MODELS: dict[str, dict[str, Any]] = {
@@ -87,12 +87,12 @@ def needle_rows(rows: int, length: int, seed: int) -> tuple[Tensor, Tensor, Tens
     """Noise with one fact of each kind, a question for one kind; targets; and where the fact asked for stands."""
     draw = torch.Generator().manual_seed(seed % 2**32)
     tokens = torch.randint(NOISE, (rows, length + 1), generator=draw)
-    places = torch.rand(rows, length, generator=draw).argsort(1)[:, :KINDS]  # (B, KINDS), all different
-    values = torch.randint(VALUES, (rows, KINDS), generator=draw)
-    facts = NOISE + torch.arange(KINDS) * VALUES + values
+    places = torch.rand(rows, length, generator=draw).argsort(1)[:, :FACTS]  # (B, FACTS), all different
+    values = torch.randint(VALUES, (rows, FACTS), generator=draw)
+    facts = NOISE + torch.arange(FACTS) * VALUES + values
     tokens.scatter_(1, places, facts)
-    asked = torch.randint(KINDS, (rows,), generator=draw)
-    tokens[:, -1] = NOISE + KINDS * VALUES + asked
+    asked = torch.randint(FACTS, (rows,), generator=draw)
+    tokens[:, -1] = NOISE + FACTS * VALUES + asked
     targets = torch.full_like(tokens, NOT_COUNTED)
     targets[:, -1] = facts.gather(1, asked[:, None])[:, 0]
     return tokens, targets, places.gather(1, asked[:, None])[:, 0]

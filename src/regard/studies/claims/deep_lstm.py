@@ -11,7 +11,7 @@ from regard.decoding.text import options_from
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import PLAIN, sentences
 
-KINDS = {"plain": False, "residual": True}
+WIRINGS = {"plain": False, "residual": True}
 ALPHA, BETA = 0.6, 0.2
 SEARCHES = {"none": (0.0, 0.0), "alpha": (ALPHA, 0.0), "beta": (0.0, BETA), "both": (ALPHA, BETA)}
 COVERED = 0.5  # attention that a source word must have got in all
@@ -41,7 +41,7 @@ class Depth(Study):
         training = {"budget": lab.pick("120steps", "300steps", "300steps"), "batch_size": lab.pick(8, 8, 64)}
         training |= {"evaluate_every": 10**6, "d_model": lab.pick(32, 32, 256), "norm": "none"}
         found: dict[str, Any] = {}
-        for kind, residual in KINDS.items():
+        for kind, residual in WIRINGS.items():
             found[kind] = {}
             for depth in lab.pick((4, 8), (4, 8), (2, 4, 8)):
                 given = training | {"n_layers": depth, "residual": residual}
@@ -61,7 +61,7 @@ class Depth(Study):
     def judge(self, found: Sequence[Found]) -> Verdict:
         losses = "; ".join(
             f"{kind} " + ", ".join(f"{mean(found, kind, depth):.3f} at {depth}" for depth in found[0][kind])
-            for kind in KINDS
+            for kind in WIRINGS
         )
         ratio = " and ".join(f"{mean(found, 'beams', name, 'ratio'):.3f}" for name in ("none", "alpha"))
         missed = " and ".join(f"{mean(found, 'beams', name, 'uncovered'):.1%}" for name in ("none", "beta"))
@@ -74,7 +74,7 @@ class Depth(Study):
         return judged(found, lambda one: all(_parts(one).values()), reason)
 
     def figure(self, found: Sequence[Found]) -> str:
-        lines = [Series(kind, [(float(n), mean(found, kind, n)) for n in found[0][kind]]) for kind in KINDS]
+        lines = [Series(kind, [(float(n), mean(found, kind, n)) for n in found[0][kind]]) for kind in WIRINGS]
         return line_chart("Loss by depth", lines, Axis("layers"), Axis("nats a word"))
 
 

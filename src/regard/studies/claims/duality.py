@@ -12,9 +12,9 @@ from torch import Tensor
 
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
-from regard.data.worlds.multi_recall import MultiRecall
+from regard.data.worlds.recall import MultiRecall
 from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
-from regard.studies.claims.probing import Rows, right, trained
+from regard.studies.claims.fitting import Rows, right, trained
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import Work, seconds_of_each
 

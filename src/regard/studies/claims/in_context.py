@@ -14,7 +14,7 @@ from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED
-from regard.studies.claims.probing import fitted
+from regard.studies.claims.fitting import fitted
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 
 LETTERS = 4

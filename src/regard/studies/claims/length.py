@@ -20,7 +20,7 @@ from regard.models.language import LanguageModelConfig
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
-KINDS = ("learned", "sinusoidal", "rotary", "alibi", "none")
+POSITIONS = ("learned", "sinusoidal", "rotary", "alibi", "none")
 ROWS, LENGTH, FARTHEST = 16, 64, 4
 
 
@@ -52,7 +52,7 @@ class Length(Study):
 
         found: dict[str, Any] = {"refused": _refuses(corpus.tokenizer.vocab_size)}
         sizes = {"d_model": lab.pick(32, 64, 128), "n_layers": 2, "n_heads": 4, "max_length": longest}
-        for kind in KINDS:
+        for kind in POSITIONS:
             torch.manual_seed(lab.seed)
             model = _config(corpus.tokenizer.vocab_size, kind, sizes).build().to(lab.device)
             fit(model, batch, lab.pick(300, 400, 800), 3e-3)
@@ -69,20 +69,22 @@ class Length(Study):
         told = ", ".join(
             f"{kind} {mean(found, kind, 'within'):.2f} to {mean(found, kind, 'twice'):.2f} and "
             f"{mean(found, kind, 'farther'):.2f}"
-            for kind in KINDS
+            for kind in POSITIONS
         )
         return judged(
             found,
             lambda one: (
                 one["refused"]
                 and one["learned"]["rise"] >= 0.3
-                and all(one["alibi"]["rise"] <= one[kind]["rise"] for kind in KINDS)
+                and all(one["alibi"]["rise"] <= one[kind]["rise"] for kind in POSITIONS)
             ),
             f"loss on the trained second half, up to twice and up to four times the trained length: {told}",
         )
 
     def figure(self, found: Sequence[Found]) -> str:
-        lines = [Series(kind, [(8 * i + 4, loss) for i, loss in enumerate(found[0][kind]["curve"])]) for kind in KINDS]
+        lines = [
+            Series(kind, [(8 * i + 4, loss) for i, loss in enumerate(found[0][kind]["curve"])]) for kind in POSITIONS
+        ]
         title = f"Loss by position, trained at {LENGTH} tokens"
         return line_chart(title, lines, Axis("position, in tokens"), Axis("nats a token"))
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from regard.charts.chart import bar_chart
 from regard.data.worlds import world
 from regard.data.worlds.probe import Probe
-from regard.studies.claims.probing import Rows, right, trained
+from regard.studies.claims.fitting import Rows, right, trained
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 
 # Six tasks of MAD, and three more. Every answer is determined: the best possible share is 1 in all of them.

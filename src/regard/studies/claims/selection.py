@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
-from regard.data.worlds.induction import Induction
-from regard.data.worlds.selective_copy import SelectiveCopy
+from regard.data.worlds.copying import Induction, SelectiveCopy
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
@@ -20,8 +19,7 @@ from regard.mixers.attention import AttentionConfig
 from regard.mixers.mamba import MambaConfig
 from regard.mixers.s4d import S4dConfig
 from regard.models.language import LanguageModelConfig
-from regard.studies.claims.fitting import fit
-from regard.studies.claims.probing import Rows, right
+from regard.studies.claims.fitting import Rows, fit, right
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import exponent, seconds_of_each
 

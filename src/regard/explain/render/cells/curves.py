@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from regard.charts.axis import Axis
+from regard.charts.plot import Points, plotted
 from regard.explain.render.cells.paper import Line, Paper, Span, said
 from regard.explain.render.number import four
-from regard.explain.render.plot import Points, axis_name, plotted
 from regard.explain.view import Curves
 from regard.terminal.label import width
 
@@ -20,30 +21,30 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille 
 
 def curves(panel: Curves, paper: Paper) -> list[Line]:
     """A plot with the ends of its axes, and a legend."""
-    plot = plotted(panel)
-    if plot is None:
+    plot, kept = plotted(panel.lines, Axis(panel.x, panel.x_log), Axis(panel.y, panel.y_log))
+    if not any(kept.values()):
         return [said("(no points)", "faint")]
     ends = [four(plot.up[1]), four(plot.up[0])]
     left = max(len(text) for text in ends)
     wide = max(4, min(MOST_WIDE, paper.width - left - 2))
-    fine = paper.unicode and (paper.colour or len(plot.lines) == 1)
+    fine = paper.unicode and (paper.colour or len(kept) == 1)
     size = (wide * 2, TALL * 4) if fine else (wide, TALL)
-    grids = [_grid(line, *size) for line in plot.lines.values()]
+    grids = [_grid([plot.place(*point) for point in line], *size) for line in kept.values()]
     rows = _braille(grids) if fine else _marked(grids)
     edge, corner, base = (paper.either(*pair) for pair in (("│", "|"), ("└", "+"), ("─", "-")))
     sides = [ends[0], *[""] * (TALL - 2), ends[1]]
     lines: list[Line] = []
     if panel.y:
-        lines += [said(text, "faint") for text in paper.prose(axis_name(panel.y, panel.y_log))]
+        lines += [said(text, "faint") for text in paper.prose(plot.y.full_label)]
     lines += [[Span(f"{side.rjust(left)} {edge}"), *row] for side, row in zip(sides, rows, strict=True)]
     first, last = four(plot.across[0]), four(plot.across[1])
     before = " " * (left + 2)
     lines.append(said(" " * (left + 1) + corner + base * wide))
     lines.append(said(before + first + last.rjust(max(1, wide - len(first)))))
     if panel.x:
-        name = paper.label(axis_name(panel.x, panel.x_log), wide)
+        name = paper.label(plot.x.full_label, wide)
         lines.append(said(before + " " * ((wide - width(name)) // 2) + name, "faint"))
-    return lines + _legend(list(plot.lines), fine, paper)
+    return lines + _legend(list(kept), fine, paper)
 
 
 def _grid(shares: Points, wide: int, tall: int) -> np.ndarray:

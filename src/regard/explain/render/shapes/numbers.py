@@ -1,22 +1,44 @@
-"""A matrix in a picture: its equation, brackets, and every number in letters of one width."""
+"""Numbers and words in a picture: a matrix in brackets below its equation, bars from zero on, a table, a text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from regard.charts.drawing import FAINT, INK, MARGIN, MONO, ROOM, SMALL, Box, Drawing, Path, Words
-from regard.explain.render.number import aligned_numbers, first_and_last
-from regard.explain.render.shapes.note import equation
-from regard.explain.view import Numbers
-from regard.terminal.label import label
+from regard.charts.axis import COLOURS
+from regard.charts.drawing import (
+    BODY,
+    FAINT,
+    GROUND,
+    INK,
+    MARGIN,
+    MONO,
+    ROOM,
+    RULE,
+    SMALL,
+    Box,
+    Drawing,
+    Look,
+    Path,
+    Words,
+)
+from regard.explain.render.number import aligned_numbers, first_and_last, four
+from regard.explain.view import Bars, Listing, Note, Numbers
+from regard.terminal.label import label, prose, wrapped
 
 MOST_ROWS = 40
 STEP, BETWEEN = 32, 28
 MARK = "#ffe9a8"
 LABEL_ROOM = 200.0
+MOST_BARS = 60
+BAR, GAP = 28, 10
+MOST_LISTED = 60
+NARROWEST, COLUMN_GAP = 60.0, 32.0
+HEAD = Look(18, FAINT, bold=True)
+PADDING = 14
 
 
 def numbers(panel: Numbers, drawing: Drawing) -> None:
@@ -98,3 +120,98 @@ def _row_names(drawing: Drawing, names: Sequence[str], rows: Sequence[int | None
         if row is not None:
             text = drawing.label(names[row], SMALL, LABEL_ROOM)
             drawing.add(Words(x, top + (number + 0.5) * STEP + 6, text, SMALL, "end"))
+
+
+def bars(panel: Bars, drawing: Drawing) -> None:
+    """Draw a bar for each name, with its value."""
+    names, values = list(panel.names)[:MOST_BARS], [float(value) for value in panel.values][:MOST_BARS]
+    left = min(360.0, max((BODY.measure(label(name)) for name in names), default=0.0)) + 16
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min([0.0, *finite]), max([0.0, *finite])
+    beside = 110.0
+    start = MARGIN + left + (beside if low < 0 else 0)
+    room = min(760.0, MARGIN + ROOM - beside - start)
+    unit = room / (high - low) if high > low else 0.0
+    zero = start - low * unit
+    top = drawing.y
+    for name, value in zip(names, values, strict=True):
+        middle = drawing.y + BAR / 2 + 7
+        drawing.add(Words(MARGIN + left - 16, middle, drawing.label(name, BODY, 360), BODY, "end"))
+        long = abs(value) * unit if math.isfinite(value) else 0.0
+        x = zero - long if value < 0 else zero
+        if long:
+            drawing.add(Box(x, drawing.y, max(1.5, long), BAR, COLOURS[1] if value < 0 else COLOURS[0]))
+        beyond = (x - 8, "end") if value < 0 else (x + long + 8, "start")
+        drawing.add(Words(beyond[0], middle, four(value), BODY, beyond[1]))
+        drawing.y += BAR + GAP
+    drawing.add(Path([(zero, top - 4), (zero, drawing.y - GAP + 4)], FAINT, 1.5))
+    if panel.unit:
+        drawing.paragraph(panel.unit, SMALL, indent=zero - MARGIN)
+    if len(panel.names) > MOST_BARS:
+        drawing.paragraph(f"{MOST_BARS} of {len(panel.names)} bars, the first", SMALL)
+
+
+def listing(panel: Listing, drawing: Drawing) -> None:
+    """Draw a table with rules between its rows."""
+    if not panel.columns:
+        return
+    names = [label(name.rstrip("#")) for name in panel.columns]
+    numeric = [name.endswith("#") for name in panel.columns]
+    rows = [[_text(cell) for cell in row] for row in panel.rows[:MOST_LISTED]]
+    widths = [
+        max([HEAD.measure(name), *(BODY.measure(row[place]) for row in rows)]) for place, name in enumerate(names)
+    ]
+    room = ROOM - COLUMN_GAP * (len(names) - 1)
+    while sum(widths) > room and max(widths) > NARROWEST:
+        widest = widths.index(max(widths))
+        widths[widest] = max(NARROWEST, widths[widest] - max(1.0, (sum(widths) - room) / 2))
+    _listed(drawing, names, widths, numeric, HEAD)
+    for row in rows:
+        drawing.add(Path([(MARGIN, drawing.y), (MARGIN + sum(widths) + ROOM - room, drawing.y)], RULE, 1))
+        _listed(drawing, row, widths, numeric, BODY)
+    if len(panel.rows) > MOST_LISTED:
+        drawing.paragraph(f"{MOST_LISTED} of {len(panel.rows)} rows, the first", SMALL)
+
+
+def _text(cell: str | float | None) -> str:
+    if cell is None:
+        return ""
+    return label(cell) if isinstance(cell, str) else four(float(cell))
+
+
+def _listed(
+    drawing: Drawing, texts: Sequence[str], widths: Sequence[float], numeric: Sequence[bool], look: Look
+) -> None:
+    x, most = float(MARGIN), 1
+    for text, wide, right in zip(texts, widths, numeric, strict=True):
+        lines = wrapped(text, wide + 1, look.measure)
+        most = max(most, len(lines))
+        for number, line in enumerate(lines):
+            y = drawing.y + 8 + look.size + number * 1.3 * look.size
+            drawing.add(Words(x + wide if right else x, y, line, look, "end" if right else "start"))
+        x += wide + COLUMN_GAP
+    drawing.y += 16 + most * 1.3 * look.size
+
+
+def note(panel: Note, drawing: Drawing) -> None:
+    """Draw a text."""
+    if panel.style == "equation":
+        equation(panel.text, drawing)
+    elif panel.style == "answer":
+        top = drawing.y
+        drawing.paragraph(panel.text, indent=24)
+        drawing.add(Box(MARGIN, top, 6, drawing.y - top, COLOURS[0]))
+    else:
+        drawing.paragraph(panel.text)
+
+
+def equation(text: str, drawing: Drawing) -> None:
+    """Draw what was calculated, in letters of one width."""
+    lines = wrapped(prose(text), ROOM - 2 * PADDING, MONO.measure)
+    step = 1.4 * MONO.size
+    height = step * len(lines) + PADDING
+    wide = max(MONO.measure(line) for line in lines) + 2 * PADDING
+    drawing.add(Box(MARGIN, drawing.y, wide, height, GROUND))
+    for number, line in enumerate(lines):
+        drawing.add(Words(MARGIN + PADDING, drawing.y + PADDING / 2 + MONO.size * 1.05 + number * step, line, MONO))
+    drawing.y += height + 8

@@ -1,15 +1,17 @@
-"""A heat map in a picture: square cells with labels at two sides, values where they fit, and its scale below."""
+"""Who looks at whom in a picture: a heat map with its scale, and two rows of tokens joined by bands."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.charts.drawing import FAINT, INK, MARGIN, ROOM, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
+from regard.charts.axis import COLOURS
+from regard.charts.drawing import BODY, FAINT, INK, MARGIN, ROOM, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
 from regard.explain.render.number import four
 from regard.explain.render.shade import MASKED, Cells, cells_of, colours, reach, shares
-from regard.explain.view import Heat
+from regard.explain.view import Heat, Links
 from regard.terminal.label import label
 
 MOST_CELLS = 400
@@ -18,6 +20,10 @@ VALUE_ROOM = 46  # a cell this wide holds a value of two digits
 GAP = 10
 CLOSEST = 14
 STEPS = (2, 5, 10, 20, 50, 100)
+MOST_LINKS, FAINTEST = 400, 0.02
+BAND = 190
+APART = 26
+SMALLEST = 12.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ def heat(panel: Heat, drawing: Drawing) -> None:
     drawing.y = place.y + tall * n_rows + GAP
     for text in shown.said:
         drawing.paragraph(text, SMALL)
-    _legend(panel, drawing, bool(np.isnan(share).any()))
+    _scale(panel, drawing, bool(np.isnan(share).any()))
 
 
 def _frame(drawing: Drawing, place: _Place, shown: Cells) -> None:
@@ -117,7 +123,7 @@ def _values(drawing: Drawing, place: _Place, weights: np.ndarray, share: np.ndar
         drawing.add(Words(x, y + 5, text, Look(15, ink), "middle"))
 
 
-def _legend(panel: Heat, drawing: Drawing, masked: bool) -> None:
+def _scale(panel: Heat, drawing: Drawing, masked: bool) -> None:
     """The scale with its ends."""
     signed = panel.low < 0
     ends = (-reach(panel), reach(panel)) if signed else (panel.low, panel.high)
@@ -131,3 +137,78 @@ def _legend(panel: Heat, drawing: Drawing, masked: bool) -> None:
         x += 240 + 2 * GAP + SMALL.measure(high) + 20
         drawing.add(Box(x, y - 14, 18, 18, MASKED), Words(x + 26, y, "masked", SMALL))
     drawing.y += 36
+
+
+def links(panel: Links, drawing: Drawing) -> None:
+    """Draw both rows, the bands between them, and the pairs that count as aligned."""
+    weights = np.nan_to_num(np.asarray(panel.weights, dtype=np.float64))
+    names = [label(name) for name in (panel.upper_name, panel.lower_name)]
+    left = max((SMALL.measure(name) + 20 for name in names if name), default=0.0)
+    look, turned = _letters([panel.upper, panel.lower], ROOM - left)
+    upper, lower = (_centres(tokens, look, turned, left) for tokens in (panel.upper, panel.lower))
+    tall = max([look.measure(label(text)) for text in (*panel.upper, *panel.lower)] or [0.0]) if turned else look.size
+    tall = min(tall, 160.0)
+    top = drawing.y + tall + 10
+    bottom = top + BAND
+    _tokens(drawing, names[0], panel.upper, upper, top - 8, (look, turned, "start"))
+    _tokens(drawing, names[1], panel.lower, lower, bottom + (8 if turned else 6 + tall), (look, turned, "end"))
+    aligned = {(int(i), int(j)) for i, j in panel.pairs}
+    order = [(float(weights[i, j]), int(i), int(j)) for i, j in np.argwhere(weights >= FAINTEST)]
+    for weight, i, j in sorted(order)[-MOST_LINKS:]:
+        strong = (i, j) in aligned if aligned else weight >= weights[i].max()
+        band = _curve((lower[i], bottom), (upper[j], top))
+        drawing.add(
+            Path(band, COLOURS[0] if strong else FAINT, 1.5 + 9 * weight, opacity=0.15 + 0.7 * min(1.0, weight))
+        )
+    drawing.y = bottom + tall + 24
+    if len(order) > MOST_LINKS:
+        drawing.paragraph(f"{MOST_LINKS} of {len(order)} links, the strongest", SMALL)
+    if panel.pairs:
+        pairs = " ".join(f"{j}-{i}" for i, j in panel.pairs)
+        drawing.paragraph(f"pairs ({names[0] or 'upper'}-{names[1] or 'lower'}, from 0): {pairs}", SMALL)
+
+
+def _letters(rows: Sequence[Sequence[str]], room: float) -> tuple[Look, bool]:
+    """The largest letters in which both rows fit, and whether tokens are turned for that."""
+    longest = max(sum(BODY.measure(label(text)) + APART for text in tokens) for tokens in rows)
+    size = BODY.size * min(1.0, room / max(1.0, longest))
+    if size >= SMALLEST:
+        return replace(BODY, size=size), False
+    most = max(len(tokens) for tokens in rows)
+    return replace(BODY, size=min(SMALL.size, max(6.0, 0.8 * room / most))), True
+
+
+def _centres(tokens: Sequence[str], look: Look, turned: bool, left: float) -> list[float]:
+    """The middle of each token, blanks shared out evenly over the row."""
+    room = ROOM - left
+    if turned:
+        return [MARGIN + left + room * (number + 0.5) / len(tokens) for number in range(len(tokens))]
+    wide = [look.measure(label(text)) for text in tokens]
+    blank = min(90.0, (room - sum(wide)) / max(1, len(tokens)))
+    places, x = [], MARGIN + left
+    for one in wide:
+        places.append(x + one / 2)
+        x += one + blank
+    return places
+
+
+def _tokens(
+    drawing: Drawing, name: str, tokens: Sequence[str], centres: list[float], y: float, style: tuple[Look, bool, str]
+) -> None:
+    look, turned, anchor = style
+    if name:
+        drawing.add(Words(MARGIN, y, name, replace(SMALL, bold=True)))
+    for text, x in zip(tokens, centres, strict=True):
+        if turned:
+            shown = drawing.label(text, look, 160)
+            drawing.add(Words(x + 0.35 * look.size, y, shown, look, anchor, turned=True))
+        else:
+            drawing.add(Words(x, y, label(text), look, "middle"))
+
+
+def _curve(start: tuple[float, float], end: tuple[float, float]) -> list[tuple[float, float]]:
+    """From one token to the other, leaving and arriving upright."""
+    along = np.linspace(0.0, 1.0, 25)
+    across = along * along * (3 - 2 * along)
+    (a, b), (c, d) = start, end
+    return [(float(a + (c - a) * s), float(b + (d - b) * t)) for t, s in zip(along, across, strict=True)]

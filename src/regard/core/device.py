@@ -1,0 +1,38 @@
+"""Devices by name: auto, cpu, cuda or cuda:N."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def is_device_name(value: object) -> bool:
+    """Whether a value can name a device, be it here or not.
+
+    >>> [is_device_name(name) for name in ("auto", "cpu", "cuda", "cuda:1", "cpu:1", "cuda:", "gpu", 0)]
+    [True, True, True, True, False, False, False, False]
+    """
+    if not isinstance(value, str):
+        return False
+    kind, colon, index = value.partition(":")
+    return value in DEVICES or (kind == "cuda" and bool(colon) and index.isdecimal() and index.isascii())
+
+
+def device_named(name: str) -> torch.device:
+    """The device of a name, refused when this machine has none such. auto: a GPU where there is one."""
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not is_device_name(name):
+        raise UsageError(f"train.device: {name!r} is no device; say auto, cpu, cuda or cuda:N")
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"train.device: {name}: this machine has {torch.cuda.device_count()} CUDA devices")
+    return device

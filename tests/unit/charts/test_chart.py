@@ -1,0 +1,74 @@
+"""A chart is one drawing: the SVG of a page, a file of its own and a PNG show the same lines, dots, bars and words."""
+
+from __future__ import annotations
+
+import io
+from xml.etree import ElementTree
+
+import numpy as np
+from PIL import Image
+
+from regard.charts.axis import COLOURS, Axis
+from regard.charts.chart import Series, bar_chart, bar_drawing, line_chart, line_drawing, point_chart
+from regard.charts.drawing import Drawing
+from regard.charts.raster import png
+from regard.charts.svg import svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+LINES = [
+    Series("a <b> & c", [(1, 3.0), (10, 2.0), (100, 1.0)], low=[2.9, 1.9, 0.9], high=[3.1, 2.1, 1.1]),
+    Series("without points", [(1, float("nan")), (0, 1.0)]),
+    Series("the best", [(1, 0.5), (100, 0.5)]),
+]
+AXES = (Axis("tokens", log=True), Axis("nats"))
+
+
+def pixels(drawing: Drawing) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png(drawing, 2))).convert("RGB"))
+
+
+def holds(picture: np.ndarray, colour: str) -> bool:
+    return bool((picture == [int(colour[place : place + 2], 16) for place in (1, 3, 5)]).all(-1).any())
+
+
+def test_the_words_of_a_chart_are_in_its_svg_and_its_lines_take_the_colour_of_the_page():
+    root = ElementTree.fromstring(line_chart("Loss & <more>", LINES, *AXES, ["a <b> & c", "without points"]))
+    words = [element.text for element in root.iter(f"{SVG}text")]
+    assert {"Loss & <more>", "tokens", "nats", "a <b> & c", "the best", "1", "10", "100"} <= set(words)
+    assert "width" not in root.attrib
+    assert root.attrib["viewBox"] == "0 0 640 340"
+    assert {element.attrib["fill"] for element in root.iter(f"{SVG}text")} == {"currentColor"}
+    dashed = [line.attrib["stroke"] for line in root.iter(f"{SVG}polyline") if "stroke-dasharray" in line.attrib]
+    assert dashed == ["currentColor"] * 2  # what is no model, and its place in the legend
+
+
+def test_a_series_without_points_that_can_be_shown_has_no_line():
+    root = ElementTree.fromstring(line_chart("", LINES, *AXES))
+    assert sum(line.attrib["stroke-width"] == "2" for line in root.iter(f"{SVG}polyline")) == 2
+    assert len(list(root.iter(f"{SVG}circle"))) == 5
+
+
+def test_points_say_their_names_under_the_pointer():
+    root = ElementTree.fromstring(point_chart("", LINES, *AXES))
+    assert [dot.findtext(f"{SVG}title") for dot in root.iter(f"{SVG}circle")] == ["a <b> & c"] * 3 + ["the best"] * 2
+
+
+def test_a_chart_is_a_png_with_the_same_colours_and_size():
+    lines = line_drawing("Loss", LINES, *AXES)
+    picture = pixels(lines)
+    assert picture.shape == (680, 1280, 3)
+    assert all(holds(picture, colour) for colour in (COLOURS[0], COLOURS[2], "#1a1a1a"))
+    bars = pixels(bar_drawing("Scores", [("a", 1.0), ("b", 0.5)], "share", [(0.9, 1.1), (0.4, 0.6)]))
+    assert all(holds(bars, colour) for colour in COLOURS[:2])
+
+
+def test_a_chart_of_its_own_stands_on_white():
+    root = ElementTree.fromstring(svg(line_drawing("Loss", LINES, *AXES)))
+    assert root.attrib["width"] == "640"
+    assert [ground.attrib["fill"] for ground in root.iter(f"{SVG}rect")] == ["#ffffff"]
+
+
+def test_bars_that_are_no_numbers_are_left_out_and_no_bars_are_still_a_chart():
+    root = ElementTree.fromstring(bar_chart("", [("a", float("nan")), ("b", -1.0)], "share"))
+    assert len(list(root.iter(f"{SVG}rect"))) == 1
+    ElementTree.fromstring(bar_chart("", [], "share"))
