@@ -75,13 +75,9 @@ def vocabularies_by_size(name: str) -> dict[str, int]:
 
 def mixers() -> list[PartCard]:
     """Every kind of mixer that has examples for the laws."""
-    from regard.core.config import KINDS
-    from regard.core.registry import load_kinds
-    from regard.core.stack import MixerConfig
+    from regard.core.registry import mixers as known
 
-    load_kinds()
-    kinds = [cls for cls in KINDS.values() if issubclass(cls, MixerConfig) and cls.examples()]
-    return [PartCard(cls.kind, first_line(sys.modules[cls.__module__])) for cls in kinds]
+    return [PartCard(cls.kind, first_line(sys.modules[cls.__module__])) for cls in known().values()]
 
 
 def worlds() -> list[PartCard]:
