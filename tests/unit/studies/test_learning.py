@@ -12,7 +12,9 @@ import torch
 
 from regard.core.registry import build
 from regard.data.batch import NOT_COUNTED
-from regard.studies.claims import bert_layers, in_context, length, mad, meaning, parallel, senses
+from regard.studies.claims import bert_layers, length, mad, meaning, parallel
+from regard.studies.claims import in_context as prompting
+from regard.studies.claims import senses as sense_claim
 from regard.studies.claims.depth import LETTERS, Depth, _random_labels
 from regard.studies.claims.study import Found, Lab, Study
 
@@ -123,7 +125,7 @@ def senses(last: float = 9.0, error: float = 1e-6) -> dict:
 
 
 def test_backpack():
-    study = senses.Backpack()
+    study = sense_claim.Backpack()
     assert judged(study, senses()) == "holds"
     assert judged(study, senses(last=11.0)) == "does not hold"
     assert judged(study, senses(last=13.0)) == "does not hold"
@@ -133,7 +135,7 @@ def test_backpack():
 def test_a_backpack_is_linear_in_its_senses():
     torch.manual_seed(0)
     model = build("backpack", vocab_size=11, size="tiny").double().eval()
-    found = senses.linearity(model, torch.randint(11, (3, 9)))
+    found = sense_claim.linearity(model, torch.randint(11, (3, 9)))
     assert found["linear_error"] < 1e-12
     assert found["scaling_error"] < 1e-12
 
@@ -145,30 +147,30 @@ def in_context(large: float = 0.9, lstm: float = 0.4, late: float = 0.6) -> dict
 
 
 def test_in_context():
-    study = in_context.InContext()
+    study = prompting.InContext()
     assert judged(study, in_context()) == "holds"
     assert judged(study, in_context(lstm=0.85)) == "does not hold"
     assert judged(study, in_context(late=0.2), in_context()) == "not settled"
 
 
 def test_prompts_follow_one_mapping_and_held_out_ones_are_never_seen():
-    seen, held = in_context.mappings(0)
+    seen, held = prompting.mappings(0)
     assert not set(seen) & set(held)
     assert len(seen) + len(held) == 24
-    inputs, targets = in_context.prompts(held, 4, 30)
+    inputs, targets = prompting.prompts(held, 4, 30)
     for row, asked in zip(inputs.tolist(), targets.tolist(), strict=True):
         text = [row[0], *[a if a != NOT_COUNTED else b for a, b in zip(asked, [*row[1:], -1], strict=True)]]
-        pairs = {(text[i + j], text[i + 2 + j] - in_context.LETTERS) for i in range(0, 68, 4) for j in (0, 1)}
+        pairs = {(text[i + j], text[i + 2 + j] - prompting.LETTERS) for i in range(0, 68, 4) for j in (0, 1)}
         assert any(pairs <= set(enumerate(one)) for one in held)
         assert sum(a != NOT_COUNTED for a in asked) == 34
 
 
 def test_the_curve_counts_strings_whose_letters_are_both_right():
-    inputs, targets = in_context.prompts(in_context.mappings(0)[0], 1, 8)
+    inputs, targets = prompting.prompts(prompting.mappings(0)[0], 1, 8)
     told = targets.clone()
     told[:, 2] = 0  # the second letter of the first image
-    model: Any = lambda _: torch.nn.functional.one_hot(told.clamp(min=0), 2 * in_context.LETTERS).float()  # noqa: E731
-    assert in_context.by_examples(model, inputs, targets) == [0.0, *[1.0] * 16]
+    model: Any = lambda _: torch.nn.functional.one_hot(told.clamp(min=0), 2 * prompting.LETTERS).float()  # noqa: E731
+    assert prompting.by_examples(model, inputs, targets) == [0.0, *[1.0] * 16]
 
 
 def bert(best: int = 0, rise: float = 0.01, vertical: int = 1) -> dict:
