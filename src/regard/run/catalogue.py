@@ -1,4 +1,4 @@
-"""What there is: models, mixers and worlds, with one line each and sizes counted without allocating."""
+"""What there is: models, mixers, worlds, with one line each and sizes counted without allocating."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ModelCard:
 
 @dataclass(frozen=True)
 class PartCard:
-    """A mixer or a world in one line."""
+    """A mixer, a world, a look or a study in one line."""
 
     name: str
     summary: str
