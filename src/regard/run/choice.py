@@ -51,11 +51,11 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
 def _fitting(model: str, task: str, path: str) -> Layer:
     """The model as the task uses it."""
     from regard.core.registry import entry
-    from regard.models.encoder_stack import encoders
+    from regard.models.encoder_stack import FAMILIES, encoders
 
     if model in _models() and entry(model).task == task:
         return {}
-    if task in HEADED and model in encoders():
+    if task in HEADED and (model in FAMILIES or model in encoders()):
         said = f"model {model} as an encoder"
         return {"model.name": Origin(HEADED[task], said), "model.encoder": Origin(model, said)}
     own = entry(model).task
