@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -54,6 +54,18 @@ def completed(forward: Callable[..., Called]) -> Callable[..., Called]:
     return complete
 
 
+# What a tap of a mixer, or of another part of a model, may mean.
+#   attention  weights (B, H, T, S) of the positions of the same side, each row a sum of 1
+#   alignment  the same of the vectors of a memory
+#   values     what such weights bring, (B, S, G, K), heads H a multiple of G
+#   gate       (B, T, units) from 0, shut, to 1, open
+#   keep       a gate that is the share of the state which a token leaves
+#   state      what is carried on after each token, (B, T, ...)
+#   pooling    (B, T), what each position counts in a vector of the whole
+Meaning = Literal["attention", "alignment", "values", "gate", "keep", "state", "pooling"]
+Shows = Mapping[str, Meaning]
+
+
 class Mixer(nn.Module):
     """Base of all mixers.
 
@@ -67,6 +79,12 @@ class Mixer(nn.Module):
     composed     made of mixers that it calls: padding is blanked where they are called.
     skips_state  its `forward` takes None for a state and then saves the work of making one.
 
+    And of itself, which others ask instead of knowing it by its type:
+    shows             the meaning of its taps by their names; a tap that is not named is for the
+                      mixer's own equations.
+    writes_to_stream  names of its linear maps whose outputs go to the residual stream, which start smaller in a deep
+                      stack.
+
     What a call sees of padding are zeros, whatever it holds. The number types of a state stay what `init_state` made
     them: those of the parameters, and float32 at least (`dtype_of_sums`) for what adds up over a whole text.
     """
@@ -79,6 +97,8 @@ class Mixer(nn.Module):
     needs_memory: bool = False
     composed: bool = False
     skips_state: bool = False
+    shows: ClassVar[Shows] = {}
+    writes_to_stream: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

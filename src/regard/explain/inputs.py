@@ -17,7 +17,7 @@ from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX
 from regard.decoding.text import TextOptions
 from regard.errors import UsageError
-from regard.explain.reading import END, START, Reading, Side
+from regard.explain.reading import END, START, Capabilities, Reading, Side
 from regard.explain.word import word_numbers, word_texts
 from regard.layers.picture import as_input
 from regard.tasks import TEXT
@@ -35,9 +35,14 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     if task not in READERS:
         raise UsageError(f"{run.path}: there is no way to look at a run of the task {task} yet")
     with torch.no_grad():
-        reading = replace(READERS[task](run, given, target), owner=run)
+        reading = replace(READERS[task](run, given, target), owner=run, can=task_capabilities(run))
     _refuse_long(run, reading)
     return reading
+
+
+def task_capabilities(run: Any) -> Capabilities:
+    """What the task of a run says of what can be asked of it."""
+    return CAPABILITIES.get(run.config["data"].get("task", TEXT), Capabilities())
 
 
 def length_of(run: Any, given: str) -> int | None:
@@ -271,4 +276,13 @@ READERS: dict[str, Callable[[Any, str, str | None], Reading]] = {
     "pairs": _pairs,
     "captions": _captions,
     "series": _series,
+}
+CAPABILITIES: dict[str, Capabilities] = {
+    TEXT: Capabilities(tokens=True, next=True),
+    "masked": Capabilities(tokens=True, mask=True),
+    "labelled": Capabilities(tokens=True, classes=True, whole=True),
+    "tagged": Capabilities(tokens=True, classes=True),
+    "pairs": Capabilities(tokens=True, next=True, source=True),
+    "captions": Capabilities(next=True, source=True),
+    "series": Capabilities(source=True, quantiles=True),
 }

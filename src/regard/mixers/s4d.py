@@ -71,6 +71,7 @@ class S4d(Mixer):
     """Convolution by FFT for a chunk, recurrence for a step, from any state."""
 
     skips_state = True
+    writes_to_stream = ("hidden_to_output",)
 
     def __init__(self, config: S4dConfig) -> None:
         super().__init__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ from regard.errors import UsageError
 from regard.run.settings import DEFAULT_DATA, Layer, Origin
 from regard.tasks import TEXT, default_model
 
-# A language model's name beside labelled text, tagged text or a series means that encoder under the task's own head.
+# The name of a language model or of a mixer beside labelled text, tagged text or a series means that encoder under the
+# task's own head.
 HEADED = {"labelled": "classifier", "tagged": "tagger", "series": "forecaster"}
 
 
@@ -43,21 +43,22 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
         # Plain text has no other side: a file that is not there is missed where pairs are read.
         return "pairs"
     # Text of any kind can be read as plain text, which is what a model of masked words wants too.
-    wanted = TEXT if model is None else entry(str(model)).task
-    return wanted if kind == TEXT and wanted == "masked" else kind
+    if kind != TEXT or model is None:
+        return kind
+    return "masked" if entry(str(model)).task == "masked" else kind
 
 
 def _fitting(model: str, task: str, path: str) -> Layer:
     """The model as the task uses it."""
     from regard.core.registry import entry
-    from regard.models.encoder_stack import EncoderName
+    from regard.models.encoder_stack import FAMILIES, encoders
 
-    own = entry(model).task
-    if own == task:
+    if model in _models() and entry(model).task == task:
         return {}
-    if task in HEADED and model in typing.get_args(EncoderName):
+    if task in HEADED and (model in FAMILIES or model in encoders()):
         said = f"model {model} as an encoder"
         return {"model.name": Origin(HEADED[task], said), "model.encoder": Origin(model, said)}
+    own = entry(model).task
     fitting = [other for other in _models() if entry(other).task == task] or [default_model(task)]
     raise UsageError(
         f"{model} is for {own}, and {path} holds {task}; choose --model {' or '.join(fitting)}, or say --task {own}"

@@ -31,12 +31,12 @@ from regard.decoding.text import ScoredText, Text, TextGenerator, options_from
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.language import Habit, LanguageReport
 from regard.evaluation.language import evaluate as evaluate_language
+from regard.run.readers import reader_of
 from regard.run.task_run import load_task_run
 from regard.tasks import TASKS, TEXT
 from regard.tasks.task import require_task
 from regard.training import run_folder
 from regard.training.saved_model import saved_model
-from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from regard.core.trace import Trace
@@ -178,10 +178,11 @@ class Run:
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:
-    """The run in a folder, every file checked against its hash before it is used; or the model in an ARPA file."""
+    """The run in a folder, every file checked against its hash before it is used; or a model in another format."""
     where = Path(path).expanduser()
-    if ".arpa" in where.suffixes[-2:] and not where.is_dir():
-        return _from_arpa(where, device)
+    reader = reader_of(where)
+    if reader is not None:
+        return reader.read(where, device)
     config = run_folder.read_config(where)
     if config.get("data", {}).get("task", "text") in TASKS:
         return load_task_run(where, device=device)  # pyright: ignore[reportReturnType]  # what a run of a task can do
@@ -204,14 +205,3 @@ def load_text(path: str | Path, *, device: str = "auto") -> Run:
     if where.is_dir():
         require_task(run_folder.read_config(where).get("data", {}).get("task", TEXT), TEXT, str(path))
     return load(path, device=device)
-
-
-def _from_arpa(path: Path, device: str) -> Run:
-    """An n-gram model that another program estimated, usable like a run of one's own."""
-    from regard.interop.arpa_read import read_arpa
-
-    model, tokenizer = read_arpa(path)
-    model.to(device_named(device))
-    about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
-    data = {"path": None, "documents": "line"}
-    return Run(path, {"model": about, "data": data, "train": TrainSettings().to_dict()}, model.eval(), tokenizer)  # pyright: ignore[reportArgumentType]  # all that a run asks of a model
