@@ -58,8 +58,8 @@ def test_training_in_bfloat16_on_cuda_lowers_the_loss(name):
     losses = []
     for _ in range(30):
         with torch.autocast("cuda", torch.bfloat16):
-            hidden, _ = model.hidden(tokens[:, :-1], None)
-            loss = linear_cross_entropy(hidden, model.head.weight, model.head.bias, tokens[:, 1:]) / 128
+            vectors, _ = model(tokens[:, :-1])
+            loss = model.head(vectors, tokens[:, 1:]) / 128
         losses.append(loss.item())
         optimiser.zero_grad()
         loss.backward()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from regard.core.device import device_named
 from regard.run.readers import register_reader
 from regard.run.run import Run
-from regard.training.loop import device_of
 from regard.training.settings import TrainSettings
 
 
@@ -24,7 +24,7 @@ def arpa_run(path: Path, device: str) -> Run:
     from regard.interop.arpa_read import read_arpa
 
     model, tokenizer = read_arpa(path)
-    model.to(device_of(TrainSettings(device=device)))
+    model.to(device_named(device))
     about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
     data = {"path": None, "documents": "line"}
     return Run(path, {"model": about, "data": data, "train": TrainSettings().to_dict()}, model.eval(), tokenizer)  # pyright: ignore[reportArgumentType]  # all that a run asks of a model

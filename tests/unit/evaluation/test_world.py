@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
@@ -33,6 +33,7 @@ class Oracle:
     """The true distribution of a world as a TokenModel."""
 
     max_length = None
+    head = nn.Identity()
 
     def __init__(self, world: World, tokenizer: Tokenizer) -> None:
         self.world, self.tokenizer = world, tokenizer

@@ -35,7 +35,7 @@ def test_vectors_by_layer_are_those_of_the_layers_one_after_the_other(name: str)
     x = run.model.embedding(tokens, torch.zeros(1, dtype=torch.long))
     assert torch.equal(found["before"], x)
     for number, layer in enumerate(run.model.stack.layers, start=1):
-        x = layer(x)
+        x = layer(x)[0]
         assert torch.allclose(found[f"layer {number}"], x)
     assert torch.allclose(found["output"], run.model.norm(x))
     assert torch.allclose(found["output"], run.model.encode(tokens))

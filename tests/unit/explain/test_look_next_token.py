@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from look_run import CLASSES, TEXT, TOKENIZER, class_run, masked_run, pair_run, seen, tag_run, text_run
+from regard.core.model import logits_of
 from regard.errors import UsageError
 from regard.explain.looks.next_token import class_of, masked_token, next_token
 
@@ -15,7 +16,7 @@ def test_raw_bars_are_the_softmax_of_the_last_position():
     run = text_run("gpt")
     raw = seen(run, next_token)["raw"]
     with torch.no_grad():
-        expected = run.model(run.writer.prompt_ids(TEXT)[None])[0, -1].softmax(-1)
+        expected = logits_of(run.model, run.writer.prompt_ids(TEXT)[None])[0, -1].softmax(-1)
     for name, value in zip(raw.names, raw.values, strict=True):
         token = TOKENIZER.eos_id if name == "</s>" else int(TOKENIZER.encode(name)[0])
         assert value == pytest.approx(float(expected[token]), abs=1e-12)
@@ -36,7 +37,7 @@ def test_what_came_has_its_probability_and_its_rank():
     run = text_run("gpt")
     with torch.no_grad():
         ids = run.writer.prompt_ids(TEXT)
-        probs = run.model(ids[None])[0].softmax(-1)
+        probs = logits_of(run.model, ids[None])[0].softmax(-1)
     rows = seen(run, next_token)["expected"].rows
     for place, row in enumerate(rows[:-1]):
         assert row[5] == pytest.approx(float(probs[place, ids[place + 1]]))

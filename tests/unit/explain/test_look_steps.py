@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from look_run import TEXT, class_run, pair_run, seen, text_run
+from regard.core.model import logits_of
 from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.looks.steps import steps
@@ -98,7 +99,7 @@ def test_senses_sum_to_what_the_model_shows() -> None:
 def test_the_answer_is_the_models_own_distribution() -> None:
     run = text_run("gpt")
     view = seen(run, steps, position=6)
-    chances = run.model(torch.tensor([[SIZE - 1, *ids()]]))[0, 6].softmax(-1)
+    chances = logits_of(run.model, torch.tensor([[SIZE - 1, *ids()]]))[0, 6].softmax(-1)
     assert view["answer"].values[0, 1] == pytest.approx(float(chances.detach().max()))
 
 

@@ -11,6 +11,7 @@ import torch
 
 from look_run import SIZE, TEXT, TOKENIZER, class_run, masked_run, pair_run, seen, tag_run, text_run
 from regard.core import registry
+from regard.core.model import logits_of
 from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.looks.what_if import drop, future, shuffle
@@ -99,7 +100,7 @@ def test_a_dropped_token_is_missed_by_as_much_as_the_answer_falls():
     answer = reading.targets[4]
     with_all = float(reading.run()[0, 4].log_softmax(-1)[answer])
     shorter = torch.cat([reading.inputs[0][:, :2], reading.inputs[0][:, 3:]], 1)
-    without = float(run.model(shorter)[0, 3].log_softmax(-1)[answer])
+    without = float(logits_of(run.model, shorter)[0, 3].log_softmax(-1)[answer])
     assert list(view["changes"].names) == TEXT.split()[:4]
     assert view["changes"].values[1] == pytest.approx(without - with_all, abs=1e-12)
 
@@ -117,7 +118,7 @@ def test_a_word_of_a_source_that_is_read_backwards_is_left_out_rightly():
     reading = read(run, "the dog sees", "a cat")
     answer = reading.targets[1]
     shorter = reading.inputs[0][:, [0, 2, 3]]  # without dog
-    without = run.model.given(shorter)(reading.inputs[1])[0, 1].log_softmax(-1)[answer]
+    without = logits_of(run.model.given(shorter), reading.inputs[1])[0, 1].log_softmax(-1)[answer]
     with_all = reading.run()[0, 1].log_softmax(-1)[answer]
     assert list(view["changes"].names) == ["sees", "dog", "the"]
     assert view["changes"].values[1] == pytest.approx(float(without - with_all), abs=1e-12)

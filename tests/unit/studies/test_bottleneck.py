@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
+from regard.core.model import logits_of
 from regard.studies.claims.bottleneck import Bottleneck, reach
 from regard.studies.claims.copying import Copier, copying, symbol_rows
 
@@ -31,7 +32,7 @@ def test_a_copier_does_not_see_the_symbol_that_it_is_asked_for_except_by_its_mem
     copier.model.encode = lambda _: (memory, None)
     other = symbols.clone()
     other[:, 3] = (other[:, 3] + 1) % 16
-    before, after = copier(symbols), copier(other)
+    before, after = logits_of(copier, symbols), logits_of(copier, other)
     assert torch.allclose(before[:, :4], after[:, :4])
     assert not torch.allclose(before[:, 4], after[:, 4])
 

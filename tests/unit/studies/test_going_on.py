@@ -138,7 +138,7 @@ def test_a_signal_while_the_data_is_read_leaves_nothing(
     [
         (loop, "_step", "fnn", signal.SIGHUP),  # in the search for a rate
         (loop, "_step", FNN, signal.SIGTERM),
-        (racing, "launch", "ngram", signal.SIGHUP),
+        (racing, "train_run", "ngram", signal.SIGHUP),
         (racing, "measured", "ngram", signal.SIGTERM),
         (reporting, "write_reports", "ngram", signal.SIGINT),
         (reporting, "write_reports", "ngram", signal.SIGHUP),
@@ -194,14 +194,14 @@ def test_a_model_that_breaks_in_any_way_is_a_row_with_its_code(
     error: Exception, code: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "d.txt", "ab")
-    real = racing.launch
+    real = racing.train_run
 
     def fails(job: Any, *rest: Any) -> Any:
         if job.out.name != "ngram":
             raise error
         return real(job, *rest)
 
-    monkeypatch.setattr(racing, "launch", fails)
+    monkeypatch.setattr(racing, "train_run", fails)
     found = run(tmp_path, "ngram", FNN)
     assert [(row.label, row.failed, row.code) for row in found.failed] == [(FNN, words, code)]
     assert [one.label for one in found.order] == ["ngram"]

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
+from regard.core.model import logits_of
 from regard.core.registry import build
 from regard.data.batch import NOT_COUNTED
 from regard.studies.claims import bert_layers, length, mad, meaning, parallel
@@ -62,7 +63,7 @@ def test_losses_by_place_are_those_of_the_tokens():
     model = build("gpt", vocab_size=7, size="tiny", position="alibi").eval()
     rows = torch.randint(7, (20, 6))
     with torch.no_grad():
-        chances = model(rows[:, :-1]).log_softmax(-1)
+        chances = logits_of(model, rows[:, :-1]).log_softmax(-1)
     expected = -chances.gather(2, rows[:, 1:, None])[..., 0].mean(0)
     assert length.by_place(model, rows) == pytest.approx(expected.tolist(), rel=1e-5)
 
@@ -194,12 +195,12 @@ def test_a_removed_head_says_nothing():
     model = build("bert", vocab_size=9, size="tiny", n_heads=bert_layers.HEADS).eval()
     rows = torch.randint(9, (2, 6))
     mixer = bert_layers._attentions(model)[0]
-    before = model(rows)
+    before = logits_of(model, rows)
     with bert_layers._removed([(mixer, 1)]):
-        silenced = model(rows)
+        silenced = logits_of(model, rows)
     width = mixer.config.width
     mixer.heads_to_output.weight.data[:, width : 2 * width] = 0
-    assert torch.allclose(model(rows), silenced, atol=1e-5)
+    assert torch.allclose(logits_of(model, rows), silenced, atol=1e-5)
     assert not torch.allclose(before, silenced, atol=1e-5)
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import regard
+from regard.core.model import logits_of
 from regard.core.registry import entry
 from regard.data.batch import NOT_COUNTED
 from regard.data.rows import once
@@ -55,7 +56,7 @@ def test_loss_is_that_of_the_hidden_tokens_alone(dataset: Any) -> None:
     loss, count, _ = model_loss(model, batch, None)
     by_hand, n = 0.0, 0
     for row, length in enumerate(batch.lengths.tolist()):
-        chances = model(batch.tokens[row : row + 1, :length])[0].log_softmax(-1)
+        chances = logits_of(model, batch.tokens[row : row + 1, :length])[0].log_softmax(-1)
         for t in range(length):
             if batch.targets[row, t] != NOT_COUNTED:
                 by_hand -= float(chances[t, batch.targets[row, t]])
@@ -98,7 +99,7 @@ def test_the_first_mask_filled_is_the_one_that_is_most_certain(run: Any) -> None
     tokens = torch.tensor([ids])
     order = []
     for _ in range(2):
-        chances = run.model(tokens)[0].detach().clone()
+        chances = logits_of(run.model, tokens)[0].detach().clone()
         chances[:, tokenizer.eos_id :] = float("-inf")
         best = chances.softmax(-1).max(-1)
         places = (tokens[0] == masking.mask_id).nonzero()[:, 0]
@@ -128,7 +129,7 @@ def test_evaluation_is_the_mean_over_fixed_masks(run: Any) -> None:
         read, targets = run.processor.masking.hide(
             passage.ids[None], np.array([len(passage.ids)]), np.array([passage.number]), HELD_OUT_SEED
         )
-        logits = run.model(torch.from_numpy(read))[0].double().log_softmax(-1)
+        logits = logits_of(run.model, torch.from_numpy(read))[0].double().log_softmax(-1)
         for t in np.flatnonzero(targets[0] != NOT_COUNTED):
             total -= float(logits[t, targets[0, t]])
             right += int(logits[t].argmax()) == targets[0, t]

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from regard.core.model import logits_of
 from regard.core.registry import entry
 from regard.data.settings import DataSettings
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.tasks.series import Moment, SeriesTask
-from regard.training.losses import model_loss
+from regard.training.losses import inputs_of, model_loss
 
 WORLD = DataSettings(path="world:electricity?train=30&valid=4", task="series")
 TASK = SeriesTask()
@@ -37,7 +38,7 @@ def test_before_training_the_forecast_is_the_mean_of_both_naive_ones(dataset, se
     for moment, quantiles in zip(dataset.examples, found, strict=True):
         past = moment.series.target[: moment.origin]
         naive = (past[-24:] + past[-168:-144]) / 2
-        bias = model.to_quantiles.bias.detach().numpy()
+        bias = model.head.bias.detach().numpy()
         recent = dataset.processor.target.apply(past[-168:])
         spread = np.abs(recent - np.median(np.sort(recent)[:-1])).mean() + 0.05  # torch takes the lower median
         expected = naive[:, None] + np.sort(bias) * spread * dataset.processor.target.scale
@@ -62,7 +63,7 @@ def test_the_loss_is_the_pinball_loss(dataset):
     batch = dataset.train.batch_of(np.arange(3), np.arange(3))
     loss, count, _ = model_loss(model, batch, None)
     with torch.no_grad():
-        found = model(batch.source, batch.tokens)
+        found = logits_of(model, inputs_of(batch))
     expected = sum(
         max(q * float(y - f), (q - 1) * float(y - f)) / 9
         for targets, forecasts in zip(batch.targets, found, strict=True)

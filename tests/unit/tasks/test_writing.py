@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.core import registry
+from regard.core.model import logits_of
 from regard.data.ragged import in_batches
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.decoding.text import TextOptions, options_from
@@ -49,7 +50,7 @@ def log_probs(model: Any, row: int, text: tuple[int, ...]) -> Tensor:
     """log p of each token of `text` for one source, by one plain call."""
     source = SOURCES[row : row + 1, : int(LENGTHS[row])]
     read = torch.tensor([[EOS, *text[:-1]]])
-    rows = model.given(source)(read).log_softmax(-1)[0]
+    rows = logits_of(model.given(source), read).log_softmax(-1)[0]
     return rows[range(len(text)), list(text)]
 
 
