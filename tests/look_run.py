@@ -13,7 +13,7 @@ from regard.core.data_spec import DataSpec
 from regard.data.tokenizer.word import WordTokenizer
 from regard.explain.inputs import read
 from regard.explain.look import Options, options_from
-from regard.explain.reading import Reading
+from regard.tasks.reading import Reading
 from regard.explain.view import View
 from regard.run.run import Run
 from regard.run.task_run import TaskRun

@@ -15,13 +15,15 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_everything(common: Common) -> None:
-    """List models, mixers and worlds."""
+    """List models, tasks, mixers and worlds."""
     from regard.run import catalogue
 
     screen = common.screen
-    models, mixers, worlds = catalogue.models(), catalogue.mixers(), catalogue.worlds()
+    models, tasks = catalogue.models(), catalogue.tasks()
+    mixers, worlds = catalogue.mixers(), catalogue.worlds()
     screen.object({
         "models": [asdict(card) for card in models],
+        "tasks": [asdict(card) for card in tasks],
         "mixers": [asdict(card) for card in mixers],
         "worlds": [asdict(card) for card in worlds],
     })  # fmt: skip
@@ -39,6 +41,9 @@ def list_everything(common: Common) -> None:
     ]
     columns = ("model", "task", "shape", *(f"{size}#" for size in sizes), "what it is", "paper")
     screen.table(columns, rows, title="Models (parameters by size, over bytes; paper: over the words that it tells)")
+    screen.line()
+    rows = [(card.name, card.shape, card.metric, card.model, card.summary) for card in tasks]
+    screen.table(("task", "shape", "judged by", "model", "what it is"), rows, title="Tasks")
     screen.line()
     screen.table(("mixer", "what it is"), [(card.name, card.summary) for card in mixers], title="Mixers")
     screen.line()

@@ -15,7 +15,6 @@ from regard.explain.inputs import length_of, positions_of, read, target_length
 from regard.explain.look import Look, Noted, Options, options_from
 from regard.explain.site import KINDS
 from regard.explain.view import View
-from regard.tasks import TEXT
 
 # The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
 FILES = (
@@ -124,7 +123,7 @@ def _chosen(run: Any, name: str | None) -> Look:
 
 
 def _fits(look: Look, run: Any) -> bool:
-    if look.tasks and run.config["data"].get("task", TEXT) not in look.tasks:
+    if look.tasks and run.task.name not in look.tasks:
         return False
     if not look.kinds:
         return any(True for _ in run.model.parameters())

@@ -11,7 +11,6 @@ from torch import nn
 
 from regard.core.trace import plain
 from regard.errors import UsageError
-from regard.explain.reading import Reading, Side
 from regard.layers.pooling import Pooling
 from regard.mixers.attention import SelfAttention
 from regard.mixers.cross import CrossAttention
@@ -24,6 +23,7 @@ from regard.mixers.s4d import S4d
 from regard.mixers.senses import Senses
 from regard.mixers.ssd import Ssd
 from regard.mixers.window import Window
+from regard.tasks.reading import Reading, Side
 
 KINDS: dict[type[nn.Module], str] = {
     SelfAttention: "attention",

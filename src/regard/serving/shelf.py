@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import CheckpointError
-from regard.tasks import TEXT
+from regard.tasks import TEXT, saved_task
 from regard.training.run_folder import CONFIG, read_config
 
 HOME = "runs"
@@ -43,7 +43,8 @@ def facts(name: str, path: Path) -> dict[str, Any]:
         return told | {"model": "ngram", "task": TEXT}
     try:
         config = read_config(path)
-        about = {"model": _told(config, "model", "name"), "task": _told(config, "data", "task", TEXT)}
+        _told(config, "data", "task", TEXT)
+        about = {"model": _told(config, "model", "name"), "task": saved_task(config)}
     except Exception as error:  # one folder, whatever is in it, must not keep the others from being listed
         return told | {"error": str(error) or type(error).__name__}
     return told | about

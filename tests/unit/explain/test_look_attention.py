@@ -17,7 +17,7 @@ from regard.explain.looks.attention import attention
 from regard.explain.looks.heads import heads, measures
 from regard.explain.looks.rollout import rolled, rollout
 from regard.explain.weights import without_sink
-from regard.explain.word import groups, merged, word_numbers
+from regard.tasks.word import groups, merged, word_numbers
 
 N = 1 + len(TEXT.split())
 

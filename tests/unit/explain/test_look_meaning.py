@@ -17,7 +17,7 @@ from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.layers import vectors_by_layer
 from regard.explain.looks.meaning import find, meaning
-from regard.explain.reading import Side
+from regard.tasks.reading import Side
 from regard.run.run import Run
 from regard.run.task_run import TaskRun
 from regard.tasks import task_named

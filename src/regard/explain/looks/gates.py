@@ -15,11 +15,11 @@ import numpy as np
 from regard.core.trace import Trace
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
 from regard.explain.look import Look, Options, numbers
-from regard.explain.reading import Reading
 from regard.explain.scan import moved, turned
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Curves, Heat, Panel, View
 from regard.mixers.gru import Gru
+from regard.tasks.reading import Reading
 
 GATES = {
     "lstm": {"input_gate": "input gate i", "forget_gate": "forget gate f", "output_gate": "output gate o"},

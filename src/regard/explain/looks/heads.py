@@ -18,10 +18,10 @@ from torch import Tensor
 from regard.core.tap import record
 from regard.core.trace import apart, plain, resting
 from regard.explain.look import Look, Options
-from regard.explain.reading import Reading
 from regard.explain.site import on_side
 from regard.explain.view import Heat, Listing, Panel, View
 from regard.explain.weights import CAVEAT, told_of
+from regard.tasks.reading import Reading
 
 COLUMNS = ("layer", "head", "entropy", "distance", "sink", "diagonal", "before")
 PICTURED, LONGEST = 4, 128

@@ -11,12 +11,12 @@ from regard.core.trace import Trace
 from regard.errors import UsageError
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
 from regard.explain.look import ONE_PASS, Look, Options, numbers
-from regard.explain.reading import Reading
 from regard.explain.scan import AT_ONCE, channels_of, half_lives, kept, moved, scan_matrix, turned
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Curves, Heat, Listing, Panel, View
 from regard.mixers.mamba import Mamba
 from regard.mixers.s4d import S4d
+from regard.tasks.reading import Reading
 
 LEAST, MOST = 64, 512
 RECURRENT = ("rnn", "lstm", "gru", "s4d", "mamba", "ssd")

@@ -13,9 +13,9 @@ from regard.explain.asked import layer_control, position_control
 from regard.explain.look import Look, Options, numbers, place_of
 from regard.explain.mechanisms import attention, plain, recurrence, state_space
 from regard.explain.mechanisms.calculation import Calculation, calculation
-from regard.explain.reading import Reading, Side
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Note, Numbers, Panel, View
+from regard.tasks.reading import Reading, Side
 
 MECHANISMS: dict[str, tuple[str, Callable[[Calculation], list[Panel]]]] = {
     "senses": ("Backpack", plain.senses),

@@ -18,10 +18,10 @@ from regard.explain.asked import by_token, position_control, seed_control, side_
 from regard.explain.change import answers, columns_of, embedding_of, others, replaced, without, words_of
 from regard.explain.look import MANY_PASSES, Look, Options, numbers, place_of
 from regard.explain.outcome import log_probs_at, number_of, outcome
-from regard.explain.reading import Reading
 from regard.explain.site import Site, sites
 from regard.explain.view import Bars, Control, Listing, Note, Panel, View
 from regard.tasks import TEXT
+from regard.tasks.reading import Reading
 
 # Outputs that lie so near are equal but for rounding.
 NEAR = 1e-4
