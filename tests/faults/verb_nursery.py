@@ -124,7 +124,7 @@ def to_line(request: Request) -> str:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for module in ("launch", "run", "task_run", "training.counting", "studies.compare", "explain.offer", "serving.lab"):
+    for module in ("run.train", "run.run", "training.counting", "studies.compare", "explain.registry", "serving.lab"):
         importlib.import_module(f"regard.{module}")
     for line in sys.stdin:
         print(json.dumps(asdict(bear(Request(**json.loads(line))))), flush=True)
