@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regard.data import settings as data_settings
-from regard.tasks import saved_task, task_named
+from regard.tasks import saved_name, task_named
 from regard.tasks.pretrained import read_start, require_start
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def task_of(settings: Settings) -> Task[Any]:
     from regard.training.settings import from_dict
 
     training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
-    task = task_named(saved_task({"data": settings.section("data")})).with_settings(training, data)
+    task = task_named(saved_name({"data": settings.section("data")})).with_settings(training, data)
     if training.start is None:
         return task
     require_start(task)

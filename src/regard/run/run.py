@@ -22,7 +22,7 @@ from regard.data import settings as data_settings
 from regard.decoding.logits import device_of as device_of_model
 from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
-from regard.tasks import saved_task, task_named
+from regard.tasks import saved_task
 from regard.tasks.answer import Answer, Report
 from regard.tasks.processor import PROCESSOR, Tokenizes
 from regard.tasks.verbs import Encodes, Generates, Scores, able
@@ -199,9 +199,9 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     if ".arpa" in where.suffixes[-2:] and not where.is_dir():
         return _from_arpa(where, device)
     config = run_folder.read_config(where)
+    task = saved_task(where / run_folder.CONFIG, config)
     with blamed_on(where / run_folder.CONFIG):
-        training, data = settings_from_dict(config["train"]), data_settings.from_dict(config["data"])
-        task = task_named(saved_task(config)).with_settings(training, data)
+        task = task.with_settings(settings_from_dict(config["train"]), data_settings.from_dict(config["data"]))
     with blamed_on(where / PROCESSOR):
         processor = task.load_processor(lambda name: run_folder.verified(where, name))
     weights = run_folder.verified_weights(where)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regard.errors import UsageError, nearest
+from regard.errors import UsageError, blamed_on, nearest
 
 if TYPE_CHECKING:
     from regard.tasks.task import Task
@@ -74,10 +74,16 @@ def tasks() -> list[Task[Any]]:
     return [task_named(name) for name in names()]
 
 
-def saved_task(config: Mapping[str, Any]) -> str:
+def saved_name(config: Mapping[str, Any]) -> str:
     """The name of the task that the config of a run tells; one from before there were tasks tells none."""
     name = config.get("data", {}).get("task", TEXT)
     return TEXT if name == AUTO else name
+
+
+def saved_task(file: object, config: Mapping[str, Any]) -> Task[Any]:
+    """The task of a run, of which `file` has the config; one that is not registered is refused."""
+    with blamed_on(f"{file}: data.task"):
+        return task_named(saved_name(config))
 
 
 def shape_of(name: str) -> str:

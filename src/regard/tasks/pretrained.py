@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError
-from regard.tasks import saved_task, task_named, tasks
+from regard.tasks import saved_task, tasks
 
 if TYPE_CHECKING:
     from regard.core.config import Config
@@ -80,7 +80,7 @@ def read_start(path: str) -> Start:
 
     where = Path(path).expanduser()
     saved = run_folder.read_config(where)
-    task = task_named(saved_task(saved))
+    task = saved_task(where / run_folder.CONFIG, saved)
     if not task.gives_encoder:
         having = " or ".join(one.name for one in tasks() if one.gives_encoder)
         raise UsageError(f"--from {path}: is a run of the task {task.name}; start from one of {having}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
+from hostile import write
 
 import regard
 from regard.errors import UsageError
@@ -132,6 +135,22 @@ def test_evaluate_is_the_same_before_and_after_loading(run: regard.Run):
     assert isinstance(data, TextDataset)
     assert scores["tokens"] == data.valid.tokens
     assert regard.load(run.path).evaluate().scores["loss"] == pytest.approx(scores["loss"], abs=1e-9)
+
+
+@pytest.mark.parametrize("told", [None, "auto"])
+def test_a_run_from_before_there_were_tasks_is_one_of_text(run: regard.Run, tmp_path: Path, told: str | None):
+    folder = tmp_path / "old"
+    shutil.copytree(run.path, folder)
+    config = json.loads((folder / "config.json").read_bytes())
+    config["data"].pop("task")
+    config["origins"].pop("data.task")
+    config["data"] |= {} if told is None else {"task": told}
+    write(folder, "config.json", config)
+    old = regard.load(folder, device="cpu")
+    assert old.task.name == "text"
+    assert old.evaluate().scores == regard.load(run.path, device="cpu").evaluate().scores
+    assert old.generate("the cat", temperature=0.0) == run.generate("the cat", temperature=0.0)
+    assert regard.train(out=folder, resume=True, budget="22steps", quiet=True).task.name == "text"
 
 
 def test_where_every_token_is_a_character_bits_per_character_are_bits_per_token(tmp_path: Path):
