@@ -52,7 +52,7 @@ def test_any_line_that_changes_changes_it(of: Any, place: int, tmp_path: Path) -
     assert of(*LINES, folder=tmp_path) != of(*changed, folder=tmp_path)
 
 
-def tested(example: Any) -> Any:
+def judged_by(example: Any) -> Any:
     """All that is asked of data with one example in its test."""
     return SimpleNamespace(hash="same", judged=lambda: ([], [example]))
 
@@ -60,14 +60,14 @@ def tested(example: Any) -> Any:
 def test_an_unknown_word_of_the_test_that_changes_changes_it(tmp_path: Path) -> None:
     """To the model both are unknown; what an answer is judged by are the words themselves."""
     held_out = Labelled("a strange word", "good")
-    data, other = tested(held_out), tested(replace(held_out, text="a curious word"))
+    data, other = judged_by(held_out), judged_by(replace(held_out, text="a curious word"))
     assert fingerprint(data) != fingerprint(other)
-    assert fingerprint(data) == fingerprint(tested(replace(held_out, where="line 9")))
+    assert fingerprint(data) == fingerprint(judged_by(replace(held_out, where="line 9")))
 
 
 def test_a_picture_of_the_test_counts_by_its_pixels() -> None:
     dark, light = np.zeros((2, 2, 3), np.uint8), np.full((2, 2, 3), 9, np.uint8)
-    found = [fingerprint(tested(Captioned(picture, "a square"))) for picture in (dark, light, dark.copy())]
+    found = [fingerprint(judged_by(Captioned(picture, "a square"))) for picture in (dark, light, dark.copy())]
     assert found[0] == found[2] != found[1]
 
 
