@@ -13,9 +13,9 @@ from regard import tasks
 
 SOURCE = Path(tasks.__file__).parents[1]
 NAMES = frozenset(tasks.BUILT_IN)
-# The files of tasks; what worlds, models and looks say of themselves, which task they are for; and the laws, which make
-# up something to read for every kind of model.
-FREE = ("tasks", "data/worlds", "models", "explain/looks", "laws")
+# The files of tasks; what worlds and models say of themselves, which task they are for; and the laws, which make up
+# something to read for every kind of model.
+FREE = ("tasks", "data/worlds", "models", "laws")
 # What asks for a task by its name.
 CALLS = ("task_named", "world_of", "shape_of")
 

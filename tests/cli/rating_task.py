@@ -22,14 +22,14 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import DataError
 from regard.layers.pooling import PoolingConfig
-from regard.models.encoder_stack import EncoderName, EncoderStack
+from regard.models.encoder_stack import EncoderStack
 from regard.models.labeller import LabellerConfig
 from regard.tasks import register_task
 from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Reading, class_reading, labels_of, text_side
+from regard.tasks.reading import Capabilities, Reading, class_reading, labels_of, text_side
 from regard.tasks.task import Trained
 from regard.training.losses import class_loss
 from regard.training.problem import Objective
@@ -85,6 +85,7 @@ class Rating(ExampleTask[RatingProcessor]):
     model: ClassVar[str] = "rater"
     ladder: ClassVar[tuple[str, ...]] = ("rater?encoder=dan", "rater")
     headed: ClassVar[str | None] = "rater"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
 
     def recognises(self, head: Head) -> bool:
         return head.suffix == ".rated"
@@ -158,7 +159,7 @@ class Rating(ExampleTask[RatingProcessor]):
 
 
 @register("rater", sizes={"tiny": {"d_model": 8}, "small": {}}, task=Rating.name)
-def rater(spec: DataSpec, *, encoder: EncoderName = "transformer", d_model: int = 32) -> LabellerConfig:
+def rater(spec: DataSpec, *, encoder: str = "transformer", d_model: int = 32) -> LabellerConfig:
     """Any encoder, and a rating for the mean of its vectors."""
     stack = EncoderStack(encoder, d_model, 1, 2, 0.0, True)
     return LabellerConfig(stack.config(spec.vocab_size), d_model, spec.n_classes, PoolingConfig(d_model, "mean"))

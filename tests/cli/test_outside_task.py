@@ -74,10 +74,11 @@ def test_a_run_answers_is_evaluated_and_explained(folder: Path):
     assert "mae" in json.loads(outside("evaluate", "runs/stars", "--json").out)
     assert "mae" in json.loads(outside("evaluate", "runs/stars", "my.rated", "--json").out)
     views = json.loads(outside("explain", "runs/stars", "--list", "--json").out)["views"]
-    assert {"attention", "rollout", "steps"} <= views.keys()
-    for chosen in ((), ("--view", "attention"), ("--view", "rollout"), ("--view", "steps")):
-        found = json.loads(outside("explain", "runs/stars", "the soup was great", *chosen, "--json").out)
-        assert found["panels"]
+    assert {"attention", "heads", "rollout", "forgetting", "answer", "drop", "shuffle", "steps"} <= views.keys()
+    for view in views:
+        asked = ("--compare", "the soup was great", "the room was great", "--word", "great")
+        given = asked if view == "meaning" else ("the soup was great",)
+        assert json.loads(outside("explain", "runs/stars", *given, "--view", view, "--json").out)["panels"]
 
 
 def test_models_of_the_task_are_compared(folder: Path):

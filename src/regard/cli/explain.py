@@ -107,6 +107,8 @@ def explain(
 
 def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[str | None, str, dict[str, Any]]:
     """The name of the view, the input and the options."""
+    from regard.explain.registry import capabilities
+
     options = {name: value for name, value in vars(asked).items() if name not in ("view", "steps")}
     options |= {name: value for name, value in vars(what_if).items() if name != "compare"}
     view = STEPS if asked.steps else asked.view
@@ -127,7 +129,7 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
     given = "" if own else given_text(text)
     if not given and not own:
         raise UsageError('there is nothing to explain: regard explain RUN "some text", or a text on stdin')
-    if view is None and asked.position is not None and hasattr(run.model, "table"):
+    if view is None and asked.position is not None and capabilities(run).counts:
         view = STEPS
     return view, given or "", options
 

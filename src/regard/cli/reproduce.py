@@ -40,10 +40,11 @@ def reproduce(
         raise UsageError("--quick is the form for a CPU; leave --device out")
     chosen = [studies.study(name) for name in ids or studies.names()]
     if listing:
-        rows = [(one.id, one.claim, one.source) for one in chosen]
-        told = [{"study": one.id, "claim": one.claim, "source": one.source, "rule": one.rule} for one in chosen]
+        rows = [(one.id, studies.number_of(one.id), one.claim, one.source) for one in chosen]
+        keys = ("study", "number", "claim", "source")
+        told = [dict(zip(keys, row, strict=True)) | {"rule": one.rule} for row, one in zip(rows, chosen, strict=True)]
         common.screen.object({"studies": told})
-        common.screen.table(("study", "claim", "source"), rows)
+        common.screen.table(keys, rows)
         return
     found = []
     if not report or ids:
@@ -54,7 +55,7 @@ def reproduce(
             found.append(one)
             common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")
     if report:
-        found = [one for name in studies.names() if (one := studies.saved(out / f"{name}.json")) is not None]
+        found = [one for name in studies.names() if (one := studies.kept(name, out)) is not None]
         common.screen.note(f"wrote {studies.write_page(verdicts.report(found), out)}")
     common.screen.object({"studies": [one.to_dict() for one in found]})
     rows = [(one.study, one.outcome, f"{one.seconds:.0f}", one.reason) for one in found]

@@ -68,7 +68,7 @@ def from_dict(data: Any, where: str = "config") -> Config:
     _refuse_unknown(values, cls, where)
     hints = typing.get_type_hints(cls)
     decoded = {key: decode(value, hints[key], f"{where}.{key}") for key, value in values.items()}
-    missing = [f.name for f in dataclasses.fields(cls) if _required(f) and f.name not in decoded]
+    missing = [f.name for f in dataclasses.fields(cls) if is_required(f) and f.name not in decoded]
     if missing:
         raise UsageError(f"{where}: {kind!r} needs {', '.join(missing)}")
     try:
@@ -83,7 +83,8 @@ def check(condition: bool, message: str) -> None:
         raise UsageError(message)
 
 
-def _required(field: dataclasses.Field[Any]) -> bool:
+def is_required(field: dataclasses.Field[Any]) -> bool:
+    """Whether a field must be said."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 

@@ -13,7 +13,8 @@ the laws (`regard check`) hold them to being equal.
 from __future__ import annotations
 
 import itertools
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, overload
 
 import torch
 from jaxtyping import Float
@@ -21,6 +22,17 @@ from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context, blank_padding, pack, unpack
 from regard.core.state import State, where_row
+
+# What a tap of a mixer, or of another part of a model, may mean.
+#   attention  weights (B, H, T, S) of the positions of the same side, each row a sum of 1
+#   alignment  the same of the vectors of a memory
+#   values     what such weights bring, (B, S, G, K), heads H a multiple of G
+#   gate       (B, T, units) from 0, shut, to 1, open
+#   keep       a gate that is the share of the state which a token leaves
+#   state      what is carried on after each token, (B, T, ...)
+#   pooling    (B, T), what each position counts in a vector of the whole
+Meaning = Literal["attention", "alignment", "values", "gate", "keep", "state", "pooling"]
+Shows = Mapping[str, Meaning]
 
 
 class Mixer(nn.Module):
@@ -35,6 +47,12 @@ class Mixer(nn.Module):
     needs_memory looks at the memory of the context, which its state remembers from the first call on.
     composed     made of mixers that it calls: padding is blanked where they are called.
 
+    And of itself, which others ask instead of knowing it by its type:
+    shows             the meaning of its taps by their names; a tap that is not named is for the
+                      mixer's own equations.
+    writes_to_stream  names of its linear maps whose outputs go to the residual stream, which start smaller in a deep
+                      stack.
+
     What a call sees of padding are zeros, whatever it holds. The number types of a state stay what `init_state` made
     them: those of the parameters, and float32 at least (`dtype_of_sums`) for what adds up over a whole text.
     """
@@ -46,6 +64,8 @@ class Mixer(nn.Module):
     permutes: bool = False
     needs_memory: bool = False
     composed: bool = False
+    shows: ClassVar[Shows] = {}
+    writes_to_stream: ClassVar[tuple[str, ...]] = ()
 
     def init_state(self, batch_size: int) -> State:
         """The state before any token."""

@@ -2,6 +2,9 @@
 
 `--import MODULE`, `module:Name` on the command line and in a call from Python come through here. What is read from
 files (recipes, run folders, data) is looked up by plain names, and a name with a colon in it is then refused.
+Packages that are installed may announce parts of theirs by entry points, a group for each kind of part:
+`regard.models`, `regard.mixers`, `regard.looks`, `regard.studies`. An entry point names a module that registers
+something when it is imported, as a module of `--import` does.
 """
 
 from __future__ import annotations
@@ -9,9 +12,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from importlib.metadata import entry_points
 from types import ModuleType
 
 from regard.errors import RegardError, UsageError
+
+_loaded: set[str] = set()
 
 
 def typed_name(text: str) -> str:
@@ -53,6 +59,20 @@ def import_module(module: str) -> ModuleType:
     finally:
         if added and not (found is not None and _lies_in(found, here)):
             sys.path.remove(here)
+
+
+def load_entry_points(group: str) -> None:
+    """Import what installed packages announce under a group, such as `regard.models`; once for each group."""
+    if group in _loaded:
+        return
+    _loaded.add(group)  # before anything is imported, which may ask for names itself
+    for point in entry_points(group=group):
+        try:
+            point.load()
+        except Exception as error:
+            _loaded.discard(group)
+            told = error if isinstance(error, RegardError) else f"{type(error).__name__}: {error}"
+            raise UsageError(f"the entry point {point.name} = {point.value} of {group} failed: {told}") from error
 
 
 def _lies_in(module: ModuleType, folder: str) -> bool:

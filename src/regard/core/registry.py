@@ -14,11 +14,10 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from regard.core.data_spec import EXAMPLE, DataSpec
-from regard.core.plugin import typed_name
+from regard.core.plugin import load_entry_points, typed_name
 from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ VOCABULARY = "vocab_size"  # the first parameter of a preset that needs nothing 
 SIZES = ("tiny", "small", "base", "paper")
 
 _entries: dict[str, Entry] = {}
-_plugins_loaded = False
 
 
 @dataclass(frozen=True)
@@ -182,26 +180,30 @@ def load_kinds() -> None:
     _load_plugins()
 
 
-def mixer_examples() -> dict[str, MixerConfig]:
-    """The example configs of every mixer, by name: what the laws run over."""
+def mixers() -> dict[str, type[MixerConfig]]:
+    """The config of every mixer by its kind, built-in ones and those from outside that were imported.
+
+    What has no examples for the laws is a composition of mixers and none itself.
+    """
     load_kinds()
     from regard.core.config import KINDS
     from regard.core.stack import MixerConfig
 
+    return {name: cls for name, cls in KINDS.items() if issubclass(cls, MixerConfig) and cls.examples()}
+
+
+def mixer_examples() -> dict[str, MixerConfig]:
+    """The example configs of every mixer, by name: what the laws run over."""
     found: dict[str, MixerConfig] = {}
-    for cls in list(KINDS.values()):
-        if issubclass(cls, MixerConfig):
-            found |= cls.examples()
+    for cls in mixers().values():
+        found |= cls.examples()
     return found
 
 
 def _load_plugins() -> None:
-    """Packages announce architectures by the entry point group `regard.models`."""
-    global _plugins_loaded
-    if not _plugins_loaded:
-        _plugins_loaded = True
-        for point in entry_points(group="regard.models"):
-            point.load()
+    """What installed packages announce; a model may be made of a mixer of its own."""
+    for group in ("regard.mixers", "regard.models"):
+        load_entry_points(group)
 
 
 def _as_declared(value: Any, hint: Any, where: str) -> Any:

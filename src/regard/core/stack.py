@@ -197,6 +197,11 @@ class Bidirectional(Mixer):
         self.pair_to_output = nn.Linear(2 * config.d_model, config.d_model) if config.project else nn.Identity()
         self.reach = self.past.reach
 
+    @property
+    def max_length(self) -> int | None:
+        """Positions beyond which the mixer is undefined; None without such a limit."""
+        return getattr(self.past, "max_length", None)
+
     def init_state(self, batch_size: int) -> State:
         return Position(zero_position(batch_size, self.device_of_state()))
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 class Tap(nn.Module):
-    """The identity. `heard` tells a mixer that somebody listens, so that it computes what its fast path never forms.
+    """The identity. `recorded` tells a mixer that somebody listens, so that it forms what its fast path never does.
 
     axis     of time in what passes, along which the parts of a loop are joined; None where one step passes at a time.
     repeats  whether a loop passes the same again, as a memory that is looked at before every step.
@@ -37,6 +37,7 @@ class Tap(nn.Module):
 
     @property
     def recorded(self) -> bool:
+        """Whether somebody listens."""
         return bool(self._forward_hooks)
 
 

@@ -16,7 +16,7 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     if target is not None and not run.task.writes:
         raise UsageError(f"a run of the task {run.task.name} writes nothing from a source: leave the target out")
     with torch.no_grad():
-        reading = replace(run.task.reading(run, given, target), owner=run)
+        reading = replace(run.task.reading(run, given, target), owner=run, can=run.task.can)
     _refuse_long(run, reading)
     return reading
 

@@ -1,6 +1,9 @@
 """Look: one way to look at a run, and what can be asked of it.
 
-A new look is one file in `regard.explain.looks` and one line in `regard.explain.registry`.
+    register_look(Look("mine", "what it shows", mine, fits=lambda can: can.next))
+
+A new look is one such call: in a file of `regard.explain.looks` with one line in `regard.explain.registry`, or in a
+module from outside, which is imported by `--import` or by an entry point of the group `regard.looks`.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 from regard.decoding.logits_processing import Sampling
 from regard.errors import UsageError, nearest
 from regard.explain.view import View
-from regard.tasks.reading import START, Reading, Side
+from regard.tasks.reading import START, Capabilities, Reading, Side
 
 # What options are called on the command line, where it is not their own name.
 FLAGS = {"merge": "words", "scale": "set-sense", "other": "compare"}
@@ -92,18 +95,36 @@ class Noted:
 class Look:
     """name   as in `--view`.
     about  what it shows, in a line.
-    kinds  of sites without which there is nothing to show; none: any model that learns by gradients.
-    tasks  of runs; none: any.
     make   the view of a reading.
+    fits   whether there is anything to show of a run of which so much can be asked; else any that learns by gradients.
     max_tokens  of an input that it is made of where one machine answers many questions, as the page of `regard lab`.
     """
 
     name: str
     about: str
     make: Callable[[Reading, Options], View]
-    kinds: frozenset[str] = frozenset()
-    tasks: frozenset[str] = frozenset()
+    fits: Callable[[Capabilities], bool] = lambda can: not can.counts
     max_tokens: int = ONE_PASS
+
+
+_looks: dict[str, list[Look]] = {}
+
+
+def register_look(look: Look) -> None:
+    """Add a look. A package may have several of one name, for models of different kinds; the first that fits is it."""
+    module = look.make.__module__
+    package = module.partition(".")[0]
+    for other, there in _looks.items():
+        if other.partition(".")[0] != package and any(one.name == look.name for one in there):
+            raise UsageError(f"the name {look.name!r} of a look is taken by {other}")
+    there = _looks.setdefault(module, [])
+    there[:] = [one for one in there if one.make.__qualname__ != look.make.__qualname__ or one.name != look.name]
+    there.append(look)
+
+
+def registered_looks() -> dict[str, list[Look]]:
+    """Looks by the modules that they come from, as far as these were imported."""
+    return dict(_looks)
 
 
 def options_from(values: dict[str, Any]) -> Options:

@@ -1,4 +1,4 @@
-"""Offer: which ways there are to look at a run, and the view that is asked for.
+"""The looks: which ways there are to look at a run, and the view that is asked for.
 
 views(run)                         {"attention": "which token looks at which", ...}
 view(run, "attention", "the dog", layer=2)
@@ -10,13 +10,16 @@ import importlib
 from dataclasses import replace
 from typing import Any
 
+from regard.core.plugin import load_entry_points
+from regard.core.trace import plain
 from regard.errors import TooLong, UsageError, nearest
 from regard.explain.inputs import length_of, positions_of, read, target_length
-from regard.explain.look import Look, Noted, Options, options_from
-from regard.explain.site import KINDS
+from regard.explain.look import Look, Noted, Options, options_from, registered_looks
+from regard.explain.site import shown_by
 from regard.explain.view import View
+from regard.tasks.reading import Capabilities
 
-# The files in `regard.explain.looks`; each has one Look or more under LOOKS. The first that fits a run is its own.
+# The files in `regard.explain.looks`; each registers one look or more. The first that fits a run is its own.
 FILES = (
     "backoff",
     "senses",
@@ -29,8 +32,8 @@ FILES = (
     "states",
     "heads",
     "rollout",
-    "forgetting",
     "next_token",
+    "forgetting",
     "meaning",
     "what_if",
     "steps",
@@ -38,13 +41,18 @@ FILES = (
 
 
 def looks() -> list[Look]:
-    """Every way to look at a run."""
-    return [look for name in FILES for look in importlib.import_module(f"regard.explain.looks.{name}").LOOKS]
+    """Every way to look at a run, built-in ones first."""
+    built_in = [f"regard.explain.looks.{name}" for name in FILES]
+    for module in built_in:
+        importlib.import_module(module)
+    load_entry_points("regard.looks")
+    known = registered_looks()
+    return [look for module in dict.fromkeys([*built_in, *known]) for look in known[module]]
 
 
 def views(run: Any) -> dict[str, str]:
     """The names of the looks that fit a run, and what each shows."""
-    return {look.name: look.about for look in looks() if _fits(look, run)}
+    return {look.name: look.about for look in fitting(run)}
 
 
 def view(run: Any, name: str | None, given: str, **options: Any) -> View:
@@ -58,7 +66,7 @@ def view(run: Any, name: str | None, given: str, **options: Any) -> View:
 def shown(run: Any, name: str | None, given: str, options: Options, strict: bool = False) -> View:
     """The same with options that were checked; unless it is strict, those that do not concern the view are ignored."""
     look = _chosen(run, name)
-    reading = read(run, given, options.target)
+    reading = replace(read(run, given, options.target), can=capabilities(run))
     noted = Noted(options)
     made = look.make(reading, noted)  # pyright: ignore[reportArgumentType]  # it answers like options
     if strict:
@@ -74,7 +82,7 @@ def shown(run: Any, name: str | None, given: str, options: Options, strict: bool
 def limits(run: Any) -> dict[str, int]:
     """How many tokens of an input each look that fits a run takes on a page, and the model has positions for."""
     room = positions_of(run)
-    most = {look.name: look.max_tokens for look in looks() if _fits(look, run)}
+    most = {look.name: look.max_tokens for look in fitting(run)}
     return most if room is None else {name: min(count, room) for name, count in most.items()}
 
 
@@ -107,30 +115,30 @@ def _fitting(run: Any, text: str, count: int, most: int) -> int:
 
 
 def _chosen(run: Any, name: str | None) -> Look:
-    fitting = [look for look in looks() if _fits(look, run)]
-    if not fitting:
+    there = fitting(run)
+    if not there:
         raise UsageError(f"{run.path}: there is nothing to look at in a {run.config['model'].get('name')} model")
     if name is None:
-        return fitting[0]
-    for look in fitting:
+        return there[0]
+    for look in there:
         if look.name == name:
             return look
     every = [look.name for look in looks()]
-    there = f"this run can show {', '.join(look.name for look in fitting)}"
+    can = f"this run can show {', '.join(look.name for look in there)}"
     if name in every:
-        raise UsageError(f"a {run.config['model'].get('name')} model has no {name} to show; {there}")
-    raise UsageError(f"unknown view {name!r}{nearest(name, every)}; {there}")
+        raise UsageError(f"a {run.config['model'].get('name')} model has no {name} to show; {can}")
+    raise UsageError(f"unknown view {name!r}{nearest(name, every)}; {can}")
 
 
-def _fits(look: Look, run: Any) -> bool:
-    if look.tasks and run.task.name not in look.tasks:
-        return False
-    if not look.kinds:
-        return any(True for _ in run.model.parameters())
-    return bool(look.kinds & model_kinds(run))
+def fitting(run: Any) -> list[Look]:
+    """The looks that have something to show of a run."""
+    can = capabilities(run)
+    return [look for look in looks() if look.fits(can)]
 
 
-def model_kinds(run: Any) -> frozenset[str]:
-    """The kinds of sites in a run's model; "counts" for one that counts."""
-    found = {KINDS[type(part)] for part in run.model.modules() if type(part) in KINDS}
-    return frozenset(found or {"counts"})
+def capabilities(run: Any) -> Capabilities:
+    """What can be asked of a run, found without reading anything."""
+    model = plain(run.model)
+    counts = bool(getattr(getattr(model, "config", None), "counts", False))
+    shows = frozenset().union(*(shown_by(part) for part in model.modules()))
+    return replace(run.task.can, counts=counts, shows=shows)

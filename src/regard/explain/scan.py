@@ -17,9 +17,8 @@ from torch import Tensor
 
 from regard.core.trace import Trace
 from regard.explain.site import Site
-from regard.mixers.mamba import Mamba
 from regard.mixers.s4d import S4d
-from regard.mixers.ssd import Ssd, decay_matrix
+from regard.mixers.ssd import decay_matrix
 
 # Numbers that the matrices of all channels of a layer may have together.
 AT_ONCE = 2**24
@@ -28,19 +27,32 @@ AT_ONCE = 2**24
 @torch.no_grad()
 def states(site: Site, seen: Trace) -> Tensor:
     """The state after each token, (T, ...), in the order in which the site reads."""
-    if site.kind in ("rnn", "gru", "lstm"):
-        return seen[f"{site.name}.{'memory' if site.kind == 'lstm' else 'hidden'}"][0]
-    if isinstance(site.module, S4d):
-        log_decay, drive, _ = site.module.discrete()
-        decays = log_decay.exp().expand(len(seen[f"{site.name}.received"][0]), -1, -1)  # (T, D, N)
-        return torch.view_as_real(_scanned(decays, seen[f"{site.name}.received"][0][..., None] * drive))
+    known = site.mechanism
+    if known is not None and known.states is not None:
+        return known.states(site, seen)
+    return seen[site.tap("state")][0]
+
+
+def s4d_states(site: Site, seen: Trace) -> Tensor:
+    """s of every channel, real and imaginary parts, (T, D, N, 2)."""
+    log_decay, drive, _ = site.module.discrete()
+    received = seen[f"{site.name}.received"][0]
+    decays = log_decay.exp().expand(len(received), -1, -1)  # (T, D, N)
+    return torch.view_as_real(_scanned(decays, received[..., None] * drive))
+
+
+def mamba_states(site: Site, seen: Trace) -> Tensor:
+    """h of every channel, (T, E, N)."""
     step, write, stream = (seen[f"{site.name}.{tap}"][0] for tap in ("steps", "inputs", "stream"))
-    rate = rate_of(site)
-    if isinstance(site.module, Mamba):
-        return _scanned((step[..., None] * rate).exp(), (step * stream)[..., None] * write[:, None])
+    return _scanned((step[..., None] * rate_of(site)).exp(), (step * stream)[..., None] * write[:, None])
+
+
+def ssd_states(site: Site, seen: Trace) -> Tensor:
+    """h of every head, (T, H, P, N)."""
+    step, write, stream = (seen[f"{site.name}.{tap}"][0] for tap in ("steps", "inputs", "stream"))
     write = _by_head(site, write)  # (T, H, N)
     driven = (step[..., None] * stream)[..., None] * write[:, :, None]  # (T, H, P, N)
-    return _scanned((step * rate).exp()[..., None, None].expand_as(driven), driven)
+    return _scanned((step * rate_of(site)).exp()[..., None, None].expand_as(driven), driven)
 
 
 def moved(site: Site, seen: Trace) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +77,7 @@ def scan_matrix(site: Site, seen: Trace, channels: list[int]) -> Tensor:
     """M (len(channels), T, T) of a selective scan, a channel of Mamba or a head of Mamba-2 each."""
     step, write, read = (seen[f"{site.name}.{tap}"][0].double() for tap in ("steps", "inputs", "readers"))
     step, rate = step[:, channels], rate_of(site).double()[channels]
-    if isinstance(site.module, Mamba):
+    if has_channels(site):
         return torch.stack([_channel(step[:, i], rate[i], write, read) for i in range(len(channels))])
     write, read = _by_head(site, write)[:, channels], _by_head(site, read)[:, channels]
     scores = torch.einsum("THN,SHN->HTS", read, write)
@@ -75,7 +87,7 @@ def scan_matrix(site: Site, seen: Trace, channels: list[int]) -> Tensor:
 def kept(site: Site, seen: Trace) -> Tensor:
     """exp(dt A): the share of the state that each token leaves, (T, channels or heads), a mean over their states."""
     step, rate = seen[f"{site.name}.steps"][0], rate_of(site)
-    if isinstance(site.module, Mamba):
+    if has_channels(site):
         return (step[..., None] * rate).exp().mean(-1)
     return (step * rate).exp()
 
@@ -91,9 +103,13 @@ def channels_of(site: Site) -> int:
     return len(rate_of(site))
 
 
+def has_channels(site: Site) -> bool:
+    """Whether every channel has a decay of its own for each of its states, as in Mamba, or a head one for all."""
+    return rate_of(site).dim() == 2
+
+
 def rate_of(site: Site) -> Tensor:
     """A, negative: (E, N) of Mamba, (H,) of Mamba-2."""
-    assert isinstance(site.module, (Mamba, Ssd))
     return -site.module.log_decay.detach().exp()
 
 

@@ -9,42 +9,19 @@ from typing import Any
 
 from torch import nn
 
+from regard.core.mixer import Mixer, Shows
 from regard.core.trace import plain
 from regard.errors import UsageError
-from regard.layers.pooling import Pooling
-from regard.mixers.attention import SelfAttention
-from regard.mixers.cross import CrossAttention
-from regard.mixers.gru import Gru
-from regard.mixers.lstm import Lstm
-from regard.mixers.mamba import Mamba
-from regard.mixers.mean import RunningMean
-from regard.mixers.rnn import Rnn
-from regard.mixers.s4d import S4d
-from regard.mixers.senses import Senses
-from regard.mixers.ssd import Ssd
-from regard.mixers.window import Window
+from regard.explain.mechanism import Mechanism, mechanism_of
 from regard.tasks.reading import Reading, Side
 
-KINDS: dict[type[nn.Module], str] = {
-    SelfAttention: "attention",
-    CrossAttention: "cross",
-    Rnn: "rnn",
-    Lstm: "lstm",
-    Gru: "gru",
-    S4d: "s4d",
-    Mamba: "mamba",
-    Ssd: "ssd",
-    Senses: "senses",
-    RunningMean: "mean",
-    Window: "window",
-    Pooling: "pooling",
-}
+GATES = ("gate", "keep")
 
 
 @dataclass(frozen=True)
 class Site:
     """name      its dotted name in the model, which those of its taps begin with.
-    kind      as in KINDS.
+    kind      what such a part is called.
     rows      the side whose positions it works on.
     columns   the side that it looks at: the same one, or that of the memory.
     layer     its number among those of its kind on the same side, from 1 on.
@@ -59,22 +36,82 @@ class Site:
     layer: int
     backward: bool = False
 
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """What is known of its type, where somebody has registered it."""
+        return mechanism_of(self.module)
 
-def sites(reading: Reading, *kinds: str) -> list[Site]:
-    """Every site of those kinds in the order of the model; of all kinds when none is named."""
+    @property
+    def shows(self) -> frozenset[str]:
+        return shown_by(self.module)
+
+    def taps(self, *meanings: str) -> dict[str, str]:
+        """The names in the model of its taps that mean one of these, by their own names."""
+        declared: Shows = getattr(self.module, "shows", {})
+        return {own: f"{self.name}.{own}" for own, meaning in declared.items() if meaning in meanings}
+
+    def tap(self, meaning: str) -> str:
+        """The name in the model of its tap that means this."""
+        found = self.taps(meaning)
+        if not found:
+            raise UsageError(f"{self.kind} shows no {meaning} of its own")
+        return next(iter(found.values()))
+
+    def called(self, tap: str) -> str:
+        """What a tap of its is called."""
+        known = self.mechanism
+        return (known.taps if known else {}).get(tap, tap.replace("_", " "))
+
+
+def shown_by(part: nn.Module) -> frozenset[str]:
+    """What can be shown of one part of a model: what its taps mean, and what is worked out for its type.
+
+    gate   it has gates of any kind.
+    state  its state after each token is known; units: and is seen by a tap, with no gate that rules it.
+    steps  its numbers are worked out.
+    """
+    found: set[str] = set(getattr(part, "shows", {}).values())
+    if found & set(GATES):
+        found.add("gate")
+    elif "state" in found:
+        found.add("units")
+    known = mechanism_of(part)
+    if known is not None:
+        found |= known.shows
+        found |= {name for name, worked in (("steps", known.steps), ("state", known.states)) if worked}
+    return frozenset(found)
+
+
+def is_site(part: nn.Module) -> bool:
+    """Whether a part moves something between positions itself, or has something to show of that."""
+    if getattr(part, "shows", None) or mechanism_of(part) is not None:
+        return True
+    inner = (one for one in part.modules() if one is not part)
+    return isinstance(part, Mixer) and not part.composed and not any(isinstance(one, Mixer) for one in inner)
+
+
+def kind_of(part: nn.Module) -> str:
+    """What a part is called in views."""
+    known = mechanism_of(part)
+    return type(part).__name__.lower() if known is None else known.kind
+
+
+def sites(reading: Reading, *shown: str) -> list[Site]:
+    """Every site that shows one of these, in the order of the model; every one when nothing is named."""
     found, counts = [], Counter()
     first, main = reading.sides[0], reading.main
     whole = plain(reading.model)
     # Without an encoder both sides are read as one sequence, which the first side then names.
     own = main if getattr(whole, "encoder", None) is not None else first
     for name, module in whole.named_modules():
-        kind = KINDS.get(type(module))
-        if kind is None or (kinds and kind not in kinds):
+        shows = shown_by(module)
+        if not is_site(module) or (shown and not shows & set(shown)):
             continue
+        kind = kind_of(module)
         rows = first if name.startswith("encoder.") else own
-        if kind == "pooling" and len(reading.sides) == 2:
+        if "pooling" in shows and len(reading.sides) == 2:
             rows = first
-        columns = first if kind == "cross" else rows
+        columns = first if "alignment" in shows else rows
         backward = ".future." in f".{name}."
         # Both directions of a layer have its number.
         counts[kind, rows.name] += not backward

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from regard.core.tap import record
+from regard.core.trace import apart, plain, resting
 from regard.errors import UsageError
 from regard.explain.asked import layer_control, side_control
 from regard.explain.look import Options, numbers
@@ -15,6 +22,7 @@ from regard.explain.view import Control
 from regard.tasks.reading import END, START, Reading
 from regard.tasks.word import Groups, merged
 
+T = TypeVar("T")
 CAVEAT = (
     "A weight says where a head looked, not what it made of it: a large weight on a small value moves little, heads of "
     "later layers look at vectors that are mixed already, and a first token may be looked at for want of anything else."
@@ -43,21 +51,21 @@ class Weights:
         return told_of(self.difference)
 
 
-def weights_of(reading: Reading, kind: str, options: Options) -> Weights:
-    """The weights that `options` ask for, of self-attention or of attention over a memory."""
-    site = site_at(sites(reading, kind), options.layer, options.side)
-    pattern = f"{site.name}.*" if options.by_values else f"{site.name}.weights"
-    seen = reading.trace(pattern)
-    every = as_array(seen[f"{site.name}.weights"])  # (H, T, S)
+def weights_of(reading: Reading, meaning: str, options: Options) -> Weights:
+    """The weights that `options` ask for: "attention" over the same side, or "alignment" over that of a memory."""
+    site = site_at(sites(reading, meaning), options.layer, options.side)
+    values_tap = site.tap("values") if options.by_values else None
+    seen = reading.trace(site.tap(meaning) if values_tap is None else f"{site.name}.*")
+    every = as_array(seen[site.tap(meaning)])  # (H, T, S)
     matrix = head_of(every, options.head)
-    if options.by_values:
-        values = as_array(seen[f"{site.name}.values"])  # (S, G, K)
+    if values_tap is not None:
+        values = as_array(seen[values_tap])  # (S, G, K)
         sizes = np.linalg.norm(values, axis=-1).T  # (G, S)
         sizes = np.repeat(sizes, len(every) // len(sizes), 0)
         matrix = head_of(every * sizes[:, None], options.head)
     rows, columns = site.rows.groups, site.columns.groups
     # Where tokens are fed back, what a decoder looks at while it reads one serves the one that it writes then.
-    is_written = kind == "cross" and site.rows.labels[:1] == (START,)
+    is_written = meaning == "alignment" and site.rows.labels[:1] == (START,)
     if is_written:
         rows = written(rows)
     if options.hide_sink:
@@ -106,20 +114,40 @@ def written(groups: Groups) -> Groups:
     return Groups((*groups.labels[1:], END), (*members, (last,)))
 
 
-def controls(reading: Reading, kind: str, found: Weights, options: Options) -> list[Control]:
+@torch.no_grad()
+def attended(reading: Reading, found: Sequence[Site], keep: Callable[[Tensor], T]) -> tuple[list[T], float]:
+    """What `keep` takes of the weights (H, T, T) of each site, and how far the readable path lies from the fast one.
+
+    Only what is kept stays in memory. Weights of a site that reads backwards are turned to the order of the text.
+    """
+    model, kept = plain(reading.model), []
+    fast = reading.run()
+    with resting(model), ExitStack() as stack:
+        for site in found:
+            kept.append(stack.enter_context(record(model, site.tap("attention"), partial(_one, site, keep))))
+        difference = apart(reading.run(), fast)
+    # A decoder that meets its source before any token has looked at nothing then: the last entry is that of the text.
+    return [next(iter(seen.values()))[-1] for seen in kept], difference
+
+
+def _one(site: Site, keep: Callable[[Tensor], T], weights: Tensor) -> T | None:
+    if not weights.numel():
+        return None
+    return keep(weights[0].flip(1, 2) if site.backward else weights[0])
+
+
+def controls(reading: Reading, meaning: str, found: Weights, options: Options) -> list[Control]:
     """What can be asked for otherwise."""
-    there, side = sites(reading, kind), found.site.rows.name
+    there, side = sites(reading, meaning), found.site.rows.name
     heads = [None, *range(1, found.heads + 1)] if found.heads > 1 else []
     chosen = [
         layer_control(there, side, found.site.layer),
         Control(name="head", label="head (none: mean)", kind="choice", value=options.head, values=heads),
         side_control([site.rows.name for site in there], side),
     ]
-    toggles = [
-        ("merge", "words", options.merge),
-        ("hide_sink", "without the first", options.hide_sink),
-        ("by_values", "times size of values", options.by_values),
-    ]
+    toggles = [("merge", "words", options.merge), ("hide_sink", "without the first", options.hide_sink)]
+    if found.site.taps("values"):
+        toggles.append(("by_values", "times size of values", options.by_values))
     shown = [control for control in chosen if len(control.values) > 1]
     return shown + [Control(name=name, label=label, kind="toggle", value=value) for name, label, value in toggles]
 

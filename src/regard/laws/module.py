@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from regard.core.config import from_dict
 from regard.core.tap import record as recording
 from regard.core.tap import taps
+from regard.laws.declared import declared
 from regard.laws.form import gradients
 from regard.laws.result import Broken, Ledger
 from regard.laws.subject import Subject, prepared, snapshot
@@ -88,7 +89,10 @@ def _finite_differences(subject: Subject, step: float = 1e-5) -> None:
 
 @torch.no_grad()
 def record(subject: Subject, ledger: Ledger) -> None:
-    """Listening changes no output: the readable path equals the fast one. Every tap has something to say."""
+    """Listening changes no output: the readable path equals the fast one.
+
+    Every tap has something to say, and what it means.
+    """
     for seen in (0, 3):
         x = subject.inputs(2, 5)
         plain, _ = subject(x, subject.state(2, seen))
@@ -99,6 +103,8 @@ def record(subject: Subject, ledger: Ledger) -> None:
             silent = [key for key, values in heard.items() if not values]
             if silent:
                 raise Broken(f"the tap {silent[0]} is never passed")
+            if name == "*":
+                declared(subject.module, heard, 5 if subject.width is not None and seen == 0 else None)
 
 
 def reach(subject: Subject, _ledger: Ledger) -> None:

@@ -45,6 +45,8 @@ class MlpConfig(Config, kind="mlp"):
 class Mlp(nn.Module):
     """Two linear maps with an activation between them, the same at every position."""
 
+    writes_to_stream = ("hidden_to_output",)
+
     def __init__(self, config: MlpConfig) -> None:
         super().__init__()
         self.input_to_hidden = nn.Linear(config.d_model, config.d_hidden, bias=config.bias)

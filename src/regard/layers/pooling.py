@@ -11,7 +11,7 @@ A sequence without any vector gives zeros.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config
 from regard.core.context import blank_padding, real_tokens
+from regard.core.mixer import Shows
 from regard.core.tap import Tap
 from regard.layers.score import softmax
 
@@ -38,6 +39,8 @@ class PoolingConfig(Config, kind="pooling"):
 
 class Pooling(nn.Module):
     """(B, T, D) and the real lengths to (B, D)."""
+
+    shows: ClassVar[Shows] = {"weights": "pooling"}
 
     def __init__(self, config: PoolingConfig) -> None:
         super().__init__()

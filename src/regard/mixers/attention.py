@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
-from regard.core.mixer import Mixer
+from regard.core.mixer import Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -174,6 +174,8 @@ class SelfAttention(Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
     state_grows = True
+    shows: ClassVar[Shows] = {"weights": "attention", "values": "values"}
+    writes_to_stream = ("heads_to_output",)
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()

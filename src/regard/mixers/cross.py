@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context, blank_padding
-from regard.core.mixer import Mixer
+from regard.core.mixer import Mixer, Shows
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -179,6 +180,8 @@ class CrossAttention(Mixer):
     """Looks at the memory of the context, or at the one that its state remembers."""
 
     reach, permutes, needs_memory = 1, True, True
+    shows: ClassVar[Shows] = {"weights": "alignment", "values": "values"}
+    writes_to_stream = ("heads_to_output",)
 
     def __init__(self, config: CrossAttentionConfig) -> None:
         super().__init__()

@@ -19,14 +19,14 @@ h'  previous hidden state    r  reset gate    z  update gate    n  candidate, al
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -59,6 +59,9 @@ class GruConfig(MixerConfig, kind="gru"):
 
 class Gru(Mixer):
     """torch's fused loop where the convention is torch's; the equations above, written out, otherwise."""
+
+    shows: ClassVar[Shows] = {"update_gate": "gate", "reset_gate": "gate", "hidden": "state"}
+    writes_to_stream = ("hidden_to_output",)
 
     def __init__(self, config: GruConfig) -> None:
         super().__init__()

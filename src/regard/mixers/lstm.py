@@ -16,6 +16,7 @@ i f g o  stacked in this order in one matrix, as torch stores them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Mixer, Shows
 from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -75,6 +76,9 @@ class LstmConfig(MixerConfig, kind="lstm"):
 
 class Lstm(Mixer):
     """torch's fused loop over a chunk; the equations above, written out, for one step and when a tap is heard."""
+
+    shows: ClassVar[Shows] = {"input_gate": "gate", "forget_gate": "keep", "output_gate": "gate", "memory": "state"}
+    writes_to_stream = ("hidden_to_output",)
 
     def __init__(self, config: LstmConfig) -> None:
         super().__init__()

@@ -70,6 +70,7 @@ class Mamba(Mixer):
     """The selective scan over a chunk or one step of it, from any state."""
 
     chunk_sizes = (CHUNK,)
+    writes_to_stream = ("hidden_to_output",)
 
     def __init__(self, config: MambaConfig) -> None:
         super().__init__()

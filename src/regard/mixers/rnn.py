@@ -10,6 +10,7 @@ W_h  hidden to hidden      W_i  input to hidden      W_o  hidden to output (only
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Mixer
+from regard.core.mixer import Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
@@ -60,6 +61,9 @@ class RnnConfig(MixerConfig, kind="rnn"):
 
 class Rnn(Mixer):
     """torch's fused loop over a chunk; the equation above, written out, for one step and when its tap is heard."""
+
+    shows: ClassVar[Shows] = {"hidden": "state"}
+    writes_to_stream = ("hidden_to_output",)
 
     def __init__(self, config: RnnConfig) -> None:
         super().__init__()

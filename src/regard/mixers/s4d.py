@@ -70,6 +70,8 @@ class S4dConfig(MixerConfig, kind="s4d"):
 class S4d(Mixer):
     """Convolution by FFT for a chunk, recurrence for a step, from any state."""
 
+    writes_to_stream = ("hidden_to_output",)
+
     def __init__(self, config: S4dConfig) -> None:
         super().__init__()
         span = math.log(config.step_max) - math.log(config.step_min)

@@ -59,6 +59,8 @@ class SsdConfig(MixerConfig, kind="ssd"):
 class Ssd(Mixer):
     """Mamba-2's layer: chunked over a chunk of tokens, recurrent for one."""
 
+    writes_to_stream = ("hidden_to_output",)
+
     def __init__(self, config: SsdConfig) -> None:
         super().__init__()
         self.config = config

@@ -57,6 +57,8 @@ class WindowConfig(MixerConfig, kind="window"):
 class Window(Mixer):
     """A linear map of the last vectors side by side, and an activation."""
 
+    writes_to_stream = ("hidden_to_output",)
+
     def __init__(self, config: WindowConfig) -> None:
         super().__init__()
         self.window, self.d_model = config.window, config.d_model

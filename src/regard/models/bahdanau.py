@@ -14,7 +14,7 @@ from regard.mixers.attentive import AttentiveConfig, CellName
 from regard.mixers.gru import GruConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import EncoderName, EncoderStack
+from regard.models.encoder_stack import EncoderStack
 from regard.models.language import LanguageModelConfig
 from regard.models.seq2seq import source_vocabulary
 
@@ -51,7 +51,7 @@ def bahdanau(
     n_layers: int = 1,
     dropout: float = 0.1,
     cell: CellName = "gru",
-    encoder: EncoderName = "gru",
+    encoder: str = "gru",
     score: ScoreName = "additive",
     readout: Literal["maxout", "tanh"] = "tanh",
     shows: Literal["before", "after"] = "after",

@@ -70,7 +70,8 @@ def captioner(
     like = EncoderStack("transformer", d_model, n_layers, n_heads, dropout, d_hidden=inner)
     size = spec.picture[1]
     if encoder == "patches":
-        read = EncoderConfig(PatchesConfig(d_model, size, patch, dropout), *like.stack())
+        layers = like.layers()
+        read = EncoderConfig(PatchesConfig(d_model, size, patch, dropout), layers.stack, layers.norm)
     else:
         read = EncoderConfig(ConvolutionsConfig(d_model, size, widths, dropout), None, NormConfig(d_model))
     match decoder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.layers.pooling import PoolingConfig, PoolingName
-from regard.models.encoder_stack import EncoderName, EncoderStack
+from regard.models.encoder_stack import EncoderStack
 from regard.models.labeller import LabellerConfig
 
 SIZES = {
@@ -25,7 +25,7 @@ SIZES = {
 def classifier(
     spec: DataSpec,
     *,
-    encoder: EncoderName = "lstm",
+    encoder: str = "lstm",
     pooling: PoolingName = "attention",
     d_model: int = 128,
     n_layers: int = 1,

@@ -37,7 +37,7 @@ from regard.mixers.cross import CrossAttentionConfig
 from regard.mixers.given import GivenConfig
 from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
-from regard.models.encoder_stack import EncoderName, EncoderStack
+from regard.models.encoder_stack import EncoderStack
 
 QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 CALENDAR = 8
@@ -168,7 +168,7 @@ def forecaster(
     spec: DataSpec,
     *,
     form: Literal["encoder_decoder", "decoder_only"] = "encoder_decoder",
-    encoder: EncoderName = "transformer",
+    encoder: str = "transformer",
     decoder: Literal["transformer", "lstm"] = "transformer",
     d_model: int = 64,
     n_layers: int = 1,
@@ -195,9 +195,10 @@ def forecaster(
         block = BlockConfig(d_model, within, mlp, norm, dropout=dropout)
         return ForecasterConfig(None, StackConfig(d_model, (block,) * (n_layers + 1)), d_model, **given)
     reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout)
-    layers, last = reader.stack()
-    places = PositionConfig(d_model, "sinusoidal") if reader.attends else None
-    read = EncoderConfig(NumbersConfig(1 + spec.n_known, d_model, patch, places, input_dropout), layers, last)
+    layers = reader.layers()
+    places = PositionConfig(d_model, "sinusoidal") if layers.position is not None else None
+    numbers = NumbersConfig(1 + spec.n_known, d_model, patch, places, input_dropout)
+    read = EncoderConfig(numbers, layers.stack, layers.norm)
     stack = _attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else _recurrent(d_model)
     return ForecasterConfig(read, stack, d_model, **given)
 

@@ -7,7 +7,7 @@ from regard.core.registry import register
 from regard.layers.embedding import EmbeddingConfig
 from regard.mixers.gnmt import GnmtConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import EncoderName, EncoderStack
+from regard.models.encoder_stack import EncoderStack
 from regard.models.language import LanguageModelConfig
 from regard.models.seq2seq import can_share, source_vocabulary
 
@@ -31,7 +31,7 @@ def gnmt(
     d_model: int = 192,
     n_layers: int = 4,
     dropout: float = 0.1,
-    encoder: EncoderName = "gnmt",
+    encoder: str = "gnmt",
     shared: bool = True,
 ) -> EncoderDecoderConfig:
     """Deep LSTMs that read and write, the lowest of which looks and tells all others."""

@@ -128,12 +128,15 @@ class LanguageModel(Traced):
 
 
 def initialise(module: nn.Module, std: float) -> None:
-    """Normal weights, zero biases; a linear map that writes to the residual stream is divided by sqrt(2 x layers)."""
+    """Normal weights, zero biases; a linear map that writes to the residual stream is divided by sqrt(2 x layers).
+
+    Which maps these are, the parts say themselves: `writes_to_stream`.
+    """
     n_layers = max(1, sum(isinstance(part, Block) for part in module.modules()))
-    for name, part in module.named_modules():
+    writes = {id(getattr(part, name)) for part in module.modules() for name in getattr(part, "writes_to_stream", ())}
+    for part in module.modules():
         if isinstance(part, nn.Linear):
-            writes_to_stream = name.rpartition(".")[2] in ("hidden_to_output", "heads_to_output")
-            nn.init.normal_(part.weight, std=std / (2 * n_layers) ** 0.5 if writes_to_stream else std)
+            nn.init.normal_(part.weight, std=std / (2 * n_layers) ** 0.5 if id(part) in writes else std)
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
         elif isinstance(part, nn.Embedding):

@@ -17,7 +17,7 @@ from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
 from regard.mixers.rnn import RnnConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import EncoderName, EncoderStack
+from regard.models.encoder_stack import EncoderStack
 from regard.models.language import LanguageModelConfig
 
 CELLS = {"rnn": RnnConfig, "lstm": LstmConfig, "gru": GruConfig}
@@ -53,7 +53,7 @@ def seq2seq(
     n_layers: int = 1,
     dropout: float = 0.1,
     cell: Literal["rnn", "lstm", "gru"] = "lstm",
-    encoder: EncoderName = "lstm",
+    encoder: str = "lstm",
     bidirectional: bool = False,
     reverse: bool = False,
     give: Literal["first", "every", "both"] = "both",

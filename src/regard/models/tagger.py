@@ -5,7 +5,7 @@ from __future__ import annotations
 from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.models.classifier import SIZES
-from regard.models.encoder_stack import EncoderName, EncoderStack
+from regard.models.encoder_stack import EncoderStack
 from regard.models.labeller import LabellerConfig
 
 
@@ -20,7 +20,7 @@ from regard.models.labeller import LabellerConfig
 def tagger(
     spec: DataSpec,
     *,
-    encoder: EncoderName = "lstm",
+    encoder: str = "lstm",
     d_model: int = 128,
     n_layers: int = 1,
     n_heads: int = 4,

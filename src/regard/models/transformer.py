@@ -14,7 +14,7 @@ from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.cross import CrossAttentionConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
-from regard.models.encoder_stack import EncoderName, EncoderStack, InputPosition
+from regard.models.encoder_stack import EncoderStack, InputPosition
 from regard.models.language import LanguageModelConfig
 from regard.models.seq2seq import can_share, source_vocabulary
 
@@ -40,7 +40,7 @@ def transformer(
     n_heads: int = 4,
     d_hidden: int | None = None,
     dropout: float = 0.1,
-    encoder: EncoderName = "transformer",
+    encoder: str = "transformer",
     shared: bool = True,
     tied: bool = True,
     norm: Literal["layer", "rms"] = "layer",

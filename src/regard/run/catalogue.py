@@ -38,7 +38,7 @@ class TaskCard:
 
 @dataclass(frozen=True)
 class PartCard:
-    """A mixer or a world in one line."""
+    """A mixer, a world, a look or a study in one line."""
 
     name: str
     summary: str
@@ -96,13 +96,9 @@ def tasks() -> list[TaskCard]:
 
 def mixers() -> list[PartCard]:
     """Every kind of mixer that has examples for the laws."""
-    from regard.core.config import KINDS
-    from regard.core.registry import load_kinds
-    from regard.core.stack import MixerConfig
+    from regard.core.registry import mixers as known
 
-    load_kinds()
-    kinds = [cls for cls in KINDS.values() if issubclass(cls, MixerConfig) and cls.examples()]
-    return [PartCard(cls.kind, first_line(sys.modules[cls.__module__])) for cls in kinds]
+    return [PartCard(cls.kind, first_line(sys.modules[cls.__module__])) for cls in known().values()]
 
 
 def worlds() -> list[PartCard]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,10 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
     if target is not None and task_named(kind).takes_anything:
         # Plain text has no other side: a file that is not there is missed where pairs are read.
         return of_two_files()
-    wanted = kind if model is None else entry(str(model)).task
-    return wanted if wanted != kind and task_named(wanted).same_data_as == kind else kind
+    if model not in _models():
+        return kind
+    wanted = entry(str(model)).task
+    return wanted if task_named(wanted).same_data_as == kind else kind
 
 
 def _known(task: Any) -> str:
@@ -55,15 +56,15 @@ def _known(task: Any) -> str:
 def _fitting(model: str, task: str, path: str) -> Layer:
     """The model as the task uses it."""
     from regard.core.registry import entry
-    from regard.models.encoder_stack import EncoderName
+    from regard.models.encoder_stack import FAMILIES, encoders
 
-    own = entry(model).task
-    if own == task:
+    if model in _models() and entry(model).task == task:
         return {}
     headed = task_named(task).headed
-    if headed is not None and model in typing.get_args(EncoderName):
+    if headed is not None and (model in FAMILIES or model in encoders()):
         said = f"model {model} as an encoder"
         return {"model.name": Origin(headed, said), "model.encoder": Origin(model, said)}
+    own = entry(model).task
     fitting = [other for other in _models() if entry(other).task == task] or [task_named(task).model]
     raise UsageError(
         f"{model} is for {own}, and {path} holds {task}; choose --model {' or '.join(fitting)}, or say --task {own}"

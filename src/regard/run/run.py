@@ -22,6 +22,7 @@ from regard.data import settings as data_settings
 from regard.decoding.logits import device_of as device_of_model
 from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
+from regard.run.readers import reader_of
 from regard.tasks import saved_task
 from regard.tasks.answer import Answer, Report
 from regard.tasks.processor import PROCESSOR, Tokenizes
@@ -194,10 +195,11 @@ class Run:
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:
-    """The run in a folder, every file checked against its hash before it is used; or the model in an ARPA file."""
+    """The run in a folder, every file checked against its hash before it is used; or a model in another format."""
     where = Path(path).expanduser()
-    if ".arpa" in where.suffixes[-2:] and not where.is_dir():
-        return _from_arpa(where, device)
+    reader = reader_of(where)
+    if reader is not None:
+        return reader.read(where, device)
     config = run_folder.read_config(where)
     task = saved_task(where / run_folder.CONFIG, config)
     with blamed_on(where / run_folder.CONFIG):
@@ -210,15 +212,3 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     model = saved.with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))
     return Run(where, config, task, model.eval(), processor)
-
-
-def _from_arpa(path: Path, device: str) -> Run:
-    """An n-gram model that another program estimated, usable like a run of one's own."""
-    from regard.interop.arpa_read import read_arpa
-    from regard.tasks.text import PlainText, TextProcessor
-
-    model, tokenizer = read_arpa(path)
-    model.to(device_of(TrainSettings(device=device)))
-    about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
-    config = {"model": about, "data": {"documents": "line"}, "train": TrainSettings().to_dict()}
-    return Run(path, config, PlainText(documents="line"), model.eval(), TextProcessor(tokenizer))

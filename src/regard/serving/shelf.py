@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import CheckpointError
+from regard.run.readers import reader_of
 from regard.tasks import TEXT, saved_task
 from regard.training.run_folder import CONFIG, read_config
 
@@ -58,7 +59,7 @@ def _told(config: dict[str, Any], part: str, key: str) -> str:
 
 
 def _is_run(path: Path) -> bool:
-    return (path / CONFIG).is_file() or (path.is_file() and ".arpa" in path.suffixes[-2:])
+    return (path / CONFIG).is_file() or ((path.is_file() or path.is_dir()) and reader_of(path) is not None)
 
 
 def _newest(folder: Path) -> list[Path]:

@@ -7,63 +7,27 @@ OUT/seeds/        what the seeds have found so far, so that a study that was cut
 
 from __future__ import annotations
 
-import importlib
 import json
-import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from regard.core.version import __version__
-from regard.errors import Stopped, UsageError, nearest
+from regard.errors import Stopped, UsageError
 from regard.storage import disk
 from regard.storage.lock import only_writer
 from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
 from regard.studies.claims.study import SEEDS, Found, Lab, ScaleName, Study
 from regard.studies.machine import versions
+from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
 
-# Name, which is that of the file in `claims`, to class. The one line of a study.
-STUDIES = {
-    "mask": "Mask",
-    "forget": "Forget",
-    "bottleneck": "Bottleneck",
-    "passing": "Passing",
-    "pooling": "Poolings",
-    "quadratic": "Quadratic",
-    "parallel": "Parallel",
-    "order": "Order",
-    "length": "Length",
-    "depth": "Depth",
-    "query": "Query",
-    "meaning": "Meaning",
-    "matrix": "MatrixForm",
-    "path": "PathLength",
-    "access": "RandomAccess",
-    "scale": "Scale",
-    "electricity": "Electricity",
-    "mad": "Mad",
-    "p0": "Ladder",
-    "p1": "Reversed",
-    "p2": "Search",
-    "p3": "Depth",
-    "p4": "Attention",
-    "p5": "FineTuned",
-    "p6": "Sizes",
-    "p7": "InContext",
-    "p8": "Bertology",
-    "p9": "Backpack",
-    "p10": "LongRange",
-    "p11": "Selection",
-    "p12": "StateSpaceDuality",
-}
 OUT = Path("runs/reproduce")
 FAILED = "failed"
 LARGEST = 1 << 28  # bytes of a file of results
-PAPER = re.compile(r"p\d+")
 
 
 @dataclass(frozen=True)
@@ -88,28 +52,6 @@ class Result:
         return {key: value for key, value in vars(self).items() if key != "figure"} | {"seeds": list(self.seeds)}
 
 
-def names() -> list[str]:
-    """Every study."""
-    return list(STUDIES)
-
-
-def study(name: str) -> Study:
-    """The study of that name; an unknown one names the nearest."""
-    if name not in STUDIES:
-        raise UsageError(f"unknown study {name!r}{_meant(name)}; regard reproduce --list names them all")
-    return getattr(importlib.import_module(f"regard.studies.claims.{name}"), STUDIES[name])()
-
-
-def _meant(name: str) -> str:
-    """A hint: of a number that no paper has the numbers there are, else the nearest name.
-
-    >>> _meant("p13"), _meant("maks")
-    (': the papers are p0 to p12', ", did you mean 'mask'?")
-    """
-    papers = [int(one[1:]) for one in STUDIES if PAPER.fullmatch(one)]
-    return f": the papers are p0 to p{max(papers)}" if PAPER.fullmatch(name) else nearest(name.lower(), STUDIES)
-
-
 def reproduce(
     ids: Sequence[str], scale: ScaleName, *, device: str = "cpu", out: Path = OUT, force: bool = False
 ) -> Iterator[Result]:
@@ -124,7 +66,7 @@ def reproduce(
             raise UsageError(f"{one.id} has no form for {scale}; it has {', '.join(one.scales)}")
     with only_writer(out):
         for one in chosen:
-            found = None if force else saved(out / f"{one.id}.json", scale)
+            found = None if force else kept(one.id, out, scale)
             if found is None or (found.rule, found.versions.get("regard")) != (one.rule, __version__):
                 found = _unless_stopped(one, scale, device, out, force)
             yield found
@@ -159,13 +101,22 @@ def saved(path: Path, scale: ScaleName | None = None) -> Result | None:
     return found if found.outcome != FAILED and scale in (None, found.scale) else None
 
 
+def kept(name: str, out: Path, scale: ScaleName | None = None) -> Result | None:
+    """The result of a study in a folder of results, also one that was kept under the number of its paper."""
+    found = saved(out / f"{name}.json", scale)
+    number = number_of(name)
+    if found is None and number:
+        found = saved(out / f"{number}.json", scale)
+    return found and replace(found, study=name)
+
+
 def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
     seeds = SEEDS[:1] if scale == "quick" else SEEDS
     found: list[Found] = []
     spent = 0.0
     try:
         for seed in seeds:
-            part = out / "seeds" / f"{one.id}-{scale}-{device}-{seed}.json"
+            part = _seed_file(out / "seeds", one.id, f"{scale}-{device}-{seed}.json")
             numbers, seconds = _seed(one, Lab(scale, seed, Path(), device), part, force)
             found.append(numbers)
             spent += seconds
@@ -182,6 +133,12 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
     if figure:
         disk.publish(out / f"{one.id}.svg", [figure.encode()])
     return result
+
+
+def _seed_file(folder: Path, name: str, rest: str) -> Path:
+    """Where the numbers of a seed are; under the number of its paper where they were kept so."""
+    numbered = folder / f"{number_of(name)}-{rest}"
+    return numbered if number_of(name) and numbered.exists() else folder / f"{name}-{rest}"
 
 
 def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any], float]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from regard.charts.page import page
+from regard.studies.registry import number_of
 from regard.studies.reproduce import Result
 
 MARKS = {"holds": "good", "does not hold": "bad", "not settled": "open", "failed": "bad"}
@@ -30,8 +31,10 @@ def report(results: Sequence[Result]) -> str:
 
 def _section(one: Result) -> str:
     about = ", ".join(f"{name} {value}" for name, value in one.versions.items())
+    number = number_of(one.study)
+    name = f"{one.study} ({number})" if number else one.study
     return (
-        f'<section id="{one.study}"><h2>{one.study}: {escape(one.claim)}</h2>'
+        f'<section id="{one.study}"><h2>{name}: {escape(one.claim)}</h2>'
         f'<p class="{MARKS[one.outcome]}"><b>{one.outcome}</b>: {escape(one.reason)}.</p>'
         f"<p>Rule: {escape(one.rule)}. Source: {escape(one.source)}.</p>{one.figure}"
         f"<p><small>{len(one.seeds)} seeds, {one.scale}, {one.seconds:.0f} s on {escape(one.device)}; {escape(about)}"

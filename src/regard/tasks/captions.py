@@ -31,7 +31,7 @@ from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import SHOWN, ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Reading, Side, written_reading
+from regard.tasks.reading import Capabilities, Reading, Side, written_reading
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
 from regard.training.losses import written_loss
@@ -84,6 +84,7 @@ class Captions(ExampleTask[CaptionProcessor]):
     model: ClassVar[str] = "captioner"
     ladder: ClassVar[tuple[str, ...]] = tuple(f"captioner?decoder={name}" for name in DECODERS)
     world: ClassVar[str | None] = "world:shapes"
+    can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
     turn: ClassVar[int] = 1
     writes: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True

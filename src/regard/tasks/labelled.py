@@ -29,7 +29,7 @@ from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.length import cut, fitted
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Reading, class_reading, labels_of, text_side
+from regard.tasks.reading import Capabilities, Reading, class_reading, labels_of, text_side
 from regard.tasks.vocabulary import (
     SpelledWords,
     class_numbers,
@@ -114,6 +114,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
     headed: ClassVar[str | None] = "classifier"
     ladder: ClassVar[tuple[str, ...]] = ("dan", "fnn", "rnn", "lstm", "transformer", "mamba")
     world: ClassVar[str | None] = "world:reviews"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
     turn: ClassVar[int] = 3
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True

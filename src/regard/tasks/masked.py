@@ -34,7 +34,7 @@ from regard.tasks.example_task import ExampleTask
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
 from regard.tasks.length import fitted
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Reading, labels_of, text_side, token_label
+from regard.tasks.reading import Capabilities, Reading, labels_of, text_side, token_label
 from regard.tasks.text import PlainText
 from regard.training.losses import context_of, masked_loss
 from regard.training.problem import Objective, TrainingProblem
@@ -96,6 +96,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     model: ClassVar[str] = "bert"
     ladder: ClassVar[tuple[str, ...]] = ("bert",)
     world: ClassVar[str | None] = "world:stories"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
     same_data_as: ClassVar[str | None] = PlainText.name
     gives_encoder: ClassVar[bool] = True
 

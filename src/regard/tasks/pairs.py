@@ -33,7 +33,7 @@ from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.length import cut, fitted
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
-from regard.tasks.reading import Reading, labels_of, text_side, written_reading
+from regard.tasks.reading import Capabilities, Reading, labels_of, text_side, written_reading
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
 from regard.training.losses import written_loss
@@ -89,6 +89,7 @@ class Pairs(ExampleTask[PairProcessor]):
     model: ClassVar[str] = "transformer"
     ladder: ClassVar[tuple[str, ...]] = ("seq2seq", "bahdanau", "gnmt", "transformer")
     world: ClassVar[str | None] = "world:translation"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     two_files: ClassVar[bool] = True
     turn: ClassVar[int] = 4
     writes: ClassVar[bool] = True

@@ -45,6 +45,32 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Capabilities:
+    """What can be asked of a run; what its task says, and what its model says of itself.
+
+    tokens     what is read first are tokens, which can be left out, changed and put in another order.
+    next       it says which token comes after each position.
+    mask       it says which word stands at a mask.
+    classes    its answers are classes, of the whole or of each position.
+    whole      one answer stands for the whole, and not one for each position.
+    source     it reads one side and answers at the positions of another.
+    quantiles  its answers are quantiles of a number.
+    counts     the model counts, and has neither vectors nor gradients.
+    shows      what the parts of the model have to show; see `regard.explain.site.shown_by`.
+    """
+
+    tokens: bool = False
+    next: bool = False
+    mask: bool = False
+    classes: bool = False
+    whole: bool = False
+    source: bool = False
+    quantiles: bool = False
+    counts: bool = False
+    shows: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Reading:
     """What a run reads of one input.
 
@@ -56,6 +82,7 @@ class Reading:
     given    the input as it was typed.
     about    more that a look may want to know of it.
     owner    the run whose reading it is.
+    can      what can be asked of it.
     """
 
     model: nn.Module
@@ -67,6 +94,7 @@ class Reading:
     given: str = ""
     about: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
+    can: Capabilities = Capabilities()
 
     @property
     def main(self) -> Side:

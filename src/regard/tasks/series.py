@@ -26,7 +26,7 @@ from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.moment import Moment, SeriesProcessor, next_moment, reading_of
 from regard.tasks.processor import read_facts
-from regard.tasks.reading import Reading
+from regard.tasks.reading import Capabilities, Reading
 from regard.training.losses import quantile_loss
 from regard.training.problem import Objective
 
@@ -56,6 +56,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     headed: ClassVar[str | None] = "forecaster"
     ladder: ClassVar[tuple[str, ...]] = ("dan", "fnn", "lstm", "transformer", "mamba")
     world: ClassVar[str | None] = "world:electricity"
+    can: ClassVar[Capabilities] = Capabilities(source=True, quantiles=True)
     turn: ClassVar[int] = 2
     by_time: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True

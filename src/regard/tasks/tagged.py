@@ -30,7 +30,7 @@ from regard.tasks.example_task import ExampleTask
 from regard.tasks.length import fitted
 from regard.tasks.piece import PieceProcessor
 from regard.tasks.processor import read_files
-from regard.tasks.reading import Reading, Side, class_reading, labels_of, text_side
+from regard.tasks.reading import Capabilities, Reading, Side, class_reading, labels_of, text_side
 from regard.tasks.tag import TagProcessor
 from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
 from regard.training.losses import class_loss
@@ -69,6 +69,7 @@ class TaggedText(ExampleTask[TagProcessor]):
     headed: ClassVar[str | None] = "tagger"
     ladder: ClassVar[tuple[str, ...]] = ("fnn", "rnn", "lstm", "transformer", "mamba")
     world: ClassVar[str | None] = "world:tags"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
     turn: ClassVar[int] = 1
     takes_encoder: ClassVar[bool] = True
 

@@ -25,6 +25,7 @@ from regard.errors import UsageError
 from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import Dataset
 from regard.tasks.processor import Processor
+from regard.tasks.reading import Capabilities, Reading
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from regard.decoding.text import TextOptions
     from regard.tasks.outcome import Outcome
     from regard.tasks.pretrained import Start
-    from regard.tasks.reading import Reading
     from regard.training.display import Result
     from regard.training.problem import TrainingProblem
     from regard.training.saved_model import SavedModel
@@ -83,6 +83,7 @@ class Task(ABC, Generic[C]):
     by_time         its examples come one after the other in time, so that a test must come last.
     reads_files     an input is the name of a file: without one the first that was held out is looked at.
     echoes          a line of its samples begins with the input.
+    can             what looks can ask of its readings.
     data_example    how its data and its inputs are written in commands that are shown. typed_example: an input.
     """
 
@@ -106,6 +107,7 @@ class Task(ABC, Generic[C]):
     by_time: ClassVar[bool] = False
     reads_files: ClassVar[bool] = False
     echoes: ClassVar[bool] = False
+    can: ClassVar[Capabilities] = Capabilities()
     data_example: ClassVar[str] = "DATA"
     typed_example: ClassVar[str] = "TEXT"
 

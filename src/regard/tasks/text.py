@@ -28,7 +28,7 @@ from regard.tasks import register_task
 from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import Dataset
 from regard.tasks.processor import TOKENIZER, Processor
-from regard.tasks.reading import START, Reading, labels_of, next_tokens, text_side, token_names
+from regard.tasks.reading import START, Capabilities, Reading, labels_of, next_tokens, text_side, token_names
 from regard.tasks.task import Task, Trained
 from regard.tasks.text_part import TextPart, first_line
 from regard.training.problem import TrainingProblem, language_problem
@@ -134,6 +134,7 @@ class PlainText(Task[TextProcessor]):
     model: ClassVar[str] = "gpt"
     ladder: ClassVar[tuple[str, ...]] = ("ngram", "dan", "fnn", "rnn", "lstm", "gpt", "backpack", "mamba")
     world: ClassVar[str | None] = "world:stories"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True)
     takes_anything: ClassVar[bool] = True
     gives_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True

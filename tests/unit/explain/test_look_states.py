@@ -44,7 +44,7 @@ def test_the_matrix_is_that_of_the_golden_file(kind: str, config: Any):
 def test_the_matrix_times_the_inputs_is_what_the_scan_reads(name: str):
     run = text_run(name)
     reading = read(run, TEXT)
-    site = sites(reading, "mamba", "ssd")[-1]
+    site = sites(reading, "selection")[-1]
     trace = reading.trace()
     stream = trace[f"{site.name}.stream"][0]  # (T, E) or (T, H, P)
     count = stream.shape[1]
@@ -108,7 +108,7 @@ def test_shown_kernels_are_those_of_the_model_and_sorted_by_their_half_life():
 def test_heads_of_mamba_2_are_shown_one_by_one_and_mamba_has_none():
     run = text_run("mamba2")
     mean, first = (seen(run, selection, head=head)["matrix"].weights for head in (None, 1))
-    count = sites(read(run, TEXT), "ssd")[0].module.n_heads
+    count = sites(read(run, TEXT), "selection")[0].module.n_heads
     every = [seen(run, selection, head=head)["matrix"].weights for head in range(1, count + 1)]
     assert np.allclose(np.mean(every, 0), mean)
     assert np.allclose(every[0], first)

@@ -12,10 +12,9 @@ import torch
 
 from regard.core.registry import build
 from regard.data.batch import NOT_COUNTED
-from regard.studies.claims import bert_layers as p8
-from regard.studies.claims import in_context as p7
-from regard.studies.claims import length, mad, meaning, parallel
-from regard.studies.claims import senses as p9
+from regard.studies.claims import bert_layers, length, mad, meaning, parallel
+from regard.studies.claims import in_context as prompting
+from regard.studies.claims import senses as sense_claim
 from regard.studies.claims.depth import LETTERS, Depth, _random_labels
 from regard.studies.claims.study import Found, Lab, Study
 
@@ -126,7 +125,7 @@ def senses(last: float = 9.0, error: float = 1e-6) -> dict:
 
 
 def test_backpack():
-    study = p9.Backpack()
+    study = sense_claim.Backpack()
     assert judged(study, senses()) == "holds"
     assert judged(study, senses(last=11.0)) == "does not hold"
     assert judged(study, senses(last=13.0)) == "does not hold"
@@ -136,7 +135,7 @@ def test_backpack():
 def test_a_backpack_is_linear_in_its_senses():
     torch.manual_seed(0)
     model = build("backpack", vocab_size=11, size="tiny").double().eval()
-    found = p9.linearity(model, torch.randint(11, (3, 9)))
+    found = sense_claim.linearity(model, torch.randint(11, (3, 9)))
     assert found["linear_error"] < 1e-12
     assert found["scaling_error"] < 1e-12
 
@@ -148,30 +147,30 @@ def in_context(large: float = 0.9, lstm: float = 0.4, late: float = 0.6) -> dict
 
 
 def test_in_context():
-    study = p7.InContext()
+    study = prompting.InContext()
     assert judged(study, in_context()) == "holds"
     assert judged(study, in_context(lstm=0.85)) == "does not hold"
     assert judged(study, in_context(late=0.2), in_context()) == "not settled"
 
 
 def test_prompts_follow_one_mapping_and_held_out_ones_are_never_seen():
-    seen, held = p7.mappings(0)
+    seen, held = prompting.mappings(0)
     assert not set(seen) & set(held)
     assert len(seen) + len(held) == 24
-    inputs, targets = p7.prompts(held, 4, 30)
+    inputs, targets = prompting.prompts(held, 4, 30)
     for row, asked in zip(inputs.tolist(), targets.tolist(), strict=True):
         text = [row[0], *[a if a != NOT_COUNTED else b for a, b in zip(asked, [*row[1:], -1], strict=True)]]
-        pairs = {(text[i + j], text[i + 2 + j] - p7.LETTERS) for i in range(0, 68, 4) for j in (0, 1)}
+        pairs = {(text[i + j], text[i + 2 + j] - prompting.LETTERS) for i in range(0, 68, 4) for j in (0, 1)}
         assert any(pairs <= set(enumerate(one)) for one in held)
         assert sum(a != NOT_COUNTED for a in asked) == 34
 
 
 def test_the_curve_counts_strings_whose_letters_are_both_right():
-    inputs, targets = p7.prompts(p7.mappings(0)[0], 1, 8)
+    inputs, targets = prompting.prompts(prompting.mappings(0)[0], 1, 8)
     told = targets.clone()
     told[:, 2] = 0  # the second letter of the first image
-    model: Any = lambda _: torch.nn.functional.one_hot(told.clamp(min=0), 2 * p7.LETTERS).float()  # noqa: E731
-    assert p7.by_examples(model, inputs, targets) == [0.0, *[1.0] * 16]
+    model: Any = lambda _: torch.nn.functional.one_hot(told.clamp(min=0), 2 * prompting.LETTERS).float()  # noqa: E731
+    assert prompting.by_examples(model, inputs, targets) == [0.0, *[1.0] * 16]
 
 
 def bert(best: int = 0, rise: float = 0.01, vertical: int = 1) -> dict:
@@ -183,7 +182,7 @@ def bert(best: int = 0, rise: float = 0.01, vertical: int = 1) -> dict:
 
 
 def test_bertology():
-    study = p8.Bertology()
+    study = bert_layers.Bertology()
     assert judged(study, bert(best=2)) == "holds"
     assert judged(study, bert(best=3)) == "does not hold"
     assert judged(study, bert(rise=0.2)) == "does not hold"
@@ -192,11 +191,11 @@ def test_bertology():
 
 def test_a_removed_head_says_nothing():
     torch.manual_seed(0)
-    model = build("bert", vocab_size=9, size="tiny", n_heads=p8.HEADS).eval()
+    model = build("bert", vocab_size=9, size="tiny", n_heads=bert_layers.HEADS).eval()
     rows = torch.randint(9, (2, 6))
-    mixer = p8._attentions(model)[0]
+    mixer = bert_layers._attentions(model)[0]
     before = model(rows)
-    with p8._removed([(mixer, 1)]):
+    with bert_layers._removed([(mixer, 1)]):
         silenced = model(rows)
     width = mixer.config.width
     mixer.heads_to_output.weight.data[:, width : 2 * width] = 0

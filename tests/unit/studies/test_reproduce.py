@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from regard.errors import LockedError, Stopped
+from regard.errors import LockedError, Stopped, UsageError
 from regard.storage.lock import only_writer
-from regard.studies import reproduce
+from regard.studies import registry, reproduce
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 
 
@@ -121,3 +121,36 @@ def test_the_figure_of_a_training_has_its_steps() -> None:
     figure = reproduce.study("mask").figure([{"masked": one, "unmasked": one}])
     assert ">steps<" in figure
     assert ">time<" not in figure
+
+
+@pytest.mark.parametrize("number", range(len(registry.PAPERS)))
+def test_a_study_of_a_paper_is_known_by_its_name_its_file_and_its_number(number: int) -> None:
+    name = registry.PAPERS[number]
+    one = reproduce.study(f"p{number}")
+    assert (one.id, type(one).__module__) == (name, f"regard.studies.claims.{name}")
+    assert type(reproduce.study(name)) is type(one)
+
+
+def test_what_was_kept_under_the_number_of_a_paper_is_read_again(
+    tossed: type[Tossed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tossed.id = "ladder"
+    run(tmp_path)
+    for path in (*tmp_path.glob("ladder.*"), *(tmp_path / "seeds").glob("ladder-*")):
+        path.write_text(path.read_text().replace('"study": "ladder"', '"study": "p0"'))
+        path.rename(path.with_name(path.name.replace("ladder", "p0")))
+    assert [(one.study, one.figure) for one in run(tmp_path)] == [("ladder", "<svg/>")]
+    assert reproduce.kept("ladder", tmp_path) is not None
+    (tmp_path / "p0.json").unlink()
+    assert run(tmp_path)[0].outcome == "holds"
+    assert tossed.tosses == [0, 1, 2]
+
+
+def test_a_study_from_outside_comes_through_the_same_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_studies", dict(registry._studies))
+    mine = registry.register_study(type("Mine", (Tossed,), {"id": "coin"}))
+    assert isinstance(reproduce.study("coin"), mine)
+    assert reproduce.names()[-1] == "coin"
+    for name in ("mask", "p3"):
+        with pytest.raises(UsageError, match="is taken by"):
+            registry.register_study(type("Mine", (Tossed,), {"id": name}))

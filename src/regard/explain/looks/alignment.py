@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from regard.errors import UsageError
-from regard.explain.look import Look, Options
+from regard.explain.look import Look, Options, register_look
 from regard.explain.view import Heat, Links, Listing, Panel, View
 from regard.explain.weights import Weights, controls, weights_of
 from regard.tasks.reading import Reading
@@ -23,14 +23,14 @@ def alignment(reading: Reading, options: Options) -> View:
     if source.name == "picture" and options.hide_sink:
         raise UsageError("the places of a picture have no first one to hide: leave out --hide-sink")
     words = options.changed(merge=options.merge or bool(source.words))
-    found = weights_of(reading, "cross", words)
+    found = weights_of(reading, "alignment", words)
     of_all = "mean of heads" if options.head is None else f"head {options.head}"
     about = {"layer": found.site.layer, "head": options.head, "written": " ".join(reading.main.groups.labels[1:])}
     made = [_map(found, f"Layer {found.site.layer}, {of_all}", source.name)]
     if source.name == "picture":
         panels: list[Panel] = [*_grids(found), *made]
     elif source.words:
-        pairs = aligned(weights_of(reading, "cross", words.changed(hide_sink=False)).matrix)
+        pairs = aligned(weights_of(reading, "alignment", words.changed(hide_sink=False)).matrix)
         about["pharaoh"] = " ".join(f"{j}-{i}" for i, j in sorted(pairs, key=lambda pair: (pair[1], pair[0])))
         # Without its first column the map has the others one place earlier.
         pairs = [(i, j - 1) for i, j in pairs if j] if options.hide_sink else pairs
@@ -38,7 +38,7 @@ def alignment(reading: Reading, options: Options) -> View:
     else:
         panels = [*made]
     title = f"Where the {reading.main.name} looks in the {source.name}"
-    return View(title, panels, about, CAVEAT, controls(reading, "cross", found, words))
+    return View(title, panels, about, CAVEAT, controls(reading, "alignment", found, words))
 
 
 def aligned(matrix: np.ndarray) -> list[tuple[int, int]]:
@@ -96,4 +96,11 @@ def _grids(found: Weights) -> list[Heat]:
     ]
 
 
-LOOKS = [Look("alignment", "where the decoder looks while it writes each word", alignment, frozenset({"cross"}))]
+register_look(
+    Look(
+        "alignment",
+        "where the decoder looks while it writes each word",
+        alignment,
+        fits=lambda can: "alignment" in can.shows,
+    )
+)

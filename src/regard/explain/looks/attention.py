@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.explain.look import Look, Options, place_of
+from regard.explain.look import Look, Options, place_of, register_look
 from regard.explain.view import Bars, Heat, View
 from regard.explain.weights import CAVEAT, Weights, controls, weights_of
 from regard.tasks.reading import Reading
@@ -56,4 +56,11 @@ def row(found: Weights, place: int, what: str) -> Bars:
     )
 
 
-LOOKS = [Look("attention", "which token looks at which, by layer and head", attention, frozenset({"attention"}))]
+register_look(
+    Look(
+        "attention",
+        "which token looks at which, by layer and head",
+        attention,
+        fits=lambda can: "attention" in can.shows,
+    )
+)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from regard.explain.look import Look, Options
+from regard.explain.look import Look, Options, register_look
 from regard.explain.ngram import NgramExplanation, explain_ngram
 from regard.explain.view import Bars, Control, Listing, Note, View
 from regard.tasks.reading import Reading
-
-COUNTS = frozenset({"counts"})
 
 
 def backoff(reading: Reading, _options: Options) -> View:
@@ -45,7 +43,5 @@ def _explained(reading: Reading) -> NgramExplanation:
     return explain_ngram(reading.owner.model, reading.owner.tokenizer, reading.given)
 
 
-LOOKS = [
-    Look("backoff", "which orders matched at each token", backoff, COUNTS),
-    Look("steps", "the calculation of one probability, order by order", steps, COUNTS),
-]
+register_look(Look("backoff", "which orders matched at each token", backoff, fits=lambda can: can.counts))
+register_look(Look("steps", "the calculation of one probability, order by order", steps, fits=lambda can: can.counts))

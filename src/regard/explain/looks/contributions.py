@@ -17,12 +17,11 @@ from regard.decoding.logits_processing import largest
 from regard.errors import UsageError
 from regard.explain.asked import MOST_BARS, position_control
 from regard.explain.change import answers, columns_of, embedding_of, without
-from regard.explain.look import MANY_PASSES, Look, Options
+from regard.explain.look import MANY_PASSES, Look, Options, register_look
 from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
 from regard.explain.site import sites
 from regard.explain.view import Bars, Heat, Panel, View
 from regard.mixers.window import Window
-from regard.tasks import TEXT
 from regard.tasks.reading import Reading
 
 CANDIDATES = 8
@@ -141,13 +140,12 @@ def _window(reading: Reading) -> Window | None:
     return wide[0]
 
 
-LOOKS = [
+register_look(
     Look(
         "contributions",
         "what each word adds to the answer of a mean or of a window",
         contributions,
-        frozenset({"mean", "window"}),
-        frozenset({TEXT, "labelled", "tagged"}),
+        fits=lambda can: bool(can.shows & {"mean", "window"}) and can.tokens and not can.source,
         max_tokens=MANY_PASSES,
     )
-]
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from regard.explain.asked import points
-from regard.explain.look import Look, Options
+from regard.explain.look import Look, Options, register_look
 from regard.explain.view import Curves, Listing, View
 from regard.tasks.reading import Reading
 
@@ -55,4 +55,4 @@ def _note(quantiles: dict[str, np.ndarray], came: np.ndarray, shown: list[str]) 
     return f"{inside:.0%} of what came lies between {shown[0]} and {shown[2]}; {shown[1]} misses it by {error:.3g}."
 
 
-LOOKS = [Look("forecast", "what is forecast, how surely, and what came", forecast, tasks=frozenset({"series"}))]
+register_look(Look("forecast", "what is forecast, how surely, and what came", forecast, fits=lambda can: can.quantiles))

@@ -17,10 +17,9 @@ from torch import Tensor
 from regard.errors import UsageError
 from regard.explain.asked import position_control, seed_control, side_control, side_number, spread
 from regard.explain.change import answers, columns_of, gradients, others, replaced, words_of
-from regard.explain.look import MANY_PASSES, Look, Options
+from regard.explain.look import MANY_PASSES, Look, Options, register_look
 from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
 from regard.explain.view import Bars, Control, Curves, Panel, View
-from regard.tasks import TEXT
 from regard.tasks.reading import Reading
 
 # Tokens that are changed, answers that are watched, and tokens that are shown by name.
@@ -171,12 +170,12 @@ def _by_distance(felt: Felt) -> list[Panel]:
     return panels
 
 
-LOOKS = [
+register_look(
     Look(
         "forgetting",
         "how far back a model still feels a token, by gradient and by occlusion",
         forgetting,
-        tasks=frozenset({TEXT, "masked", "labelled", "tagged", "pairs"}),
+        fits=lambda can: can.tokens and not can.counts,
         max_tokens=MANY_PASSES,
     )
-]
+)

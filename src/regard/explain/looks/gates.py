@@ -14,17 +14,12 @@ import numpy as np
 
 from regard.core.trace import Trace
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
-from regard.explain.look import Look, Options, numbers
-from regard.explain.scan import moved, turned
-from regard.explain.site import Site, directions, sites
+from regard.explain.look import Look, Options, numbers, register_look
+from regard.explain.scan import moved, states, turned
+from regard.explain.site import GATES, Site, directions, sites
 from regard.explain.view import Curves, Heat, Panel, View
-from regard.mixers.gru import Gru
 from regard.tasks.reading import Reading
 
-GATES = {
-    "lstm": {"input_gate": "input gate i", "forget_gate": "forget gate f", "output_gate": "output gate o"},
-    "gru": {"update_gate": "update gate z", "reset_gate": "reset gate r"},
-}
 OF_GATES = (
     "A gate that is open lets something through; what that is, and whether the answer needs it, the gate does not tell."
 )
@@ -33,34 +28,36 @@ OF_UNITS = "A unit that moves is not thereby used: what the next layer reads of 
 
 def gates(reading: Reading, options: Options) -> View:
     """Gates by token, what each unit keeps, and the size of the memory."""
-    found = sites(reading, "lstm", "gru")
+    found = sites(reading, "gate")
     chosen = directions(found, options.layer, options.side)
     seen = reading.trace(_pattern(chosen))
     panels: list[Panel] = []
     for site in chosen:
-        panels += [_mean_gates(site, seen), _kept_by_unit(site, seen)]
-    panels.append(_size(chosen, seen))
+        share = kept(site, seen)
+        panels += [_mean_gates(site, seen), *([] if share is None else [_kept_by_unit(site, share)])]
+    if "state" in chosen[0].shows:
+        panels.append(_size(chosen, seen))
     return _view("The gates", found, chosen, panels, OF_GATES)
 
 
 def hidden(reading: Reading, options: Options) -> View:
     """The state of a plain recurrence by token, and how much each token changes it."""
-    found = sites(reading, "rnn")
+    found = sites(reading, "units")
     chosen = directions(found, options.layer, options.side)
     seen = reading.trace(_pattern(chosen))
     panels: list[Panel] = []
     for site in chosen:
-        panels += [_units(site, _seen(site, seen, "hidden")), _change(site, seen)]
+        after = turned(site, states(site, seen))
+        panels += [_units(site, after.reshape(len(after), -1)), _change(site, seen)]
     return _view("The hidden state", found, chosen, panels, OF_UNITS)
 
 
-def kept(site: Site, seen: Trace) -> np.ndarray:
-    """The share (T, units) of its memory that each unit keeps at each token."""
-    if site.kind == "lstm":
-        return _seen(site, seen, "forget_gate")
-    update = _seen(site, seen, "update_gate")
-    assert isinstance(site.module, Gru)
-    return 1 - update if site.module.resets_first else update
+def kept(site: Site, seen: Trace) -> np.ndarray | None:
+    """The share (T, units) of its memory that each unit keeps at each token; None where no gate says it."""
+    known = site.mechanism
+    if known is not None and known.kept is not None:
+        return turned(site, known.kept(site, seen))
+    return turned(site, seen[site.tap("keep")][0]) if site.taps("keep") else None
 
 
 def half_life(share: float) -> float:
@@ -78,18 +75,20 @@ def _view(title: str, found: list[Site], chosen: list[Site], panels: list[Panel]
     layer, side = chosen[0].layer, chosen[0].rows.name
     sides = [site.rows.name for site in found]
     controls = [layer_control(found, side, layer), *([side_control(sides, side)] if len(set(sides)) > 1 else [])]
-    what = {"lstm": "an LSTM", "gru": "a GRU", "rnn": "an RNN"}[chosen[0].kind]
+    known = chosen[0].mechanism
+    what = known.named if known is not None else chosen[0].kind
     both = ", both directions" if len(chosen) > 1 else ""
     title = f"{title} of layer {layer} of {what} over the {side}{both}"
     return View(title, panels, {"layer": layer, "side": side}, caveat, controls)
 
 
 def _mean_gates(site: Site, seen: Trace) -> Heat:
-    rows = [_seen(site, seen, tap).mean(1) for tap in GATES[site.kind]]
-    names = list(GATES[site.kind].values())
-    note = "Means over all units; 1 is open, 0 is shut."
-    if isinstance(site.module, Gru):
-        note += f" z near 1 {'takes the new' if site.module.resets_first else 'keeps the past'}."
+    taps = site.taps(*GATES)
+    rows = [turned(site, seen[tap][0]).mean(1) for tap in taps.values()]
+    names = [site.called(own) for own in taps]
+    known = site.mechanism
+    told = ["Means over all units; 1 is open, 0 is shut."]
+    told += [known.about(site.module)] if known is not None and known.about is not None else []
     return Heat(
         title=f"Gates by token{_reading(site)}",
         weights=np.stack(rows),
@@ -98,13 +97,12 @@ def _mean_gates(site: Site, seen: Trace) -> Heat:
         row_name="gate",
         column_name=site.rows.name,
         scale="mean over units",
-        note=note,
+        note=" ".join(told),
         key=f"gates{_key(site)}",
     )
 
 
-def _kept_by_unit(site: Site, seen: Trace) -> Heat:
-    share = kept(site, seen)  # (T, units)
+def _kept_by_unit(site: Site, share: np.ndarray) -> Heat:
     means = share.mean(0)
     order = np.argsort(-means, kind="stable")
     shown = order[spread(len(order))]
@@ -131,23 +129,25 @@ def _size(chosen: Sequence[Site], seen: Trace) -> Curves:
     for site in chosen:
         name = "backward" if site.backward else "forward" if len(chosen) > 1 else "memory"
         lines[name] = points(numbers(site.rows), moved(site, seen)[0])
-    what = "the cell c" if chosen[0].kind == "lstm" else "the hidden state h"
+    what = _state(chosen[0])
     return Curves(title=f"Size of {what}", lines=lines, x="position", y="length of the vector", key="size")
 
 
 def _units(site: Site, states: np.ndarray) -> Heat:
-    """The units that move most, by their mean."""
+    """The units (T, units) that move most, by their mean."""
+    bound = max(1.0, float(np.abs(states).max()))
     moving = np.argsort(-states.std(0), kind="stable")[: len(spread(states.shape[1]))]
     shown = moving[np.argsort(-states[:, moving].mean(0), kind="stable")]
     return Heat(
-        title=f"Units of h{_reading(site)}",
+        title=f"Units of {_state(site)}{_reading(site)}",
         weights=states[:, shown].T,
         rows=[f"unit {unit + 1}" for unit in shown.tolist()],
         columns=site.rows.labels,
         row_name="unit",
         column_name=site.rows.name,
-        low=-1.0,
-        scale="h",
+        low=-bound,
+        high=bound,
+        scale="value",
         note=f"The {len(shown)} of {states.shape[1]} units that move most, by their mean.",
         key=f"hidden{_key(site)}",
     )
@@ -157,16 +157,16 @@ def _change(site: Site, seen: Trace) -> Panel:
     return by_token(
         site.rows,
         moved(site, seen)[1].tolist(),
-        title=f"How much each token changes h{_reading(site)}",
+        title=f"How much each token changes {_state(site)}{_reading(site)}",
         unit="change",
         note="|h - h'| / (|h| + |h'|): 0 where nothing changes, 1 where h' was nothing or h turns into its opposite.",
         key=f"change{_key(site)}",
     )
 
 
-def _seen(site: Site, seen: Trace, tap: str) -> np.ndarray:
-    """What a tap of a site saw, (T, units)."""
-    return turned(site, seen[f"{site.name}.{tap}"][0])
+def _state(site: Site) -> str:
+    """What its state is called."""
+    return next((site.called(own) for own in site.taps("state")), "the state")
 
 
 def _pattern(chosen: Sequence[Site]) -> str:
@@ -182,7 +182,19 @@ def _key(site: Site) -> str:
     return ".backward" if site.backward else ""
 
 
-LOOKS = [
-    Look("gates", "what a recurrence writes, keeps and shows at each token", gates, frozenset({"lstm", "gru"})),
-    Look("hidden", "the state of a plain recurrence, and what changes it", hidden, frozenset({"rnn"})),
-]
+register_look(
+    Look(
+        "gates",
+        "what a recurrence writes, keeps and shows at each token",
+        gates,
+        fits=lambda can: "gate" in can.shows,
+    )
+)
+register_look(
+    Look(
+        "hidden",
+        "the state of a plain recurrence, and what changes it",
+        hidden,
+        fits=lambda can: "units" in can.shows,
+    )
+)

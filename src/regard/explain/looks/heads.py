@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regard.core.tap import record
-from regard.core.trace import apart, plain, resting
-from regard.explain.look import Look, Options
+from regard.explain.look import Look, Options, register_look
 from regard.explain.site import on_side
 from regard.explain.view import Heat, Listing, Panel, View
-from regard.explain.weights import CAVEAT, told_of
+from regard.explain.weights import CAVEAT, attended, told_of
 from regard.tasks.reading import Reading
 
 COLUMNS = ("layer", "head", "entropy", "distance", "sink", "diagonal", "before")
@@ -29,24 +27,18 @@ PICTURED, LONGEST = 4, 128
 
 def heads(reading: Reading, options: Options) -> View:
     """A row for each head, the sharpest first, and pictures of the first few."""
-    there = {f"{site.name}.weights": site for site in on_side(reading, options.side)}
-    side = next(iter(there.values())).rows
+    there = on_side(reading, options.side)
+    side = there[0].rows
     short = len(side) <= LONGEST
 
-    def summary(weights: Tensor) -> tuple[np.ndarray, np.ndarray | None] | None:
-        every = weights[0].float().cpu().numpy()
-        # Attention over another side is heard as well, and a decoder that meets its source before any token.
-        if not every.size or every.shape[1] != every.shape[2]:
-            return None
+    def summary(weights: Tensor) -> tuple[np.ndarray, np.ndarray | None]:
+        every = weights.float().cpu().numpy()
         return measures(every), every if short else None
 
-    fast = reading.run()
-    with resting(reading.model), record(plain(reading.model), "*.weights", summary) as seen:
-        difference = apart(reading.run(), fast)
+    found, difference = attended(reading, there, summary)
     rows: list[list[Any]] = []
     pictures: dict[tuple[int, int], np.ndarray] = {}
-    for tap, site in there.items():
-        numbers, every = seen[tap][-1]
+    for site, (numbers, every) in zip(there, found, strict=True):
         for head, values in enumerate(numbers):
             rows.append([site.layer, head + 1, *(float(value) for value in values)])
             if every is not None:
@@ -87,4 +79,6 @@ def measures(weights: np.ndarray) -> np.ndarray:
     return np.stack([part[:, kept].mean(1) for part in each], 1)
 
 
-LOOKS = [Look("heads", "every head by its sharpness, reach and habits", heads, frozenset({"attention"}))]
+register_look(
+    Look("heads", "every head by its sharpness, reach and habits", heads, fits=lambda can: "attention" in can.shows)
+)

@@ -20,10 +20,9 @@ from regard.explain.asked import points
 from regard.explain.change import NO_WORDS
 from regard.explain.inputs import read
 from regard.explain.layers import AFTER, vectors_by_layer
-from regard.explain.look import Look, Options, numbers
+from regard.explain.look import Look, Options, numbers, register_look
 from regard.explain.site import directions, sites
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
-from regard.tasks import TEXT
 from regard.tasks.reading import Reading, Side
 from regard.tasks.word import Groups
 
@@ -157,7 +156,8 @@ def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
             return []
         site = directions(found, layer, None)[0]
         told = site.layer
-        weights = one.reading.trace(f"{site.name}.weights")[f"{site.name}.weights"][0].mean(0)  # (T, S)
+        tap = site.tap("attention")
+        weights = one.reading.trace(tap)[tap][0].mean(0)  # (T, S)
         row = weights[list(one.groups.members[one.group])].mean(0)
         by_group = [float(row[list(members)].sum()) for members in one.groups.members]
         best = sorted(range(len(by_group)), key=lambda group: -by_group[group])
@@ -189,11 +189,11 @@ def _cosine(one: Tensor, other: Tensor) -> float:
     return float(torch.nn.functional.cosine_similarity(one, other, dim=-1))
 
 
-LOOKS = [
+register_look(
     Look(
         "meaning",
         "how the vector of a word differs between two texts, layer by layer",
         meaning,
-        tasks=frozenset({TEXT, "masked", "labelled", "tagged", "pairs"}),
+        fits=lambda can: can.tokens and not can.counts,
     )
-]
+)

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from regard.decoding.logits_processing import Sampling, largest, warped_log_probs
 from regard.explain.asked import position_control
-from regard.explain.look import Look, Options, numbers
+from regard.explain.look import Look, Options, numbers, register_look
 from regard.explain.outcome import Outcome, number_of, outcome
-from regard.explain.site import KINDS
 from regard.explain.view import Bars, Control, Heat, Listing, Panel, View
-from regard.tasks import TEXT
 from regard.tasks.reading import Reading
 
 TOP = 12
@@ -137,16 +135,13 @@ def _sliders(options: Options) -> list[Control]:
     ]
 
 
-LOOKS = [
+register_look(
     Look(
         "next",
         "which tokens may come next, raw and as they are drawn, and what was expected on the way",
         next_token,
-        kinds=frozenset({*KINDS.values(), "counts"}),
-        tasks=frozenset({TEXT, "pairs", "captions"}),
-    ),
-    Look("fill", "which words may stand at a mask", masked_token, tasks=frozenset({"masked"})),
-    Look(
-        "answer", "how sure the model is of a class or of each tag", class_of, tasks=frozenset({"labelled", "tagged"})
-    ),
-]
+        fits=lambda can: can.next,
+    )
+)
+register_look(Look("fill", "which words may stand at a mask", masked_token, fits=lambda can: can.mask))
+register_look(Look("answer", "how sure the model is of a class or of each tag", class_of, fits=lambda can: can.classes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.explain.look import Look, Options
+from regard.explain.look import Look, Options, register_look
 from regard.explain.site import sites
 from regard.explain.view import Bars, View
 from regard.explain.weights import as_array
@@ -17,7 +17,8 @@ CAVEAT = (
 def pooling(reading: Reading, _options: Options) -> View:
     """The weight of each position, and the answer that comes of it."""
     (site,) = sites(reading, "pooling")
-    weights = as_array(reading.trace(f"{site.name}.weights")[f"{site.name}.weights"])
+    tap = site.tap("pooling")
+    weights = as_array(reading.trace(tap)[tap])
     chances = reading.run()[0].double().softmax(-1)
     order = chances.argsort(descending=True).tolist()
     form = site.module.form
@@ -41,12 +42,11 @@ def pooling(reading: Reading, _options: Options) -> View:
     return View("From a text to one vector", panels, {"form": form}, CAVEAT)
 
 
-LOOKS = [
+register_look(
     Look(
         "pooling",
         "how much each word counts in the vector of a text",
         pooling,
-        frozenset({"pooling"}),
-        frozenset({"labelled"}),
+        fits=lambda can: "pooling" in can.shows and can.whole,
     )
-]
+)

@@ -7,15 +7,12 @@ R = A~_L .. A~_1              Abnar and Zuidema 2020
 from __future__ import annotations
 
 import numpy as np
-from torch import Tensor
 
-from regard.core.tap import record
-from regard.core.trace import apart, plain, resting
-from regard.explain.look import Look, Options, numbers, place_of
+from regard.explain.look import Look, Options, numbers, place_of, register_look
 from regard.explain.looks.attention import HEAVIEST
 from regard.explain.site import on_side
 from regard.explain.view import Bars, Heat, View
-from regard.explain.weights import told_of
+from regard.explain.weights import attended, told_of
 from regard.tasks.reading import Reading
 
 CAVEAT = "Rollout follows weights and the residual stream alone: values, nets and norms may pass on more, or nothing."
@@ -24,19 +21,16 @@ CAVEAT = "Rollout follows weights and the residual stream alone: values, nets an
 def rollout(reading: Reading, options: Options) -> View:
     """The map from inputs to the last layer."""
     found = on_side(reading, options.side)
-    side, names = found[0].rows, {f"{site.name}.weights" for site in found}
-
-    def mean(weights: Tensor) -> np.ndarray:
-        return weights[0].mean(0).double().cpu().numpy()
-
-    fast = reading.run()
-    with resting(reading.model), record(plain(reading.model), "*.weights", mean) as seen:
-        difference = apart(reading.run(), fast)
-    matrix = rolled([entries[-1] for name, entries in seen.items() if name in names])
+    side = found[0].rows
+    kept, difference = attended(reading, found, lambda weights: weights.mean(0).double().cpu().numpy())
+    layers: dict[tuple[str, int], list[np.ndarray]] = {}
+    for site, weights in zip(found, kept, strict=True):
+        layers.setdefault((site.kind, site.layer), []).append(weights)
+    matrix = rolled([np.mean(both, axis=0) for both in layers.values()])  # both directions of a layer count alike
     place = place_of(side, options.position)
     order = [int(number) for number in matrix[place].argsort()[::-1][:HEAVIEST]]
     heat = Heat(
-        title=f"What reaches each token through {len(names)} layers",
+        title=f"What reaches each token through {len(layers)} layers",
         key="weights",
         weights=matrix,
         rows=side.labels,
@@ -52,7 +46,7 @@ def rollout(reading: Reading, options: Options) -> View:
         values=[float(matrix[place, number]) for number in order],
         unit="share",
     )
-    return View("Attention rollout", [heat, bars], {"layers": len(names)}, CAVEAT)
+    return View("Attention rollout", [heat, bars], {"layers": len(layers)}, CAVEAT)
 
 
 def rolled(layers: list[np.ndarray]) -> np.ndarray:
@@ -63,4 +57,11 @@ def rolled(layers: list[np.ndarray]) -> np.ndarray:
     return found
 
 
-LOOKS = [Look("rollout", "what reaches a token through all layers of attention", rollout, frozenset({"attention"}))]
+register_look(
+    Look(
+        "rollout",
+        "what reaches a token through all layers of attention",
+        rollout,
+        fits=lambda can: "attention" in can.shows,
+    )
+)

@@ -20,7 +20,7 @@ from regard.core.trace import Trace, plain
 from regard.decoding.logits_processing import largest
 from regard.errors import UsageError
 from regard.explain.asked import position_control
-from regard.explain.look import Look, Options, numbers, place_of
+from regard.explain.look import Look, Options, numbers, place_of, register_look
 from regard.explain.outcome import Outcome, outcome
 from regard.explain.site import Site, sites
 from regard.explain.view import Control, Heat, Listing, Note, Panel, View
@@ -223,11 +223,11 @@ def _names(count: int) -> list[str]:
     return [f"sense {number}" for number in range(1, count + 1)]
 
 
-LOOKS = [
+register_look(
     Look(
         "senses",
         "what the senses of a word stand for, and what each brings to the next word",
         senses,
-        frozenset({"senses"}),
+        fits=lambda can: "senses" in can.shows and can.next,
     )
-]
+)

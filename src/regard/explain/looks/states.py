@@ -10,25 +10,22 @@ import torch
 from regard.core.trace import Trace
 from regard.errors import UsageError
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
-from regard.explain.look import ONE_PASS, Look, Options, numbers
-from regard.explain.scan import AT_ONCE, channels_of, half_lives, kept, moved, scan_matrix, turned
+from regard.explain.look import ONE_PASS, Look, Options, numbers, register_look
+from regard.explain.scan import AT_ONCE, channels_of, half_lives, has_channels, kept, moved, scan_matrix, turned
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Curves, Heat, Listing, Panel, View
-from regard.mixers.mamba import Mamba
 from regard.mixers.s4d import S4d
 from regard.tasks.reading import Reading
 
 LEAST, MOST = 64, 512
-RECURRENT = ("rnn", "lstm", "gru", "s4d", "mamba", "ssd")
 
 
 def kernels(reading: Reading, options: Options) -> View:
     """The convolutions of an S4D layer: how much of a token is left after some more."""
-    found = sites(reading, "s4d")
+    found = sites(reading, "kernel")
     chosen = directions(found, options.layer, options.side)
     panels: list[Panel] = []
     for site in chosen:
-        assert isinstance(site.module, S4d)
         panels += _kernels(site.module, len(site.rows), site.backward)
     title = f"The kernels of layer {chosen[0].layer} of S4D over the {chosen[0].rows.name}"
     caveat = "A kernel is the same for every text: how much a token counts in this one depends on what it is, too."
@@ -37,27 +34,27 @@ def kernels(reading: Reading, options: Options) -> View:
 
 def selection(reading: Reading, options: Options) -> View:
     """How much each token is let into the state, and the matrix that the scan is equal to."""
-    found = sites(reading, "mamba", "ssd")
+    found = sites(reading, "selection")
     chosen = directions(found, options.layer, options.side)
     head = _head(chosen[0], options.head)
     seen = reading.trace(f"{chosen[0].name if len(chosen) == 1 else chosen[0].name.rpartition('.')[0]}.*")
     panels: list[Panel] = []
     for site in chosen:
         panels += [*_steps(site, seen), _matrix(site, seen, head)]
-    name = "Mamba" if chosen[0].kind == "mamba" else "Mamba-2"
+    name = chosen[0].mechanism.named if chosen[0].mechanism else chosen[0].kind
     title = f"What layer {chosen[0].layer} of {name} lets in over the {chosen[0].rows.name}"
     caveat = (
         "The matrix is what this layer does with its own inputs, after its convolution and before its gate; "
         "a token that counts here may be lost in the layers above."
     )
-    heads = [None, *range(1, channels_of(chosen[0]) + 1)] if chosen[0].kind == "ssd" else []
+    heads = [None, *range(1, channels_of(chosen[0]) + 1)] if not has_channels(chosen[0]) else []
     extra = [Control(name="head", label="head", kind="choice", value=options.head, values=heads)] if heads else []
     return _view(title, panels, found, chosen[0], caveat, extra)
 
 
 def moving(reading: Reading, options: Options) -> View:
     """The size of every layer's state, and how much each token changes it."""
-    found = sites(reading, *RECURRENT)
+    found = sites(reading, "state")
     names = [site.rows.name for site in found]
     chosen = directions(found, None, options.side)[0].rows.name
     there = [site for site in found if site.rows.name == chosen]
@@ -139,7 +136,7 @@ def _head(site: Site, head: int | None) -> int | None:
     """The index of a head of Mamba-2; none of Mamba, which has channels."""
     if head is None:
         return None
-    if site.kind == "mamba":
+    if has_channels(site):
         raise UsageError("a layer of Mamba has channels and no heads: leave the head out")
     if not 1 <= head <= channels_of(site):
         raise UsageError(f"head {head}: the layer has heads 1 to {channels_of(site)}")
@@ -150,7 +147,7 @@ def _steps(site: Site, seen: Trace) -> list[Panel]:
     """dt and what is kept, by token and by channel or head."""
     step, share = turned(site, seen[f"{site.name}.steps"][0]), turned(site, kept(site, seen))
     key, where = _direction(site)
-    unit = "channel" if isinstance(site.module, Mamba) else "head"
+    unit = "channel" if has_channels(site) else "head"
     order = np.argsort(-step.mean(0), kind="stable")
     shown = order[spread(len(order))]
     high = float(np.quantile(step[:, shown], 0.99))
@@ -188,8 +185,8 @@ def _matrix(site: Site, seen: Trace, head: int | None) -> Heat:
     """|M| over all channels or heads, or of one head."""
     key, where = _direction(site)
     count, length = channels_of(site), len(site.rows)
-    unit = "channels" if isinstance(site.module, Mamba) else "heads"
-    per_channel = length**2 * (site.module.d_state if isinstance(site.module, Mamba) else 1)
+    unit = "channels" if has_channels(site) else "heads"
+    per_channel = length**2 * (site.module.d_state if has_channels(site) else 1)
     channels = [head] if head is not None else spread(count, max(2, AT_ONCE // per_channel))
     weights = scan_matrix(site, seen, channels).abs().mean(0)
     if site.backward:
@@ -213,14 +210,28 @@ def _direction(site: Site) -> tuple[str, str]:
     return (".backward", ", read backwards") if site.backward else ("", "")
 
 
-LOOKS = [
+register_look(
     Look(
         "selection",
         "what a selective state space lets in, and the matrix that its scan is equal to",
         selection,
-        frozenset({"mamba", "ssd"}),
+        fits=lambda can: "selection" in can.shows,
         max_tokens=ONE_PASS // 2,  # a channel of Mamba has a matrix for each of its states
-    ),
-    Look("kernels", "how long the channels of a state space remember", kernels, frozenset({"s4d"})),
-    Look("states", "how the states of a recurrence move from token to token", moving, frozenset(RECURRENT)),
-]
+    )
+)
+register_look(
+    Look(
+        "kernels",
+        "how long the channels of a state space remember",
+        kernels,
+        fits=lambda can: "kernel" in can.shows,
+    )
+)
+register_look(
+    Look(
+        "states",
+        "how the states of a recurrence move from token to token",
+        moving,
+        fits=lambda can: "state" in can.shows,
+    )
+)

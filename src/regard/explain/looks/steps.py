@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from regard.errors import UsageError
 from regard.explain.asked import layer_control, position_control
-from regard.explain.look import Look, Options, numbers, place_of
-from regard.explain.mechanisms import attention, plain, recurrence, state_space
-from regard.explain.mechanisms.calculation import Calculation, calculation
+from regard.explain.look import Look, Options, numbers, place_of, register_look
+from regard.explain.mechanisms.calculation import calculation
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Note, Numbers, Panel, View
 from regard.tasks.reading import Reading, Side
 
-MECHANISMS: dict[str, tuple[str, Callable[[Calculation], list[Panel]]]] = {
-    "senses": ("Backpack", plain.senses),
-    "attention": ("self-attention", attention.attention),
-    "cross": ("attention over the source", attention.attention),
-    "lstm": ("LSTM", recurrence.lstm),
-    "gru": ("GRU", recurrence.gru),
-    "rnn": ("recurrence", recurrence.rnn),
-    "s4d": ("S4D", state_space.s4d),
-    "mamba": ("selective scan", state_space.selective),
-    "ssd": ("state space duality", state_space.selective),
-    "mean": ("mean", plain.mean),
-    "window": ("window", plain.window),
-}
 BEST = 6
-# A layer that looks at one place only mixes nothing.
-LEAST_WINDOW = 2
 
 
 def steps(reading: Reading, options: Options) -> View:
@@ -43,16 +26,18 @@ def steps(reading: Reading, options: Options) -> View:
     heads = getattr(getattr(site.module, "config", None), "n_heads", 0)
     if heads and options.head is not None and not 1 <= options.head <= heads:
         raise UsageError(f"head {options.head}: the layer has heads 1 to {heads}")
-    title, mechanism = MECHANISMS[site.kind]
+    mechanism = site.mechanism
+    assert mechanism is not None
+    assert mechanism.steps is not None
     panels: list[Panel] = [_tokens(site.rows, place)]
     for one in chosen:
         if len(chosen) > 1:
             panels.append(Note(text="Read from the last to the first." if one.backward else "Read from the first on."))
-        panels += _keyed(mechanism(calculation(reading, one, place, options)), one.backward)
+        panels += _keyed(mechanism.steps(calculation(reading, one, place, options)), one.backward)
     panels += _answer(reading, site, place)
     position = numbers(site.rows)[place]
     about = {"layer": site.layer, "kind": site.kind, "side": site.rows.name, "position": position}
-    there = [one for one in sites(reading, site.kind) if _mixes(one)]
+    there = [one for one in sites(reading, "steps") if one.kind == site.kind and _mixes(one)]
     asked = [
         layer_control(there, site.rows.name, site.layer),
         Control(name="head", label="head", kind="choice", value=options.head or 1, values=list(range(1, heads + 1))),
@@ -60,14 +45,15 @@ def steps(reading: Reading, options: Options) -> View:
         Control(name="reduce", label="numbers of a vector", kind="choice", value=options.reduce, values=[4, 8, 0]),
     ]
     controls = [control for control in asked if len(control.values) > 1]
-    name = title[0].upper() + title[1:]
+    name = mechanism.title[:1].upper() + mechanism.title[1:]
     return View(f"{name}, layer {site.layer}, in numbers", panels, about, "", controls)
 
 
 def _sites(reading: Reading, options: Options) -> list[Site]:
     """The layer that is asked for, of the kind that makes the model what it is; both directions where it has two."""
-    found = [site for site in sites(reading, *MECHANISMS) if _mixes(site)]
-    own = next(kind for kind in ("senses", "cross", *MECHANISMS) if any(site.kind == kind for site in found))
+    worked = sites(reading, "steps")
+    found = [site for site in worked if _mixes(site)] or worked
+    own = min(found, key=lambda site: site.mechanism.rank if site.mechanism else 0).kind
     if options.side is not None:
         own = next((site.kind for site in found if site.rows.name == options.side), own)
     return directions([site for site in found if site.kind == own], options.layer, options.side)
@@ -81,7 +67,8 @@ def _keyed(panels: list[Panel], backward: bool) -> list[Panel]:
 
 
 def _mixes(site: Site) -> bool:
-    return site.kind != "window" or site.module.window >= LEAST_WINDOW
+    """Whether it looks at more than its own place."""
+    return site.module.reach != 1 or site.module.needs_memory
 
 
 def _tokens(side: Side, place: int) -> Note:
@@ -93,7 +80,7 @@ def _tokens(side: Side, place: int) -> Note:
 def _answer(reading: Reading, site: Site, place: int) -> list[Panel]:
     """What the whole model says at that position, or of the whole."""
     outputs = reading.run()[0].double()
-    if reading.main.name == "horizon" or (outputs.dim() == 2 and site.rows is not reading.main):
+    if reading.can.quantiles or (outputs.dim() == 2 and site.rows is not reading.main):
         return []
     logits = outputs if outputs.dim() == 1 else outputs[place]
     chances = logits.softmax(-1)
@@ -112,4 +99,6 @@ def _answer(reading: Reading, site: Site, place: int) -> list[Panel]:
     ]
 
 
-LOOKS = [Look("steps", "every number of the mechanism at one position", steps, frozenset(MECHANISMS))]
+register_look(
+    Look("steps", "every number of the mechanism at one position", steps, fits=lambda can: "steps" in can.shows)
+)

@@ -16,29 +16,15 @@ from regard.core.trace import plain
 from regard.errors import UsageError
 from regard.explain.asked import by_token, position_control, seed_control, side_control, side_number
 from regard.explain.change import answers, columns_of, embedding_of, others, replaced, without, words_of
-from regard.explain.look import MANY_PASSES, Look, Options, numbers, place_of
+from regard.explain.look import MANY_PASSES, Look, Options, numbers, place_of, register_look
 from regard.explain.outcome import log_probs_at, number_of, outcome
 from regard.explain.site import Site, sites
 from regard.explain.view import Bars, Control, Listing, Note, Panel, View
-from regard.tasks import TEXT
-from regard.tasks.reading import Reading
+from regard.tasks.reading import Capabilities, Reading
 
 # Outputs that lie so near are equal but for rounding.
 NEAR = 1e-4
 MOST = 64
-TASKS = frozenset({TEXT, "masked", "labelled", "tagged", "pairs"})
-WHY = {
-    "rnn": "reads one token after the other",
-    "lstm": "reads one token after the other",
-    "gru": "reads one token after the other",
-    "s4d": "weighs tokens by how long ago they were",
-    "mamba": "reads one token after the other",
-    "ssd": "reads one token after the other",
-    "senses": "adds positions and sees only what came before",
-    "mean": "sees only what came before",
-    "window": "has a slot for each of the last tokens",
-    "pooling": "takes the first or the last vector",
-}
 
 
 def shuffle(reading: Reading, options: Options) -> View:
@@ -177,10 +163,11 @@ def _order(tokens: Tensor, words: list[int], seed: int) -> list[int]:
 def _breaking(reading: Reading, number: int) -> list[list[str]]:
     """Parts over a side that can tell one order of its tokens from another, and why."""
     embedding: Any = embedding_of(reading, number)
-    rows = [["embedding", "adds positions to the vectors"]] if embedding.position is not None else []
+    adds = getattr(embedding, "position", None) is not None
+    rows = [["embedding", "adds positions to the vectors"]] if adds else []
     side = reading.sides[number].name
     for site in sites(reading):
-        if site.rows.name == side or (site.kind == "pooling" and site.columns.name == side):
+        if site.rows.name == side:
             why = _why(site)
             if why:
                 where = f"{site.kind} {site.layer}{', backward' if site.backward else ''}"
@@ -189,18 +176,13 @@ def _breaking(reading: Reading, number: int) -> list[list[str]]:
 
 
 def _why(site: Site) -> str:
-    module: Any = site.module
-    if site.kind == "attention":
-        config = module.config
-        told = [
-            "a causal mask" if config.causal else "",
-            f"{config.position} positions in its scores" if config.position != "none" else "",
-            f"a window of {config.window}" if config.window is not None else "",
-        ]
-        return ", ".join(part for part in told if part)
-    if site.kind == "pooling":
-        return WHY["pooling"] if module.form in ("first", "last") else ""
-    return "" if getattr(module, "permutes", False) else WHY.get(site.kind, "")
+    """Why a part feels order: as its mechanism says, or as the part declares; empty where it does not."""
+    known = site.mechanism
+    if known is not None:
+        return known.order(site.module) if known.order is not None else ""
+    if site.module.permutes:
+        return ""
+    return "sees only what came before" if site.module.causal else "tells positions apart"
 
 
 def _order_told(largest: float, alike: bool) -> str:
@@ -224,12 +206,29 @@ def _side_controls(reading: Reading, side: str) -> list[Control]:
     return [side_control([one.name for one in reading.sides], side)] if len(reading.sides) > 1 else []
 
 
+def _of_tokens(can: Capabilities) -> bool:
+    return can.tokens and not can.counts
+
+
 def _log_probs(outputs: Tensor) -> Tensor:
     return outputs.double().log_softmax(-1)
 
 
-LOOKS = [
-    Look("drop", "how much worse the answer is without each token", drop, tasks=TASKS, max_tokens=MANY_PASSES),
-    Look("shuffle", "whether order is felt, and which parts feel it", shuffle, tasks=TASKS),
-    Look("future", "whether a later token changes what was said before it", future, tasks=TASKS - {"labelled"}),
-]
+register_look(
+    Look(
+        "drop",
+        "how much worse the answer is without each token",
+        drop,
+        fits=_of_tokens,
+        max_tokens=MANY_PASSES,
+    )
+)
+register_look(Look("shuffle", "whether order is felt, and which parts feel it", shuffle, fits=_of_tokens))
+register_look(
+    Look(
+        "future",
+        "whether a later token changes what was said before it",
+        future,
+        fits=lambda can: _of_tokens(can) and not can.whole,
+    )
+)

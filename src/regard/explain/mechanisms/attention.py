@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from regard.explain.look import numbers
+from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import Calculation, heaviest
 from regard.explain.view import Bars, Note, Numbers, Panel
+from regard.mixers.attention import SelfAttention
+from regard.mixers.cross import CrossAttention
 
 SCORES = {
     "dot": "e_j = q . k_j",
@@ -78,3 +81,20 @@ def _vectors(
     columns = [str(number + 1) for number in range(shown.shape[-1])]
     title = key.capitalize()
     return Numbers(title=title, key=key, equation=equation, values=shown, rows=rows, columns=columns, note=note)
+
+
+def _order(module: SelfAttention) -> str:
+    """Why it feels order."""
+    config = module.config
+    told = [
+        "a causal mask" if config.causal else "",
+        f"{config.position} positions in its scores" if config.position != "none" else "",
+        f"a window of {config.window}" if config.window is not None else "",
+    ]
+    return ", ".join(part for part in told if part)
+
+
+_SELF = Mechanism("attention", "self-attention", "self-attention", attention, order=_order, rank=3)
+_CROSS = Mechanism("cross", "attention over a source", "attention over the source", attention, rank=2)
+register_mechanism(SelfAttention, _SELF)
+register_mechanism(CrossAttention, _CROSS)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from regard.explain.look import numbers
+from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import READABLE, Calculation, heaviest
 from regard.explain.view import Note, Numbers, Panel
+from regard.layers.pooling import Pooling
+from regard.mixers.mean import RunningMean
+from regard.mixers.senses import Senses
+from regard.mixers.window import Window
 
 
 def mean(given: Calculation) -> list[Panel]:
@@ -90,3 +95,36 @@ def senses(given: Calculation) -> list[Panel]:
             note=given.cut(len(output)),
         ),
     ]
+
+
+def _order_of_pooling(module: Pooling) -> str:
+    return "takes the first or the last vector" if module.form in ("first", "last") else ""
+
+
+def _order_of_window(module: Window) -> str:
+    return "" if module.permutes else "has a slot for each of the last tokens"
+
+
+register_mechanism(
+    Senses,
+    Mechanism(
+        "senses",
+        "a Backpack",
+        "Backpack",
+        senses,
+        order=lambda _: "adds positions and sees only what came before",
+        shows=frozenset({"senses"}),
+        rank=1,
+    ),
+)
+register_mechanism(
+    RunningMean,
+    Mechanism(
+        "mean", "a mean", "mean", mean, order=lambda _: "sees only what came before", shows=frozenset({"mean"}), rank=9
+    ),
+)
+register_mechanism(
+    Window,
+    Mechanism("window", "a window", "window", window, order=_order_of_window, shows=frozenset({"window"}), rank=10),
+)
+register_mechanism(Pooling, Mechanism("pooling", "a pooling", order=_order_of_pooling))

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
+from regard.core.trace import Trace
+from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import Calculation, rows_of
+from regard.explain.site import Site
 from regard.explain.view import Note, Panel
-from regard.mixers.rnn import cell_weights
+from regard.mixers.gru import Gru
+from regard.mixers.lstm import Lstm
+from regard.mixers.rnn import Rnn, cell_weights
+
+IN_ORDER = "reads one token after the other"
 
 
 def rnn(given: Calculation) -> list[Panel]:
@@ -89,3 +97,52 @@ def _step(given: Calculation, rows: dict[str, np.ndarray]) -> Panel:
         columns=[f"unit {number + 1}" for number in range(len(shown[0]))],
         note=given.cut(width),
     )
+
+
+def _kept_by_gru(site: Site, seen: Trace) -> Tensor:
+    """z where it keeps the past, 1 - z where it takes the new."""
+    update = seen[f"{site.name}.update_gate"][0]
+    return 1 - update if site.module.resets_first else update
+
+
+def _about_gru(module: Gru) -> str:
+    return f"z near 1 {'takes the new' if module.resets_first else 'keeps the past'}."
+
+
+register_mechanism(
+    Lstm,
+    Mechanism(
+        "lstm",
+        "an LSTM",
+        "LSTM",
+        lstm,
+        taps={
+            "input_gate": "input gate i",
+            "forget_gate": "forget gate f",
+            "output_gate": "output gate o",
+            "memory": "the cell c",
+        },
+        order=lambda _: IN_ORDER,
+        rank=4,
+    ),
+)
+register_mechanism(
+    Gru,
+    Mechanism(
+        "gru",
+        "a GRU",
+        "GRU",
+        gru,
+        kept=_kept_by_gru,
+        taps={"update_gate": "update gate z", "reset_gate": "reset gate r", "hidden": "the hidden state h"},
+        about=_about_gru,
+        order=lambda _: IN_ORDER,
+        rank=5,
+    ),
+)
+register_mechanism(
+    Rnn,
+    Mechanism(
+        "rnn", "an RNN", "recurrence", rnn, taps={"hidden": "the hidden state h"}, order=lambda _: IN_ORDER, rank=6
+    ),
+)

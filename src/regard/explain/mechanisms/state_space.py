@@ -8,9 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from regard.errors import UsageError
+from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import READABLE, Calculation
-from regard.explain.scan import rate_of, states
+from regard.explain.scan import mamba_states, rate_of, s4d_states, ssd_states, states
 from regard.explain.view import Note, Numbers, Panel
+from regard.mixers.mamba import Mamba
+from regard.mixers.s4d import S4d
+from regard.mixers.ssd import Ssd
 
 
 def s4d(given: Calculation) -> list[Panel]:
@@ -87,3 +91,35 @@ def _channel(given: Calculation, count: int, what: str = "channels") -> int:
 
 def _numbers(parameter: object) -> np.ndarray:
     return parameter.detach().double().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]  # a parameter
+
+
+register_mechanism(
+    S4d,
+    Mechanism(
+        "s4d",
+        "S4D",
+        "S4D",
+        s4d,
+        states=s4d_states,
+        order=lambda _: "weighs tokens by how long ago they were",
+        shows=frozenset({"kernel"}),
+        rank=7,
+    ),
+)
+for _part, _kind, _named, _title, _states in (
+    (Mamba, "mamba", "Mamba", "selective scan", mamba_states),
+    (Ssd, "ssd", "Mamba-2", "state space duality", ssd_states),
+):
+    register_mechanism(
+        _part,
+        Mechanism(
+            _kind,
+            _named,
+            _title,
+            selective,
+            states=_states,
+            order=lambda _: "reads one token after the other",
+            shows=frozenset({"selection"}),
+            rank=8,
+        ),
+    )

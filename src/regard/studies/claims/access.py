@@ -14,6 +14,7 @@ from regard.core.registry import build
 from regard.data.batch import NOT_COUNTED
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 # Tokens: noise, then needles (kind, value), then the question for each kind.
 NOISE, KINDS, VALUES = 16, 4, 8
@@ -27,6 +28,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
+@register_study
 class RandomAccess(Study):
     id: ClassVar[str] = "access"
     claim: ClassVar[str] = "Attention is random access into the context: where a fact stands does not matter."

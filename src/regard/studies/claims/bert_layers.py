@@ -19,14 +19,16 @@ from regard.data.corpus import prepare
 from regard.mixers.attention import SelfAttention
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 LENGTH, HEADS, HIDDEN = 32, 4, 0.15
 ZONES = 8
 OFFSETS = (-2, -1, 0, 1, 2)
 
 
+@register_study
 class Bertology(Study):
-    id: ClassVar[str] = "p8"
+    id: ClassVar[str] = "bert_layers"
     claim: ClassVar[str] = (
         "Of a masked language model the lower layers know best where a word stands, many heads can be removed at "
         "little cost, and heads look along diagonals and at single words."

@@ -12,6 +12,7 @@ from regard.charts.chart import Series, line_chart
 from regard.studies.claims.copying import Copier, copying, symbol_rows
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 HELD_OUT = 10**6
 RECALLED = 0.95
@@ -21,6 +22,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
+@register_study
 class Bottleneck(Study):
     id: ClassVar[str] = "bottleneck"
     claim: ClassVar[str] = "One vector is a bottleneck: how much can be copied through it is bound by its width."

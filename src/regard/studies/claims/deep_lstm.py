@@ -10,6 +10,7 @@ from regard.charts.chart import Series, line_chart
 from regard.decoding.text import options_from
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import PLAIN, sentences
+from regard.studies.registry import register_study
 
 KINDS = {"plain": False, "residual": True}
 ALPHA, BETA = 0.6, 0.2
@@ -18,8 +19,9 @@ COVERED = 0.5  # attention that a source word must have got in all
 NOISE = 0.01
 
 
+@register_study
 class Depth(Study):
-    id: ClassVar[str] = "p3"
+    id: ClassVar[str] = "deep_lstm"
     claim: ClassVar[str] = (
         "Residual connections let LSTMs be eight layers deep, and a beam wants to be told of length and cover."
     )

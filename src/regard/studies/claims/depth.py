@@ -19,6 +19,7 @@ from regard.mixers.attention import AttentionConfig
 from regard.models.language import LanguageModelConfig
 from regard.studies.claims.fitting import Batches, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 WIDTH, LENGTH, ROWS = 32, 24, 8
 DEPTHS = (2, 4, 8)
@@ -27,6 +28,7 @@ RATES = (1e-2, 3e-3, 1e-3)
 LETTERS = 16
 
 
+@register_study
 class Depth(Study):
     id: ClassVar[str] = "depth"
     claim: ClassVar[str] = (

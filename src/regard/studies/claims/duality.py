@@ -17,12 +17,14 @@ from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
 from regard.studies.claims.probing import Rows, right, trained
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import Work, seconds_of_each
+from regard.studies.registry import register_study
 
 HEADS, WIDTH, STATES, CHUNK = 4, 32, 32, 64
 
 
+@register_study
 class StateSpaceDuality(Study):
-    id: ClassVar[str] = "p12"
+    id: ClassVar[str] = "duality"
     claim: ClassVar[str] = (
         "SSD is a scan, a masked attention and a chunked mixture of both; the chunked form is faster than the scan, "
         "and multi-query recall gets better with the size of the state."

@@ -9,10 +9,12 @@ from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 NAMES = ("forecaster", "weekly", "daily", "optimum")
 
 
+@register_study
 class Electricity(Study):
     id: ClassVar[str] = "electricity"
     claim: ClassVar[str] = (

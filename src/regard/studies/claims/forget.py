@@ -14,6 +14,7 @@ from regard.core.registry import build
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.recall import letter_rows, recall_by_distance, story_rows
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 HELD_OUT = 10**6
 RIGHT, LEARNT, CHANCE = 0.95, 0.75, 0.6
@@ -26,6 +27,7 @@ ON_LETTERS: dict[str, dict[str, Any]] = {
 ON_STORIES: dict[str, dict[str, Any]] = {"rnn": WIDE, "lstm": WIDE, "gpt": {"d_model": 64, "n_layers": 2, "n_heads": 2}}
 
 
+@register_study
 class Forget(Study):
     id: ClassVar[str] = "forget"
     claim: ClassVar[str] = "A recurrence forgets over long strings, an LSTM later than a plain one; attention does not."

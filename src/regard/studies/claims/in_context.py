@@ -15,6 +15,7 @@ from regard.charts.chart import Series, line_chart
 from regard.data.batch import NOT_COUNTED
 from regard.studies.claims.probing import fitted
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
+from regard.studies.registry import register_study
 
 LETTERS = 4
 EXAMPLES = (0, 1, 4, 16)
@@ -23,8 +24,9 @@ RATES = (3e-3, 1e-2)
 NAMES = ("large", "small", "lstm")
 
 
+@register_study
 class InContext(Study):
-    id: ClassVar[str] = "p7"
+    id: ClassVar[str] = "in_context"
     claim: ClassVar[str] = (
         "A Transformer trained on many tasks does a new one from examples in its prompt, better with more examples; "
         "larger models gain more from them, and an LSTM gains less."

@@ -11,6 +11,7 @@ from regard.charts.chart import bar_chart
 from regard.data.worlds import text_world
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.matching import width_for
+from regard.studies.registry import register_study
 
 # Name of a rung: its model, what is set of it, and what its width must be a multiple of. Counted models have no width.
 RUNGS: dict[str, tuple[str, dict[str, Any], int]] = {
@@ -29,8 +30,9 @@ COUNTED = ("bigram", "5-gram")
 SLOW = "mamba"
 
 
+@register_study
 class Ladder(Study):
-    id: ClassVar[str] = "p0"
+    id: ClassVar[str] = "ladder"
     claim: ClassVar[str] = "Each step of the ladder from counts to attention predicts the next word better."
     source: ClassVar[str] = "lectures; here on world:stories, whose text is generated"
     rule: ClassVar[str] = (

@@ -11,6 +11,7 @@ import numpy as np
 from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 from regard.studies.scaling import power_law
 from regard.training.estimate import count_parameters
 
@@ -18,8 +19,9 @@ DOMAINS = ("own", "other")
 STRAIGHT = 0.95
 
 
+@register_study
 class Sizes(Study):
-    id: ClassVar[str] = "p6"
+    id: ClassVar[str] = "larger"
     claim: ClassVar[str] = "Loss falls with the size of the model along a power law, also on text of another kind."
     source: ClassVar[str] = (
         "Radford et al. 2019, figures 1 and 4; here on world:stories, and without further training on stories that "

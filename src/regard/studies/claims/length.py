@@ -18,11 +18,13 @@ from regard.errors import UsageError
 from regard.models.language import LanguageModelConfig
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 KINDS = ("learned", "sinusoidal", "rotary", "alibi", "none")
 ROWS, LENGTH, FARTHEST = 16, 64, 4
 
 
+@register_study
 class Length(Study):
     id: ClassVar[str] = "length"
     claim: ClassVar[str] = (

@@ -20,6 +20,7 @@ from regard.mixers.s4d import Initialisation, S4d, S4dConfig
 from regard.models.language import LanguageModel, LanguageModelConfig
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 WIDTH, STATES = 32, 32
 # A bit is held for so many tokens, and asked for so many bits later.
@@ -27,8 +28,9 @@ HELD, LATER = 32, 12
 NAMES = ("lin", "inv", "legs", "real", "random", "lstm", "attention")
 
 
+@register_study
 class LongRange(Study):
-    id: ClassVar[str] = "p10"
+    id: ClassVar[str] = "long_convolution"
     claim: ClassVar[str] = (
         "S4D is one map as a convolution and as a recurrence; it remembers over a thousand tokens where an LSTM does "
         "not, and how its diagonal starts decides."

@@ -9,13 +9,15 @@ from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import GATED, PLAIN, bleu_by_length, matched, sentences
+from regard.studies.registry import register_study
 from regard.training.estimate import count_parameters
 
 NAMES = ("bahdanau", "seq2seq")
 
 
+@register_study
 class Search(Study):
-    id: ClassVar[str] = "p2"
+    id: ClassVar[str] = "looking_back"
     claim: ClassVar[str] = (
         "A decoder that looks at the source keeps its quality on long sentences, one vector does not."
     )

@@ -10,6 +10,7 @@ from regard.data.worlds import world
 from regard.data.worlds.probe import Probe
 from regard.studies.claims.probing import Rows, right, trained
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 # Six tasks of MAD, and three more. Every answer is determined: the best possible share is 1 in all of them.
 PROBES: dict[str, dict[str, int]] = {
@@ -33,6 +34,7 @@ MODELS: dict[str, dict[str, Any]] = {
 TEXT = "world:stories?train=4000&valid=100"
 
 
+@register_study
 class Mad(Study):
     id: ClassVar[str] = "mad"
     claim: ClassVar[str] = (

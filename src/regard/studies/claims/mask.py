@@ -16,10 +16,12 @@ from regard.data.corpus import prepare
 from regard.models.language import LanguageModelConfig
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 LENGTH, ROWS = 48, 16
 
 
+@register_study
 class Mask(Study):
     id: ClassVar[str] = "mask"
     claim: ClassVar[str] = "Without the causal mask the training loss goes to zero and the model cannot write."

@@ -13,11 +13,13 @@ from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import seconds_of_each
+from regard.studies.registry import register_study
 
 WIDTH = 64
 SAME, FASTER = 1e-12, 10.0
 
 
+@register_study
 class MatrixForm(Study):
     id: ClassVar[str] = "matrix"
     claim: ClassVar[str] = "All hidden states of attention come out of a couple of matrix products at once."

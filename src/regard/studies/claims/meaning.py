@@ -15,6 +15,7 @@ from regard.core.tap import record
 from regard.data.batch import NOT_COUNTED
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 FILLERS = ("then", "we", "saw", "a", "tree", "and", "some", "birds", "near", "old", "houses", "in", "warm", "light")
 # What follows "bank" when the cue before it was the first, and the second word.
@@ -29,6 +30,7 @@ LENGTH, ROWS = 14, 32
 Sentence = tuple[list[str], int, int, int]
 
 
+@register_study
 class Meaning(Study):
     id: ClassVar[str] = "meaning"
     claim: ClassVar[str] = (

@@ -15,6 +15,7 @@ from regard.data.batch import NOT_COUNTED
 from regard.models.language import LanguageModelConfig
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 # (position, causal) of each form.
 FORMS = {
@@ -30,6 +31,7 @@ MUST_LEARN = ("sinusoidal", "learned", "rotary")
 LENGTH, WORDS, ROWS = 8, 16, 32
 
 
+@register_study
 class Order(Study):
     id: ClassVar[str] = "order"
     claim: ClassVar[str] = (

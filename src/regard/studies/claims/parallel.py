@@ -20,11 +20,13 @@ from regard.mixers.s4d import S4dConfig
 from regard.mixers.ssd import SsdConfig
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import seconds
+from regard.studies.registry import register_study
 
 # Mamba's scan on a CPU walks from token to token and is shown beside them; its form that does not is SSD.
 TOGETHER = ("attention", "s4d", "ssd")
 
 
+@register_study
 class Parallel(Study):
     id: ClassVar[str] = "parallel"
     claim: ClassVar[str] = (

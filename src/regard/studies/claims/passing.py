@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 from regard.charts.chart import bar_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import GATED, PLAIN, held_out_perplexity, matched, sentences
+from regard.studies.registry import register_study
 from regard.training.estimate import count_parameters
 
 VECTOR = ("first", "every", "both")
 WAYS = (*VECTOR, "attention")
 
 
+@register_study
 class Passing(Study):
     id: ClassVar[str] = "passing"
     claim: ClassVar[str] = "Of the ways to give the encoder to the decoder, attention is the best."

@@ -14,11 +14,13 @@ from regard.core.mixer import Mixer
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.rnn import RnnConfig
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 WIDTH = 32
 FAIR, FADED = 0.5, 0.01
 
 
+@register_study
 class PathLength(Study):
     id: ClassVar[str] = "path"
     claim: ClassVar[str] = (

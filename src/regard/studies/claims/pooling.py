@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 from regard.charts.chart import bar_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 POOLINGS = ("last", "first", "mean", "max", "attention")
 POINTS = 0.1
 
 
+@register_study
 class Poolings(Study):
     id: ClassVar[str] = "pooling"
     claim: ClassVar[str] = (

@@ -10,6 +10,7 @@ from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
 from regard.data.worlds.reviews import Reviews
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 # Each is tried for every start, and the best counts: what was learnt before wants smaller steps than what was not.
 RATES = (1e-3, 3e-3)
@@ -19,8 +20,9 @@ POINTS = 0.05
 SENTENCES = (1, 2)
 
 
+@register_study
 class FineTuned(Study):
-    id: ClassVar[str] = "p5"
+    id: ClassVar[str] = "pretraining"
     claim: ClassVar[str] = "A Transformer that has read unlabelled text needs fewer labels than one that has not."
     source: ClassVar[str] = (
         "Radford, Narasimhan, Salimans, Sutskever 2018, tables 2 and 5; here on world:reviews, first without its "

@@ -21,6 +21,7 @@ from regard.mixers.rnn import RnnConfig
 from regard.mixers.s4d import S4dConfig
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import exponent, kept_bytes, seconds_of_each
+from regard.studies.registry import register_study
 
 WIDTH = 32
 MIXERS: dict[str, MixerConfig] = {
@@ -33,6 +34,7 @@ CONSTANT = ("rnn", "s4d", "mamba")
 STEPS = 8
 
 
+@register_study
 class Quadratic(Study):
     id: ClassVar[str] = "quadratic"
     claim: ClassVar[str] = (

@@ -13,11 +13,13 @@ from regard.charts.chart import bar_chart
 from regard.data.worlds.ab import answer
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 SCALE = 10.0
 EXAMPLE = "AABA"
 
 
+@register_study
 class Query(Study):
     id: ClassVar[str] = "query"
     claim: ClassVar[str] = (

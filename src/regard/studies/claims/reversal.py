@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 from regard.charts.chart import bar_chart
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import PLAIN, held_out_perplexity, sentences
+from regard.studies.registry import register_study
 
 ORDERS = {"forward": False, "reversed": True}
 BEAMS = (1, 2, 12)
 
 
+@register_study
 class Reversed(Study):
-    id: ClassVar[str] = "p1"
+    id: ClassVar[str] = "reversal"
     claim: ClassVar[str] = "A fixed vector translates better when the source is read from its end to its beginning."
     source: ClassVar[str] = "Sutskever, Vinyals, Le 2014, section 3.3; here on world:translation"
     rule: ClassVar[str] = (

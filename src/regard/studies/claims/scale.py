@@ -16,6 +16,7 @@ from regard.mixers.lstm import LstmConfig
 from regard.mixers.rnn import RnnConfig
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import seconds_of_each
+from regard.studies.registry import register_study
 
 WIDTH = 64
 LENGTHS = [2**power for power in range(7, 15)]
@@ -23,6 +24,7 @@ MIXERS: dict[str, MixerConfig] = {"rnn": RnnConfig(WIDTH), "lstm": LstmConfig(WI
 APART = 1.3
 
 
+@register_study
 class Scale(Study):
     id: ClassVar[str] = "scale"
     claim: ClassVar[str] = "RNNs scale to long sequences: time a token and the size of the state stay the same."

@@ -24,6 +24,7 @@ from regard.studies.claims.fitting import fit
 from regard.studies.claims.probing import Rows, right
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import exponent, seconds_of_each
+from regard.studies.registry import register_study
 
 TIMES = (1, 2, 4, 8, 16)
 OptimiserName = Literal["adamw", "muon"]
@@ -32,8 +33,9 @@ MUON: tuple[OptimiserName, float] = ("muon", 1e-2)
 ADAMW: tuple[OptimiserName, float] = ("adamw", 5e-3)
 
 
+@register_study
 class Selection(Study):
-    id: ClassVar[str] = "p11"
+    id: ClassVar[str] = "selection"
     claim: ClassVar[str] = (
         "A selective state space copies words from among noise where a time-invariant one cannot, and an induction "
         "head learnt by it works at many times the trained length, where attention with learned positions fails."

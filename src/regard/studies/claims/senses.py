@@ -16,13 +16,15 @@ from regard.core.tap import record
 from regard.mixers.senses import Senses
 from regard.models.language import LanguageModel
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
+from regard.studies.registry import register_study
 
 DATA = "world:stories?train=4000&valid=100"
 SCALE = 2.0
 
 
+@register_study
 class Backpack(Study):
-    id: ClassVar[str] = "p9"
+    id: ClassVar[str] = "senses"
     claim: ClassVar[str] = (
         "A Backpack with enough senses predicts as well as the Transformer inside it, its logits are linear in the "
         "sense vectors, and scaling a sense of a word moves a logit by the amount that linearity tells, in any context."

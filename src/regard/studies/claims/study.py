@@ -6,7 +6,7 @@ A study measures plain numbers, once for each seed, and judges them by its rule.
     does not hold    it is broken in every seed
     not settled      seeds disagree, or the size is too small to tell
 
-A new study is one file here and one line in `regard.studies.reproduce`.
+A new study is one file here and one line in `regard.studies.registry`, or one from outside the package.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from regard.studies.claims.copying import Copier, copying, symbol_rows
 from regard.studies.claims.fitting import fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import PLAIN, held_out_perplexity, matched, sentences
+from regard.studies.registry import register_study
 from regard.training import metrics
 from regard.training.run_folder import METRICS
 
@@ -32,8 +33,9 @@ NOISE = 5.0  # BLEU points between runs that are taken to be equal
 LONG = 64
 
 
+@register_study
 class Attention(Study):
-    id: ClassVar[str] = "p4"
+    id: ClassVar[str] = "transformer"
     claim: ClassVar[str] = "Attention alone trains faster than a recurrence that looks and translates no worse."
     source: ClassVar[str] = "Vaswani et al. 2017, tables 2 and 3; here on world:translation"
     rule: ClassVar[str] = (

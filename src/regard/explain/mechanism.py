@@ -1,0 +1,74 @@
+"""Mechanism: what explain knows of a type of mixer beyond what the mixer declares of itself.
+
+    register_mechanism(Lstm, Mechanism("lstm", "an LSTM", title="LSTM", steps=lstm, ...))
+
+A mixer that nobody has registered is looked at by what it declares (`Mixer.shows`) and by the looks that need to know
+nothing of it. The mechanism of a new mixer is one call like this one, also from outside the package.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from regard.core.trace import Trace
+    from regard.explain.mechanisms.calculation import Calculation
+    from regard.explain.site import Site
+    from regard.explain.view import Panel
+
+# The files in `regard.explain.mechanisms` that register something.
+FILES = ("attention", "recurrence", "state_space", "plain")
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """kind    what a part of this type is called in views.
+    named   the same in a sentence, such as "an LSTM".
+    title   of its steps.
+    steps   every number of it at one position; None where nobody has worked it out.
+    states  the state after each token, (T, ...), where no tap shows it.
+    kept    the share of its state that each unit keeps at each token, (T, units), where no gate is that share.
+    taps    what is seen of it is called, by the names of its taps.
+    about   what there is to know of its gates, of a module.
+    order   why it feels the order of what it reads, of a module; empty where it does not.
+    shows   what can be shown of this type alone, beside what its taps mean.
+    rank    of which mechanism makes a model what it is: steps are worked out for the lowest.
+    """
+
+    kind: str
+    named: str = ""
+    title: str = ""
+    steps: Callable[[Calculation], list[Panel]] | None = None
+    states: Callable[[Site, Trace], Tensor] | None = None
+    kept: Callable[[Site, Trace], Tensor] | None = None
+    taps: Mapping[str, str] = field(default_factory=dict)
+    about: Callable[[Any], str] | None = None
+    order: Callable[[Any], str] | None = None
+    shows: frozenset[str] = frozenset()
+    rank: int = 0
+
+
+_mechanisms: dict[type[nn.Module], Mechanism] = {}
+
+
+def register_mechanism(part: type[nn.Module], mechanism: Mechanism) -> None:
+    """Say what there is to know of a type of mixer, and of those that are made from it."""
+    _mechanisms[part] = mechanism
+
+
+def mechanism_of(module: nn.Module) -> Mechanism | None:
+    """What is known of a part of a model, by its type or that which it is made from."""
+    _load_built_in()
+    return next((_mechanisms[part] for part in type(module).__mro__ if part in _mechanisms), None)
+
+
+@cache
+def _load_built_in() -> None:
+    for name in FILES:
+        importlib.import_module(f"regard.explain.mechanisms.{name}")

@@ -1,0 +1,34 @@
+"""Formats of other programs that `load` reads like runs of one's own; each is imported when a file of it is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from regard.run.readers import register_reader
+from regard.run.run import Run
+from regard.training.loop import device_of
+from regard.training.settings import TrainSettings
+
+
+def is_arpa(path: Path) -> bool:
+    """Whether a file is called as ARPA files are, packed or not.
+
+    >>> is_arpa(Path("my.arpa.gz")), is_arpa(Path("my.txt"))
+    (True, False)
+    """
+    return ".arpa" in path.suffixes[-2:] and not path.is_dir()
+
+
+def arpa_run(path: Path, device: str) -> Run:
+    """An n-gram model that another program estimated."""
+    from regard.interop.arpa_read import read_arpa
+    from regard.tasks.text import PlainText, TextProcessor
+
+    model, tokenizer = read_arpa(path)
+    model.to(device_of(TrainSettings(device=device)))
+    about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
+    config = {"model": about, "data": {"documents": "line"}, "train": TrainSettings().to_dict()}
+    return Run(path, config, PlainText(documents="line"), model.eval(), TextProcessor(tokenizer))
+
+
+register_reader("arpa", is_arpa, arpa_run)
