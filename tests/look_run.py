@@ -13,15 +13,15 @@ from regard.core.data_spec import DataSpec
 from regard.data.tokenizer.word import WordTokenizer
 from regard.explain.inputs import read
 from regard.explain.look import Options, options_from
-from regard.explain.reading import Reading
 from regard.explain.view import View
 from regard.run.run import Run
-from regard.run.task_run import TaskRun
 from regard.tasks import task_named
 from regard.tasks.labelled import LabelProcessor
 from regard.tasks.masked import MaskedProcessor
 from regard.tasks.pairs import PairProcessor
+from regard.tasks.reading import Reading
 from regard.tasks.tag import TagProcessor
+from regard.tasks.text import PlainText, TextProcessor
 
 WORDS = ["the", "dog", "cat", "sees", "a", "small", "tree", "runs"]
 TEXT = "the small dog sees a cat"
@@ -33,29 +33,29 @@ SIZE = TOKENIZER.vocab_size
 def text_run(name: str, **settings: Any) -> Run:
     torch.manual_seed(1)
     model = registry.build(name, vocab_size=SIZE, size="tiny", **settings)
-    return Run(Path("run"), _config(name, "text"), _sharpened(model), TOKENIZER)
+    return Run(Path("run"), _config(name, "text"), PlainText(length=32), _sharpened(model), TextProcessor(TOKENIZER))
 
 
-def masked_run(name: str = "bert", **settings: Any) -> TaskRun:
+def masked_run(name: str = "bert", **settings: Any) -> Run:
     return _task_run(name, "masked", MaskedProcessor(TOKENIZER), DataSpec(SIZE + 1), settings)
 
 
-def pair_run(name: str, **settings: Any) -> TaskRun:
+def pair_run(name: str, **settings: Any) -> Run:
     return _task_run(name, "pairs", PairProcessor(TOKENIZER, TOKENIZER), DataSpec(SIZE), settings)
 
 
-def class_run(**settings: Any) -> TaskRun:
+def class_run(**settings: Any) -> Run:
     processor = LabelProcessor(TOKENIZER, CLASSES)
     return _task_run("classifier", "labelled", processor, DataSpec(SIZE, n_classes=len(CLASSES)), settings)
 
 
-def tag_run(**settings: Any) -> TaskRun:
+def tag_run(**settings: Any) -> Run:
     processor = TagProcessor(TOKENIZER, CLASSES)
     return _task_run("tagger", "tagged", processor, DataSpec(SIZE, n_classes=len(CLASSES)), settings)
 
 
 def seen(
-    run: Run | TaskRun,
+    run: Run,
     make: Callable[[Reading, Options], View],
     text: str = TEXT,
     target: str | None = None,
@@ -65,10 +65,10 @@ def seen(
     return make(read(run, text, target), options_from(rest))
 
 
-def _task_run(name: str, task: str, processor: Any, spec: DataSpec, settings: dict[str, Any]) -> TaskRun:
+def _task_run(name: str, task: str, processor: Any, spec: DataSpec, settings: dict[str, Any]) -> Run:
     torch.manual_seed(1)
     model: Any = registry.entry(name).config(spec, size="tiny", **settings).build()
-    return TaskRun(Path("run"), _config(name, task), task_named(task), _sharpened(model), processor)
+    return Run(Path("run"), _config(name, task), task_named(task), _sharpened(model), processor)
 
 
 def _config(name: str, task: str) -> dict[str, Any]:

@@ -9,19 +9,19 @@ from regard.cli.screen import Screen
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.run.task_run import TaskRun
+    from regard.run.run import Run
 
 
 # Flags that are absent unless somebody gave them.
 OWN = ("temperature", "max_tokens")
 
 
-def answer_all(screen: Screen, run: TaskRun, text: str | None, options: dict[str, Any]) -> None:
+def answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:
     """Print an answer to every input in `text`."""
     if not text:
         raise UsageError(f"{run.path}: there is nothing to answer; give a text, or pipe one in")
     given = changed(options)
-    unused = run.unused(given)
+    unused = run.task.unused(given)
     if unused:
         flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in unused)
         raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")

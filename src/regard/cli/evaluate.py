@@ -49,7 +49,7 @@ def evaluate(
     if recall:
         screen.line()
         rows = [(distance, f"{share:.1%}") for distance, share in recall.items()]
-        screen.table(("distance", "recalled#"), rows, title="DataSpec recalled, by distance in tokens")
+        screen.table(("distance", "recalled#"), rows, title="Facts recalled, by distance in tokens")
 
 
 def _number(value: float | str) -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from regard.explain.view import View
 
 STEPS, PROBE = "steps", "probe"
-OWN_EXAMPLE = ("captions", "series")  # tasks whose inputs are files: without one, the first that was held out
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
         raise UsageError('meaning is of a word in two texts: regard explain RUN --compare "TEXT" "TEXT" --word WORD')
     if what_if.scale:
         view = view or "senses"
-    own = text is None and run.config["data"].get("task") in OWN_EXAMPLE
+    own = text is None and run.task.reads_files
     given = "" if own else given_text(text)
     if not given and not own:
         raise UsageError('there is nothing to explain: regard explain RUN "some text", or a text on stdin')

@@ -32,9 +32,11 @@ def export(
         raise UsageError(f"{out}: there is no folder {path.parent}")
     from regard.interop.arpa_write import write_arpa
     from regard.models.ngram import NgramModel
-    from regard.run.run import load_text
+    from regard.run.run import load
+    from regard.tasks.verbs import Counts
 
-    loaded = load_text(run, device="cpu")
+    loaded = load(run, device="cpu")
+    loaded.able(Counts)
     if not isinstance(loaded.model, NgramModel):
         raise UsageError(f"{run}: ARPA files hold n-gram models, and this is a {loaded.config['model']['name']} model")
     write_arpa(loaded.model, loaded.tokenizer, path)

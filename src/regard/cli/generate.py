@@ -57,11 +57,11 @@ def generate(
     options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
     options = {name: value for name, value in options.items() if value is not None}
     from regard.run.run import load
-    from regard.run.task_run import TaskRun
+    from regard.tasks.verbs import Generates
 
     loaded = load(run, device=common.device or "auto")
     screen = common.screen
-    if isinstance(loaded, TaskRun):
+    if not isinstance(loaded.task, Generates):
         answer_all(screen, loaded, text, options | {"n_best": n})
         return
     prompts = _prompts(text or "", lines)

@@ -18,13 +18,13 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_everything(common: Common) -> None:
-    """List models, mixers, worlds, looks and studies."""
+    """List models, tasks, mixers, worlds, looks and studies."""
     from regard.explain.registry import looks
     from regard.run import catalogue
     from regard.studies.registry import names, study
 
     screen = common.screen
-    models = catalogue.models()
+    models, tasks = catalogue.models(), catalogue.tasks()
     parts = {
         "mixer": catalogue.mixers(),
         "world": catalogue.worlds(),
@@ -32,7 +32,8 @@ def list_everything(common: Common) -> None:
         "study": [catalogue.PartCard(name, study(name).claim) for name in names()],
     }
     cards = {PLURALS[part]: [asdict(card) for card in found] for part, found in parts.items()}
-    screen.object({"models": [asdict(card) for card in models], **cards})
+    first = {"models": [asdict(card) for card in models], "tasks": [asdict(card) for card in tasks]}
+    screen.object(first | cards)
     sizes = list(dict.fromkeys(size for card in models for size in card.parameters))
     rows = [
         (
@@ -47,6 +48,9 @@ def list_everything(common: Common) -> None:
     ]
     columns = ("model", "task", "shape", *(f"{size}#" for size in sizes), "what it is", "paper")
     screen.table(columns, rows, title="Models (parameters by size, over bytes; paper: over the words that it tells)")
+    screen.line()
+    rows = [(card.name, card.shape, card.metric, card.model, card.summary) for card in tasks]
+    screen.table(("task", "shape", "judged by", "model", "what it is"), rows, title="Tasks")
     for part, found in parts.items():
         screen.line()
         rows = [(card.name, card.summary) for card in found]

@@ -27,9 +27,9 @@ def score(
     given = given_text(text)
     if not given:
         raise UsageError('there is nothing to score: regard score RUN "some text", or a text on stdin')
-    from regard.run.run import load_text
+    from regard.run.run import load
 
-    scored = load_text(run, device=common.device or "auto").score(given)
+    scored = load(run, device=common.device or "auto").score(given)
     screen = common.screen
     screen.object(scored.to_dict())
     if not screen.quiet:

@@ -13,7 +13,7 @@ from regard.cli.options import Common, command
 from regard.cli.screen import Screen
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
-from regard.tasks import TEXT
+from regard.tasks import names, task_named
 from regard.terminal.table import human, span, visible
 
 ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "counted": "counted"}
@@ -123,7 +123,7 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         rows += [(f"held-out {name[6:]}", f"{value:.4g}") for name, value in scores if name != "valid_loss"]
     screen.table(("run", facts["run"]), rows)
     screen.line()
-    screen.line(f'regard generate {where} ""' if facts["task"] == TEXT else f"regard generate {where} TEXT")
+    screen.line(f"regard generate {where} {task_named(facts['task']).typed_example}")
     screen.line(f"regard evaluate {where}")
     screen.line(f"regard show {where} --origin")
     if not facts["ended"]:
@@ -164,7 +164,7 @@ def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
     screen.table(("setting", "default", *sizes), rows)
     if facts["published"]:
         screen.line(f"The paper tells {human(facts['published'])} parameters.")
-    data = "my.txt" if facts["task"] == TEXT else "DATA"
+    data = task_named(facts["task"]).data_example if facts["task"] in names() else "DATA"
     screen.hint(f"regard train {data} --model {facts['model']} --size small --set model.KEY=VALUE")
 
 

@@ -80,11 +80,9 @@ def train(
 
     `regard train my.txt` needs nothing else said.
     """
-    from regard.cli.card import card
-    from regard.cli.task_card import task_card
+    from regard.cli.card import show_card
     from regard.run.live import display_for
     from regard.run.settings import Origin, read_assignments
-    from regard.run.task_run import TaskRun
     from regard.run.train import plan, train_run
 
     named = {
@@ -114,8 +112,7 @@ def train(
         run, result = train_run(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
         raise Stopped(f"{stop}: regard train --resume --out {shlex.quote(str(job.out))}") from None
-    found = task_card(run, result) if isinstance(run, TaskRun) else card(run, result)
-    found.show(common.screen)
+    show_card(common.screen, run, result)
 
 
 def with_import(changes: Layer) -> Layer:

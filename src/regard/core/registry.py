@@ -51,6 +51,7 @@ MIXERS = (
     *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
     *("s4d", "mamba", "ssd", "senses"),
 )
+VOCABULARY = "vocab_size"  # the first parameter of a preset that needs nothing else of the data
 SIZES = ("tiny", "small", "base", "paper")
 
 _entries: dict[str, Entry] = {}
@@ -60,14 +61,15 @@ _entries: dict[str, Entry] = {}
 class Entry:
     """What the package knows of an architecture.
 
-    preset       returns its config; keyword-only parameters are what `--set model.KEY=VALUE` may change.
+    preset       returns its config. Its first parameter is `vocab_size`, or a DataSpec; keyword-only ones are what
+                 `--set model.KEY=VALUE` may change.
     sizes        values of those parameters by size name.
     summary      one line for lists, the first of the preset's docstring.
     paper        where it comes from.
     parameters   the parameter count published for the `paper` size, None where there is none, and the data of the
                  paper: its vocabulary, or all that its data says of itself.
     training     training settings that suit it, such as its learning rate; a person's own settings win over them.
-    task         what it is for: "text" and the others of regard.tasks.
+    task         what it is for, a name of regard.tasks.
     """
 
     name: str
@@ -85,11 +87,11 @@ class Entry:
         return given if isinstance(given, DataSpec) else replace(EXAMPLE, vocab_size=given)
 
     def config(self, spec: DataSpec | int, size: str = "small", **overrides: Any) -> Config:
-        """The config at a named size with some parameters changed. Of a language model a number is its vocabulary."""
+        """The config at a named size with some parameters changed. A number alone is a vocabulary."""
         if size not in self.sizes:
             raise UsageError(f"{self.name} has no size {size!r}{nearest(size, self.sizes)}")
         vocab_size = spec.vocab_size if isinstance(spec, DataSpec) else spec
-        if self.task in ("text", "masked") and (not isinstance(vocab_size, int) or vocab_size < 1):
+        if self.of_vocabulary and (not isinstance(vocab_size, int) or vocab_size < 1):
             raise UsageError(f"vocab_size must be a positive whole number, found {vocab_size!r}")
         hints = typing.get_type_hints(self.preset)
         known = self.parameters_of_preset()
@@ -97,10 +99,16 @@ class Entry:
             if key not in known:
                 raise UsageError(f"model.{key}: {self.name} has no such setting{nearest(key, known)}")
             overrides[key] = _as_declared(value, hints.get(key, Any), f"model.{key}")
-        if self.task in ("text", "masked"):
+        if self.of_vocabulary:
             return self.preset(vocab_size, **(self.sizes[size] | overrides))
         given = spec if isinstance(spec, DataSpec) else replace(EXAMPLE, vocab_size=spec)
         return self.preset(given, **(self.sizes[size] | overrides))
+
+    @property
+    def of_vocabulary(self) -> bool:
+        """Whether the preset asks for the size of a vocabulary alone, and not for all that data says of itself."""
+        first = next(iter(inspect.signature(self.preset).parameters), "")
+        return first == VOCABULARY or typing.get_type_hints(self.preset).get(first) is int
 
     @property
     def counts(self) -> bool:

@@ -1,82 +1,90 @@
-"""Which task data is for, told by its name and its first lines."""
+"""Head: what can be told of data by its name and its first lines, without reading it all."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from regard.data.labelled import choose
 from regard.data.record import FORMS, Records, read_records
 from regard.data.source import STDIN, SUFFIXES, files, plain
-from regard.data.worlds import PREFIX, from_spec
 from regard.errors import DataError, UsageError
 
-KINDS = ("text", "pairs", "labelled", "tagged", "captions", "series")
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".npz")
-TAGGED = (".conll", ".conllu")
 TIMES = ("time", "date", "datetime", "timestamp")
 # Enough to see that a side of sorted pairs has too many different values for labels.
 HEAD_ROWS = 1000
 HEAD_FILES = 1000
 
 
-def kind_of(data: str, target: str | None = None) -> str:
-    """text, pairs, labelled, tagged, captions or series. Only the head of a file is read.
+@dataclass(frozen=True)
+class Head:
+    """A file, a folder or standard input. data: its name; a file that is not there is refused."""
 
-    A second file makes pairs, and a world says what it is. .conll and .conllu are tagged, .npz and folders of pictures
-    captions, .jsonl is labelled. Of .tsv and .csv the columns decide. Everything else is text.
-    """
-    if target is not None:
-        return "pairs"
-    if data.startswith(PREFIX):
-        return from_spec(data).task
-    if data == STDIN:
-        return "text"
-    if Path(data).is_dir():
-        return _kind_of_folder(Path(data))
-    files(data)
-    suffix = plain(data).suffix.lower()
-    if suffix in TAGGED:
-        return "tagged"
-    if suffix in PICTURES:
-        return "captions"
-    form = FORMS.get(suffix)
-    if form is None:
-        return "text"
-    return "labelled" if form == "jsonl" else _kind_of_columns(read_records(data, HEAD_ROWS), form)
+    data: str
 
+    def __post_init__(self) -> None:
+        if self.data != STDIN and not self.is_folder:
+            files(self.data)
 
-def _kind_of_folder(folder: Path) -> str:
-    """captions where pictures are no fewer than texts: a README does not make a folder of pictures one of text."""
-    names = [plain(entry.name).suffix.lower() for entry in islice(folder.rglob("*"), HEAD_FILES)]
-    n_pictures = sum(name in PICTURES for name in names)
-    return "captions" if n_pictures and n_pictures >= sum(name in SUFFIXES for name in names) else "text"
+    @cached_property
+    def is_folder(self) -> bool:
+        return Path(self.data).is_dir()
 
+    @property
+    def suffix(self) -> str:
+        """Of a file, such as ".csv", without that of a packer."""
+        return "" if self.data == STDIN or self.is_folder else plain(self.data).suffix.lower()
 
-def _kind_of_columns(records: Records, form: str) -> str:
-    names = [str(cell).strip().lower() for cell in records.row(0)]
-    if any(name.startswith("caption") for name in names):
-        return "captions"
-    if _is_series(names, [records.row(index) for index in range(1, len(records))]):
-        return "series"
-    try:
-        choose(records)
-    except (UsageError, DataError) as error:
-        if form == "tsv" and len(names) == 2:
-            return "pairs"
-        raise UsageError(f"{error}; or say another task with --task: {', '.join(KINDS)}") from None
-    return "labelled"
+    @property
+    def form(self) -> str | None:
+        """jsonl, tsv or csv; None of what is no table."""
+        return FORMS.get(self.suffix)
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether it is a table whose columns tell what it is for."""
+        return self.form not in (None, "jsonl")
 
-def _is_series(names: list[str], rows: list[list[str | None]]) -> bool:
-    """A column of times, and numbers in most cells of the others."""
-    for index, name in enumerate(names):
-        cells = [row[index] or "" for row in rows]
-        if name in TIMES or (cells and all(map(_is_time, cells))):
-            others = [cell or "" for row in rows for i, cell in enumerate(row) if i != index]
-            return len(names) > 1 and 2 * sum(map(_is_number, others)) >= len(others)
-    return False
+    @cached_property
+    def records(self) -> Records:
+        """The first rows of a table."""
+        return read_records(self.data, HEAD_ROWS)
+
+    @property
+    def columns(self) -> list[str]:
+        """Their names, or what stands in their first row."""
+        return [str(cell).strip().lower() for cell in self.records.row(0)]
+
+    @property
+    def is_of_pictures(self) -> bool:
+        """Of a folder: pictures are no fewer than texts. A README does not make a folder of pictures one of text."""
+        names = [plain(entry.name).suffix.lower() for entry in islice(Path(self.data).rglob("*"), HEAD_FILES)]
+        n_pictures = sum(name in PICTURES for name in names)
+        return bool(n_pictures) and n_pictures >= sum(name in SUFFIXES for name in names)
+
+    @property
+    def is_series(self) -> bool:
+        """A column of times, and numbers in most cells of the others."""
+        names, rows = self.columns, [self.records.row(index) for index in range(1, len(self.records))]
+        for index, name in enumerate(names):
+            cells = [row[index] or "" for row in rows]
+            if name in TIMES or (cells and all(map(_is_time, cells))):
+                others = [cell or "" for row in rows for i, cell in enumerate(row) if i != index]
+                return len(names) > 1 and 2 * sum(map(_is_number, others)) >= len(others)
+        return False
+
+    @cached_property
+    def unclear(self) -> str:
+        """Why its columns are not a text and its label; empty where they are."""
+        try:
+            choose(self.records)
+        except (UsageError, DataError) as error:
+            return str(error)
+        return ""
 
 
 def _is_time(cell: str) -> bool:

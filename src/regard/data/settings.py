@@ -21,7 +21,7 @@ class DataSettings:
     """`data.KEY` of a run.
 
     path        a file, a folder, - or world:NAME.
-    task        text, masked, pairs, labelled, tagged, captions or series; auto tells it from the file.
+    task        of `regard list`; auto tells it from the file.
     target      pairs: the file of the other side. series: the column to forecast.
     valid       what is held out: hash:FRACTION, tail:FRACTION or a path (of pairs two of them, joined by a comma).
     test        the part of what is held out that training never looks at, 0 to below 1: it is for one look at the end.
@@ -44,7 +44,7 @@ class DataSettings:
     """
 
     path: str = DEFAULT_PATH
-    task: Literal["auto", "text", "masked", "pairs", "labelled", "tagged", "captions", "series"] = "auto"
+    task: str = "auto"
     target: str | None = None
     valid: str = BY_HASH
     test: float = 0.0

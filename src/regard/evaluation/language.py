@@ -44,7 +44,7 @@ class Shard(Protocol):
 
 
 @runtime_checkable
-class TextProcessor(Protocol):
+class TokenDecoder(Protocol):
     """What evaluation asks of a tokenizer: the start symbol, and text from ids."""
 
     @property
@@ -111,7 +111,7 @@ def evaluate(
     model: TokenModel,
     shard: Shard,
     *,
-    tokenizer: TextProcessor,
+    tokenizer: TokenDecoder,
     length: int | None = None,
     stride: int | None = None,
     batch_size: int = 16,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from regard.explain.look import numbers
-from regard.explain.reading import Reading, Side
 from regard.explain.site import Site
 from regard.explain.view import Bars, Control, Curves, Panel
+from regard.tasks.reading import Reading, Side
 
 # More bars than these are a line.
 MOST_BARS = 48

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.core.trace import plain, resting
 from regard.errors import UsageError
-from regard.explain.reading import END, START, Reading, Side
+from regard.tasks.reading import END, START, Reading, Side
 
 # Numbers that outputs of one batch may have.
 AT_ONCE = 2**23

@@ -15,8 +15,8 @@ from typing import Any
 
 from regard.decoding.logits_processing import Sampling
 from regard.errors import UsageError, nearest
-from regard.explain.reading import START, Capabilities, Reading, Side
 from regard.explain.view import View
+from regard.tasks.reading import START, Capabilities, Reading, Side
 
 # What options are called on the command line, where it is not their own name.
 FLAGS = {"merge": "words", "scale": "set-sense", "other": "compare"}

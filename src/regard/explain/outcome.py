@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from regard.explain.look import numbers, place_of
-from regard.explain.reading import END, Reading, Side
 from regard.tasks.filling import MASK
+from regard.tasks.reading import END, Reading, Side
 
 
 @dataclass(frozen=True)

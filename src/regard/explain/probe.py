@@ -20,15 +20,13 @@ from torch import Tensor
 from regard.core.context import Context
 from regard.data.example import Tagged
 from regard.data.ragged import in_batches, ragged
-from regard.data.tagged import read_tagged
-from regard.data.tokenizer import Tokenizer
-from regard.data.worlds import PREFIX, world_of
+from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.explain.asked import points
 from regard.explain.layers import vectors_by_layer
 from regard.explain.view import Curves, Listing, View
-from regard.explain.word import word_numbers
-from regard.tasks import TEXT
+from regard.tasks.tagged import TaggedText
+from regard.tasks.word import word_numbers
 
 SENTENCES = 400
 KNOWN = 0.5  # of the words of the data, at least, a run has to know
@@ -55,13 +53,11 @@ def probe(run: Any, data: str, limit: int = SENTENCES) -> View:
     data   a world of tagged sentences, such as world:tags, or a file as `regard train` reads them.
     limit  sentences at most.
     """
-    task = run.config["data"].get("task", TEXT)
-    if task not in (TEXT, "masked") or not hasattr(run.model, "encode"):
+    if not run.task.gives_encoder or run.counts:
         raise UsageError(f"{run.path}: probes are of language models, with or without a mask, that have vectors")
     if limit < 2:
         raise UsageError(f"limit {limit}: a probe is fitted on half of the sentences and needs two at least")
-    world = data.startswith(PREFIX)
-    sentences = world_of(data, "tagged", run.config["train"]["seed"]).examples("valid") if world else read_tagged(data)
+    sentences = TaggedText().examples(data, DataSettings(), run.seed)
     told = read_words(run, sentences[:limit], data)
     held = told.sentence % 2 == 1
     if len(set(told.tags)) < 2 or held.all() or not held.any():
@@ -101,10 +97,10 @@ def fitted(x: Tensor, tags: Tensor, n_tags: int) -> tuple[Tensor, Tensor]:
 
 def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
     """The words of sentences as a run reads them; what it has no tokens for is refused."""
-    tokenizer: Tokenizer = run.tokenizer if hasattr(run, "tokenizer") else run.processor.tokenizer
+    tokenizer = run.tokenizer
     kept, rows, places, unknown = [], [], [], Counter[bool]()
     for one in sentences:
-        ids = _ids(run, " ".join(one.words))
+        ids = run.task.ids(run.processor, " ".join(one.words))
         found = _places(word_numbers(tokenizer, ids.tolist()), len(one.words), run.model.causal)
         if found is None or (run.model.max_length is not None and len(ids) > run.model.max_length):
             continue
@@ -120,11 +116,6 @@ def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
     tags = [tag for one in kept for tag in one.tags]
     sentence = np.repeat(np.arange(len(kept)), [len(one.words) for one in kept])
     return Told(words, tags, sentence, vectors)
-
-
-def _ids(run: Any, text: str) -> np.ndarray:
-    """The tokens of a text with the frame that the run was trained with."""
-    return run.processor.framed(text) if hasattr(run, "processor") else run.writer.prompt_ids(text).numpy()
 
 
 def _places(numbers: list[int | None], count: int, last: bool) -> list[int] | None:

@@ -13,11 +13,11 @@ from typing import Any
 from regard.core.plugin import load_entry_points
 from regard.core.trace import plain
 from regard.errors import TooLong, UsageError, nearest
-from regard.explain.inputs import length_of, positions_of, read, target_length, task_capabilities
+from regard.explain.inputs import length_of, positions_of, read, target_length
 from regard.explain.look import Look, Noted, Options, options_from, registered_looks
-from regard.explain.reading import Capabilities
 from regard.explain.site import shown_by
 from regard.explain.view import View
+from regard.tasks.reading import Capabilities
 
 # The files in `regard.explain.looks`; each registers one look or more. The first that fits a run is its own.
 FILES = (
@@ -141,4 +141,4 @@ def capabilities(run: Any) -> Capabilities:
     model = plain(run.model)
     counts = bool(getattr(getattr(model, "config", None), "counts", False))
     shows = frozenset().union(*(shown_by(part) for part in model.modules()))
-    return replace(task_capabilities(run), counts=counts, shows=shows)
+    return replace(run.task.can, counts=counts, shows=shows)

@@ -13,7 +13,7 @@ from regard.core.mixer import Mixer, Shows
 from regard.core.trace import plain
 from regard.errors import UsageError
 from regard.explain.mechanism import Mechanism, mechanism_of
-from regard.explain.reading import Reading, Side
+from regard.tasks.reading import Reading, Side
 
 GATES = ("gate", "keep")
 

@@ -17,10 +17,10 @@ from regard.core.trace import apart, plain, resting
 from regard.errors import UsageError
 from regard.explain.asked import layer_control, side_control
 from regard.explain.look import Options, numbers
-from regard.explain.reading import END, START, Reading
 from regard.explain.site import Site, site_at, sites
 from regard.explain.view import Control
-from regard.explain.word import Groups, merged
+from regard.tasks.reading import END, START, Reading
+from regard.tasks.word import Groups, merged
 
 T = TypeVar("T")
 CAVEAT = (

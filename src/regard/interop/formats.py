@@ -22,12 +22,13 @@ def is_arpa(path: Path) -> bool:
 def arpa_run(path: Path, device: str) -> Run:
     """An n-gram model that another program estimated."""
     from regard.interop.arpa_read import read_arpa
+    from regard.tasks.text import PlainText, TextProcessor
 
     model, tokenizer = read_arpa(path)
     model.to(device_named(device))
     about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
-    data = {"path": None, "documents": "line"}
-    return Run(path, {"model": about, "data": data, "train": TrainSettings().to_dict()}, model.eval(), tokenizer)  # pyright: ignore[reportArgumentType]  # all that a run asks of a model
+    config = {"model": about, "data": {"documents": "line"}, "train": TrainSettings().to_dict()}
+    return Run(path, config, PlainText(documents="line"), model.eval(), TextProcessor(tokenizer))
 
 
 register_reader("arpa", is_arpa, arpa_run)

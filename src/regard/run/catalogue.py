@@ -1,4 +1,4 @@
-"""What there is: models, mixers, worlds, with one line each and sizes counted without allocating."""
+"""What there is: models, tasks, mixers and worlds, with one line each and sizes counted without allocating."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ class ModelCard:
 
 
 @dataclass(frozen=True)
+class TaskCard:
+    """A task in one line, the score it is judged by and the model that it takes."""
+
+    name: str
+    shape: str
+    summary: str
+    metric: str
+    model: str
+
+
+@dataclass(frozen=True)
 class PartCard:
     """A mixer, a world, a look or a study in one line."""
 
@@ -41,12 +52,12 @@ def models() -> list[ModelCard]:
 
 
 def _card(known: Entry) -> ModelCard:
-    from regard.tasks import SHAPES
+    from regard.tasks import shape_of
 
     return ModelCard(
         known.name,
         known.task,
-        SHAPES.get(known.task, ""),
+        shape_of(known.task),
         known.summary,
         known.paper,
         parameters_by_size(known.name),
@@ -71,6 +82,16 @@ def vocabularies_by_size(name: str) -> dict[str, int]:
 
     known = entry(name)
     return {size: known.counted_with(size, COUNTING_VOCABULARY).vocab_size for size in known.sizes}
+
+
+def tasks() -> list[TaskCard]:
+    """Every registered task."""
+    from regard.tasks import tasks as registered
+
+    return [
+        TaskCard(task.name, task.shape, first_line(sys.modules[type(task).__module__]), task.metric, task.model)
+        for task in registered()
+    ]
 
 
 def mixers() -> list[PartCard]:

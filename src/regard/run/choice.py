@@ -5,47 +5,52 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from regard.errors import UsageError
+from regard.errors import UsageError, nearest
 from regard.run.settings import DEFAULT_DATA, Layer, Origin
-from regard.tasks import TEXT, default_model
-
-# The name of a language model or of a mixer beside labelled text, tagged text or a series means that encoder under the
-# task's own head.
-HEADED = {"labelled": "classifier", "tagged": "tagger", "series": "forecaster"}
+from regard.tasks import AUTO, names, task_named
 
 
 def with_task(given: Layer) -> Layer:
     """`given` with its task and model told where they were left open; what does not fit together is refused."""
-    path = str(_value(given, "data.path", DEFAULT_DATA))
-    model = _value(given, "model.name", None)
-    task = _value(given, "data.task", "auto")
-    found = _found(path, _value(given, "data.target", None), model, task)
     layer = dict(given)
-    if task == "auto":
+    task = _known(_value(given, "data.task", AUTO))
+    if "data.path" not in given and task != AUTO and task_named(task).world is not None:
+        layer["data.path"] = Origin(task_named(task).world, f"task {task}")
+    path = str(_value(layer, "data.path", DEFAULT_DATA))
+    model = _value(given, "model.name", None)
+    found = _found(path, _value(given, "data.target", None), model, task)
+    if task == AUTO:
         layer["data.task"] = Origin(found, "told from the data")
     if model is None:
-        layer["model.name"] = Origin(default_model(found), f"task {found}")
+        layer["model.name"] = Origin(task_named(found).model, f"task {found}")
         return layer
     return layer | _fitting(str(model), found, path)
 
 
 def _found(path: str, target: Any, model: Any, task: str) -> str:
     """The task: as said, else as the data looks, else, of plain text, as the model wants it."""
-    if task != "auto":
+    if task != AUTO:
         return task
     from regard.core.registry import entry
-    from regard.data.kind import kind_of
+    from regard.tasks.kind import kind_of, of_two_files
 
     # Of a series the target is a column.
     other = target if target is not None and Path(str(target)).expanduser().exists() else None
-    kind = "pairs" if "," in path else kind_of(path, other)
-    if kind == TEXT and target is not None:
+    kind = kind_of(path, other)
+    if target is not None and task_named(kind).takes_anything:
         # Plain text has no other side: a file that is not there is missed where pairs are read.
-        return "pairs"
-    # Text of any kind can be read as plain text, which is what a model of masked words wants too.
-    if kind != TEXT or model is None:
+        return of_two_files()
+    if model not in _models():
         return kind
-    return "masked" if entry(str(model)).task == "masked" else kind
+    wanted = entry(str(model)).task
+    return wanted if task_named(wanted).same_data_as == kind else kind
+
+
+def _known(task: Any) -> str:
+    """The name of a task that is registered, or auto; the nearest one is named for any other."""
+    if task in (AUTO, *names()):
+        return task
+    raise UsageError(f"data.task: {task!r} is not a choice{nearest(str(task), (AUTO, *names()))}")
 
 
 def _fitting(model: str, task: str, path: str) -> Layer:
@@ -55,11 +60,12 @@ def _fitting(model: str, task: str, path: str) -> Layer:
 
     if model in _models() and entry(model).task == task:
         return {}
-    if task in HEADED and (model in FAMILIES or model in encoders()):
+    headed = task_named(task).headed
+    if headed is not None and (model in FAMILIES or model in encoders()):
         said = f"model {model} as an encoder"
-        return {"model.name": Origin(HEADED[task], said), "model.encoder": Origin(model, said)}
+        return {"model.name": Origin(headed, said), "model.encoder": Origin(model, said)}
     own = entry(model).task
-    fitting = [other for other in _models() if entry(other).task == task] or [default_model(task)]
+    fitting = [other for other in _models() if entry(other).task == task] or [task_named(task).model]
     raise UsageError(
         f"{model} is for {own}, and {path} holds {task}; choose --model {' or '.join(fitting)}, or say --task {own}"
     )

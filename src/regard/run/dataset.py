@@ -5,50 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regard.data import settings as data_settings
-from regard.tasks import TEXT, task_named
-from regard.tasks.pretrained import read_start
+from regard.tasks import saved_name, task_named
+from regard.tasks.pretrained import read_start, require_start
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.data.corpus import Corpus
     from regard.run.settings import Settings
-    from regard.tasks.task import Dataset, Task
+    from regard.tasks.dataset import Dataset
+    from regard.tasks.task import Task
     from regard.training.problem import TrainingProblem
 
-TEXT_SETTINGS = frozenset({"path", "task", "valid", "test", "tokens", "vocab_size", "documents", "cache"})
 
-
-def task_kind(settings: Settings) -> Task[Any] | None:
-    """The task of a run as its settings have it; None of plain text."""
+def task_of(settings: Settings) -> Task[Any]:
+    """The task of a run as its settings have it."""
     from regard.training.settings import from_dict
 
-    # A run from before there were tasks says nothing of its own.
-    if settings["data.task"] in (TEXT, "auto"):
-        return None
-    training = from_dict(settings.section("train"))
-    kind = task_named(settings["data.task"]).with_settings(training)
-    return kind if training.start is None else kind.starting_from(read_start(training.start))
+    training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
+    task = task_named(saved_name({"data": settings.section("data")})).with_settings(training, data)
+    if training.start is None:
+        return task
+    require_start(task)
+    return task.starting_from(read_start(training.start))
 
 
-def load_dataset(settings: Settings) -> Corpus | Dataset[Any]:
+def load_dataset(settings: Settings) -> Dataset[Any]:
     """What a run with these settings reads."""
-    from regard.data.corpus import prepare
-
-    kind, data, seed = task_kind(settings), data_settings.from_dict(settings.section("data")), settings["train.seed"]
-    if kind is not None:
-        return kind.ready(data, seed)
-    data.refuse_unused("text", TEXT_SETTINGS)
-    chosen = {name: getattr(data, name) for name in ("tokens", "vocab_size", "valid", "test", "documents", "cache")}
-    return prepare(data.path, seed=seed, **chosen)
+    return task_of(settings).ready(data_settings.from_dict(settings.section("data")), settings["train.seed"])
 
 
-def work(settings: Settings, data: Any, model: nn.Module) -> TrainingProblem:
+def work(settings: Settings, data: Dataset[Any], model: nn.Module) -> TrainingProblem:
     """What the training loop needs to train `model` on what `load_dataset` gave for these settings."""
-    from regard.training.problem import language_problem
     from regard.training.settings import from_dict
 
-    kind, training = task_kind(settings), from_dict(settings.section("train"))
-    if kind is None:
-        return language_problem(data, model, training)
-    return kind.training(data, model, training, data_settings.from_dict(settings.section("data")))
+    training = from_dict(settings.section("train"))
+    return task_of(settings).training(data, model, training, data_settings.from_dict(settings.section("data")))

@@ -1,78 +1,90 @@
-"""A run: a trained model with its tokenizer, in memory and in its folder.
+"""A run: a trained model with its task and its processor, in memory and in its folder.
 
 run = regard.train("lstm", "my.txt", budget="5m")
 run = regard.load("runs/lstm")
 print(run.generate("Today is a", top_p=0.9))
 run.score("Today is a great day").show()
-run.evaluate()
+run.evaluate().scores
 run.encode("the bank of the river")      (T, D)
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.core.device import device_named
-from regard.data import tokenizer as tokenizers
-from regard.data.corpus import Corpus, prepare
-from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
-from regard.data.stream import Files
-from regard.data.worlds import PREFIX, text_world
+from regard.data import settings as data_settings
 from regard.decoding.logits import model_device
-from regard.decoding.text import ScoredText, Text, TextGenerator, options_from
-from regard.errors import CheckpointError, DataError, UsageError
-from regard.evaluation.language import Habit, LanguageReport
-from regard.evaluation.language import evaluate as evaluate_language
+from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
+from regard.errors import DataError, UsageError, blamed_on
 from regard.run.readers import reader_of
-from regard.run.task_run import load_task_run
-from regard.tasks import TASKS, TEXT
-from regard.tasks.task import require_task
+from regard.tasks import saved_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.processor import PROCESSOR, Tokenizes
+from regard.tasks.verbs import Encodes, Generates, Scores, able
 from regard.training import run_folder
 from regard.training.saved_model import saved_model
+from regard.training.settings import from_dict as settings_from_dict
 
 if TYPE_CHECKING:
     from regard.core.trace import Trace
     from regard.data.tokenizer import Tokenizer
-    from regard.data.worlds.base import World
     from regard.explain.view import View
-    from regard.models.language import LanguageModel
+    from regard.tasks.dataset import Dataset
+    from regard.tasks.processor import Processor
+    from regard.tasks.task import Task
+
+V = TypeVar("V")
+GREEDY = {"temperature": 0.0}
+DRAWN = frozenset({"beam", "temperature", "top_k", "top_p", "min_p"})
 
 
 class Run:
-    """A trained model ready for use.
+    """A trained model ready for use. Every run answers and evaluates; a verb that its task lacks is refused.
 
     path       its folder.
     config     what config.json says: model, data, training settings and where each came from.
+    task       what it is for.
     model      in evaluation mode.
-    tokenizer  the one it was trained with.
+    processor  what turns inputs into the model's own and answers into a person's.
+    dataset    what it was trained on, where that is at hand.
     """
 
-    def __init__(self, path: Path, config: dict[str, Any], model: LanguageModel, tokenizer: Tokenizer) -> None:
-        self.path = path
-        self.config = config
-        self.model = model
-        self.tokenizer = tokenizer
-        self.corpus: Corpus | None = None
+    def __init__(
+        self, path: Path, config: dict[str, Any], task: Task[Any], model: nn.Module, processor: Processor
+    ) -> None:
+        self.path, self.config, self.task = path, config, task
+        self.model, self.processor = model, processor
+        self.dataset: Dataset[Any] | None = None
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r}, model={self.config.get('model', {}).get('name')!r})"
+        model = self.config.get("model", {}).get("name")
+        return f"Run({str(self.path)!r}, task={self.task.name!r}, model={model!r})"
+
+    def able(self, verb: type[V]) -> V:
+        """The run's task as one that has a verb of `regard.tasks.verbs`; refused where it has not."""
+        return able(self.task, verb, self.path)
+
+    def generate(self, given: Any = "", **options: Any) -> str:
+        """The answer to one input: a text that goes on, a translation, a label, tags, a caption, a forecast.
+
+        Options are those of `regard.decoding.text.TextOptions`.
+        """
+        return self.answers([given], **options)[0].text
+
+    def answers(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
+        """An answer to each input. Options mean something where a text is written."""
+        return list(self.task.answers(self.model, self.processor, inputs, self._chosen(options)))
 
     @property
     def writer(self) -> TextGenerator:
-        grows = getattr(getattr(self.model, "stack", self.model), "state_grows", False)
-        return TextGenerator(self.model, self.tokenizer, self.config["train"]["length"] if grows else None)
-
-    def generate(self, prompt: str = "", **options: Any) -> str:
-        """The prompt and what the model writes after it. Options are those of `regard.decoding.text.TextOptions`."""
-        return self.write([prompt], **options)[0].text
+        return self.able(Generates).writer(self.model, self.processor)
 
     def write(self, prompts: Sequence[str], *, copies: int = 1, **options: Any) -> list[Text]:
         """Each prompt continued `copies` times, with the numbers of each text."""
@@ -84,13 +96,22 @@ class Run:
 
     def score(self, text: str) -> ScoredText:
         """log p of every token of a text, and their chain-rule product."""
-        return self.writer.score(text)
+        return self.able(Scores).score(self.model, self.processor, text)
 
-    def explain(self, text: str, view: str | None = None, **options: Any) -> View:
+    @torch.no_grad()
+    def encode(self, text: str) -> Float[Tensor, "T D"]:
+        """The context-sensitive vectors h_1 .. h_n of the tokens of `text`."""
+        if not isinstance(self.task, Encodes):
+            raise UsageError(f"a run of the task {self.task.name} has no vectors for each token of a text")
+        if self.counts:
+            raise UsageError(f"{self.path}: {self.config['model']['name']} counts tokens and has no vectors to encode")
+        return self.task.encode(self.model, self.processor, text)
+
+    def explain(self, given: str = "", view: str | None = None, **options: Any) -> View:
         """A look inside: the view that tells most of such a model, or the one that is named; see `views`."""
         from regard.explain import registry
 
-        return registry.view(self, view, text, **options)
+        return registry.view(self, view, given, **options)
 
     @property
     def views(self) -> dict[str, str]:
@@ -99,82 +120,77 @@ class Run:
 
         return registry.views(self)
 
-    def trace(self, text: str, pattern: str = "*") -> Trace:
-        """Everything that the taps of the model see while it reads `text`."""
+    def trace(self, given: str = "", pattern: str = "*") -> Trace:
+        """Everything that the taps of the model see of one input."""
         from regard.explain.inputs import read
 
-        return read(self, text).trace(pattern)
+        return read(self, given).trace(pattern)
 
-    def evaluate(self, data: str | None = None, *, limit: int | None = None, part: str = "valid") -> LanguageReport:
-        """Loss, perplexity and bits on `data`, or on what the run's own data held out: "valid", or "test" set apart."""
-        shard, world = self.held_out(part) if data is None else self._other(data)
-        return self.evaluate_shard(shard, world, limit)
+    def evaluate(
+        self, data: str | None = None, *, limit: int | None = None, part: str = "valid", **options: Any
+    ) -> Report:
+        """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart."""
+        found = self.held_out(part) if data is None else self._other(data)
+        return self.task.evaluate(self.model, self.processor, self.task.limited(found, limit), self._chosen(options))
 
-    def evaluate_shard(self, shard: TokenShard, world: World | None = None, limit: int | None = None) -> LanguageReport:
-        """The same on prepared text in the run's own tokens."""
-        trained = self.config["train"]
-        by_line = self.config["data"].get("documents") in ("line", "blank")
-        report = evaluate_language(
-            self.model,
-            shard,
-            tokenizer=self.tokenizer,
-            length=trained["length"],
-            world=world,  # pyright: ignore[reportArgumentType]  # its class variables are properties there
-            limit=limit,
-            habit=Habit(
-                carries=trained.get("carry_state") is not False,
-                by_document=trained.get("samples") == "documents" or (by_line and trained.get("samples") == "auto"),
-            ),
-        )
-        unknown = int((np.asarray(shard.ids[: report.tokens]) == self.tokenizer.unknown_id).sum())
-        return dataclasses.replace(report, unknown=unknown or None)
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The one it was trained with, of a run that has one."""
+        if not isinstance(self.processor, Tokenizes):
+            raise UsageError(f"{self.path}: a run of the task {self.task.name} has no tokenizer of its own")
+        return self.processor.tokenizer
 
-    def encode(self, text: str) -> Float[Tensor, "T D"]:
-        """The context-sensitive vectors h_1 .. h_n of the tokens of `text`."""
-        if not hasattr(self.model, "encode"):
-            raise UsageError(f"{self.path}: {self.config['model']['name']} counts tokens and has no vectors to encode")
-        ids = self.writer.prompt_ids(text)
-        longest = self.model.max_length
-        if longest is not None and len(ids) > longest:
-            raise UsageError(
-                f"the text has {len(ids) - 1} tokens, the model's window {longest - 1}: encode it in parts"
-            )
-        with torch.no_grad():
-            # The start symbol is read, as in training, and its own vector left out.
-            return self.model.encode(ids[None].to(self.device))[0, 1:]
+    @property
+    def counts(self) -> bool:
+        """Whether the model was counted and has nothing that is learnt by gradients."""
+        return next(self.model.parameters(), None) is None
 
     @property
     def device(self) -> torch.device:
-        return model_device(self.model)
+        model: Any = self.model
+        return model_device(model)
 
-    def held_out(self, part: str) -> tuple[TokenShard, World | None]:
+    @property
+    def settings(self) -> data_settings.DataSettings:
+        return data_settings.from_dict(self.config["data"])
+
+    @property
+    def seed(self) -> int:
+        return self.config["train"]["seed"]
+
+    def held_out(self, part: str) -> Any:
         """A held-out part of the run's own data, made again and checked to be what it was."""
-        about = self.config["data"]
-        if self.corpus is None:
-            if about.get("path") is None:
-                raise UsageError(f"{self.path} says nothing of the text it was counted on: name data to evaluate on")
-            if about["path"] == "-":
-                raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
-            settings = {key: about[key] for key in ("valid", "test", "documents", "cache") if key in about}
-            seed = self.config["train"]["seed"]
-            corpus = prepare(about["path"], tokenizer=self.tokenizer, seed=seed, **settings)
-            if corpus.hash != about.get("hash"):
-                raise DataError(f"{about['path']} is not what {self.path} was trained on: name data to evaluate on")
-            self.corpus = corpus
-        if part == "valid":
-            return self.corpus.valid, self.corpus.world
-        if self.corpus.test is None:
-            raise UsageError(f"{self.path} was trained without a test part; set data.test, or name data to evaluate on")
-        return self.corpus.test, self.corpus.world
+        if self.dataset is None:
+            self.dataset = self._made_again()
+        found = self.dataset.part(part)
+        if found is None:
+            told = f"{self.path} was trained without a {part} part"
+            raise UsageError(f"{told}; set data.{part}, or name data to evaluate on")
+        return found
 
-    def _other(self, data: str) -> tuple[TokenShard, World | None]:
-        """All of another text, or the held-out part of a world, in the run's tokens."""
-        if data.startswith(PREFIX):
-            world = text_world(data, self.config["train"]["seed"])
-            return make_shard(world.documents("valid"), self.tokenizer, lines=True), world
-        documents = self.config["data"].get("documents", "auto")
-        pieces = Files(data, documents).pieces("tokenising")
-        return stream_shard(pieces, self.tokenizer, lines=ends_lines(documents)), None
+    def _made_again(self) -> Dataset[Any]:
+        path = self.config["data"].get("path")
+        if path is None:
+            raise UsageError(f"{self.path} says nothing of the text it was counted on: name data to evaluate on")
+        if path == "-":
+            raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
+        dataset = self.task.ready(self.settings, self.seed, self.processor)
+        if dataset.hash != self.config["data"].get("hash"):
+            raise DataError(f"{path} is not what {self.path} was trained on: name data to evaluate on")
+        return dataset
+
+    def _other(self, data: str) -> Sequence[Any]:
+        return self.task.part_of(data, self.settings, self.seed, self.processor)
+
+    def _chosen(self, options: dict[str, Any]) -> TextOptions | None:
+        """How texts are written: from a source, without a beam and without a word on chance, the most probable one."""
+        unused = self.task.unused(options)
+        if unused:
+            names = ", ".join(unused)
+            raise UsageError(f"{self.path}: {names} means nothing to a run of the task {self.task.name}; leave it out")
+        if not options:
+            return None
+        return options_from((GREEDY if self.task.writes and not DRAWN & options.keys() else {}) | options)
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:
@@ -184,24 +200,14 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     if reader is not None:
         return reader.read(where, device)
     config = run_folder.read_config(where)
-    if config.get("data", {}).get("task", "text") in TASKS:
-        return load_task_run(where, device=device)  # pyright: ignore[reportReturnType]  # what a run of a task can do
-    tokenizer = tokenizers.load(run_folder.verified_tokenizer(where))
+    task = saved_task(where / run_folder.CONFIG, config)
+    with blamed_on(where / run_folder.CONFIG):
+        task = task.with_settings(settings_from_dict(config["train"]), data_settings.from_dict(config["data"]))
+    with blamed_on(where / PROCESSOR):
+        processor = task.load_processor(lambda name: run_folder.verified(where, name))
     weights = run_folder.verified_weights(where)
     saved = saved_model(where, config)
-    if saved.vocab_size != tokenizer.vocab_size:
-        raise CheckpointError(
-            f"{where / run_folder.CONFIG}: model.config: the model has a vocabulary of {saved.vocab_size} and the "
-            f"tokenizer one of {tokenizer.vocab_size}"
-        )
-    model: Any = saved.with_weights(weights)
+    task.require_fit(saved, processor)
+    model = saved.with_weights(weights)
     model.to(device_named(device))
-    return Run(where, config, model.eval(), tokenizer)
-
-
-def load_text(path: str | Path, *, device: str = "auto") -> Run:
-    """The run of a language model; one of another task is refused."""
-    where = Path(path).expanduser()
-    if where.is_dir():
-        require_task(run_folder.read_config(where).get("data", {}).get("task", TEXT), TEXT, str(path))
-    return load(path, device=device)
+    return Run(where, config, task, model.eval(), processor)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError, nearest
-from regard.tasks import SHAPES, TASKS, TEXT, task_named
+from regard.tasks import saved_task, shape_of
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from regard.tasks.task import Task
 
 
 def run_summary(path: Path) -> dict[str, Any]:
@@ -18,6 +20,7 @@ def run_summary(path: Path) -> dict[str, Any]:
     from regard.training import checkpoint, metrics, run_folder
 
     config = run_folder.read_config(path)
+    task = saved_task(path / run_folder.CONFIG, config)
     records = metrics.read(path / run_folder.METRICS)
     losses = [record for record in records if record.keys() >= {"loss", "tokens", "seconds"}]
     held_out = [record for record in records if "valid_loss" in record]
@@ -26,27 +29,20 @@ def run_summary(path: Path) -> dict[str, Any]:
         "config": config,
         "ended": manifest.read(path).facts.get("reason"),
         "last": losses[-1] if losses else None,
-        "task": _task(config),
-        "best": _best(held_out, _task(config)) if held_out else None,
+        "task": task.name,
+        "best": _best(held_out, task) if held_out else None,
         "tokenizer": _tokenizer(path),
         "checkpoints": checkpoint.steps(path / run_folder.CHECKPOINTS),
         **_sizes(config, path),
     }
 
 
-def _task(config: dict[str, Any]) -> str:
-    return config.get("data", {}).get("task", TEXT)
-
-
-def _best(held_out: list[dict[str, Any]], task: str) -> dict[str, Any]:
+def _best(held_out: list[dict[str, Any]], task: Task[Any]) -> dict[str, Any]:
     """The evaluation whose weights were kept: by the task's own score where it was taken, of equal ones by the loss."""
+    scored = [record for record in held_out if f"valid_{task.metric}" in record]
+    sign = 1 if task.lower_is_better else -1
+    rank = {id(one): (sign * one[f"valid_{task.metric}"], one["valid_loss"]) for one in scored}
     by_loss = min(held_out, key=lambda record: record["valid_loss"])
-    if task not in TASKS:
-        return by_loss
-    kind = task_named(task)
-    scored = [record for record in held_out if f"valid_{kind.metric}" in record]
-    sign = 1 if kind.lower_is_better else -1
-    rank = {id(one): (sign * one[f"valid_{kind.metric}"], one["valid_loss"]) for one in scored}
     return min(scored, key=lambda record: rank[id(record)]) if scored else by_loss
 
 
@@ -96,7 +92,7 @@ def model_summary(name: str) -> dict[str, Any]:
     return {
         "model": known.name,
         "task": known.task,
-        "shape": SHAPES.get(known.task, ""),
+        "shape": shape_of(known.task),
         "summary": known.summary,
         "paper": known.paper,
         "settings": known.parameters_of_preset(),

@@ -17,25 +17,23 @@ from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.run.choice import with_task
-from regard.run.dataset import load_dataset, task_kind, work
+from regard.run.dataset import load_dataset, task_of, work
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
 from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
 from regard.tasks.pretrained import read_start
+from regard.tasks.verbs import Counts, able
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from regard.core.config import Config
-    from regard.data.corpus import Corpus
     from regard.run.run import Run
-    from regard.tasks.task import Dataset, Task
+    from regard.tasks.dataset import Dataset
+    from regard.tasks.task import Task
     from regard.training.display import Display, Result
     from regard.training.resume import Resume
     from regard.training.settings import TrainSettings
 
 CONFIG = "config.json"
-SAMPLE = {"max_tokens": 60, "temperature": 0.8}
 
 
 @dataclass(frozen=True)
@@ -128,79 +126,53 @@ def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
             )
 
 
-def train_run(
-    job: Job, display: Display | None = None, data: Corpus | Dataset[Any] | None = None
-) -> tuple[Run, Result]:
+def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | None = None) -> tuple[Run, Result]:
     """Train, and give back the run with its best weights. data: what `load_dataset` gave for a job on the same data."""
+    from regard.run.run import load
     from regard.training.display import Silent
 
     display = display or Silent()
-    training, device = _checked(job)
-    kind = task_kind(job.settings)
+    training = _checked(job)
+    task = task_of(job.settings)
     with working(display):
-        if kind is None:
-            return _launch_text(job, training, device, display, data)
-        return _launch_task(job, kind, training, display, data)
+        dataset = data or load_dataset(job.settings)
+        for note in dataset.notes:
+            display.note(note)
+        config = _model_config(job.settings, dataset.spec)
+        fit = _counted if config.counts else _learnt
+        result = fit(job, task, config, dataset, training, display)
+        run = load(job.out, device=training.device)
+        run.dataset = dataset
+        return run, result
 
 
-def _launch_text(job: Job, training: TrainSettings, device: str, display: Display, corpus: Any) -> tuple[Run, Result]:
-    """A language model on plain text."""
-    from regard.run.run import load
-    from regard.training import loop
-    from regard.training.random_streams import seed_all
+def _counted(
+    job: Job, task: Task[Any], config: Config, dataset: Dataset[Any], training: TrainSettings, display: Display
+) -> Result:
+    """A model that is fitted in one pass."""
+    from regard.training import counting
 
-    settings = job.settings
-    if training.start is not None:
-        raise UsageError("--from: a run of the task text has no encoder to load; labelled and tagged have")
-    corpus = corpus or load_dataset(job.settings)
-    for note in corpus.notes:
-        display.note(note)
-    config = _model_config(settings, corpus.tokenizer.vocab_size)
-    if config.counts:
-        from regard.training import counting
-
-        for key in sorted(set(job.changed) - counting.USED):
-            display.note(f"train.{key} has no effect: {settings['model.name']} is counted in one pass")
-        result = counting.fit(config.build(), corpus, training, job.out, about=description(settings), display=display)
-    else:
-        _tell_need(job, config, training, device, display)
-        seed_all(training.seed)
-        model = config.build()
-        result = loop.train(
-            model,
-            work(settings, corpus, model),
-            training,
-            job.out,
-            about=description(settings),
-            display=display,
-            sample=lambda trained: sample_text(trained, corpus),
-            resume=_resume(job),
-        )
-    run = load(job.out, device=training.device)
-    run.corpus = corpus
-    return run, result
+    for key in sorted(set(job.changed) - counting.USED):
+        display.note(f"train.{key} has no effect: {job.settings['model.name']} is counted in one pass")
+    counts = able(task, Counts, job.out)
+    return counts.count(config.build(), dataset, training, job.out, about=description(job.settings), display=display)
 
 
-def _launch_task(
-    job: Job, task: Task[Any], training: TrainSettings, display: Display, dataset: Any
-) -> tuple[Any, Result]:
-    """A model of any other task."""
-    from regard.run.task_run import load_task_run
+def _learnt(
+    job: Job, task: Task[Any], config: Config, dataset: Dataset[Any], training: TrainSettings, display: Display
+) -> Result:
+    """A model that is trained by steps, from the beginning or from the encoder of another run."""
     from regard.training import loop
     from regard.training.random_streams import seed_all
 
     start = read_start(training.start) if training.start is not None else None
-    dataset = dataset or load_dataset(job.settings)
-    for note in dataset.notes:
-        display.note(note)
-    config = _model_config(job.settings, dataset.spec)
     config = config if start is None else start.config(config, _changes(job.settings))
-    _tell_need(job, config, training, str(device_named(training.device)), display)
+    _tell_need(job, config, training, display)
     seed_all(training.seed)
     model = config.build()
     if start is not None:
         start.load(model)
-    result = loop.train(
+    return loop.train(
         model,
         work(job.settings, dataset, model),
         training,
@@ -210,12 +182,9 @@ def _launch_task(
         sample=lambda trained: task.sample(trained, dataset),
         resume=_resume(job),
     )
-    run = load_task_run(job.out, device=training.device)
-    run.dataset = dataset
-    return run, result
 
 
-def _checked(job: Job) -> tuple[TrainSettings, str]:
+def _checked(job: Job) -> TrainSettings:
     """Everything that can be refused before the data is read, which may take a while."""
     from regard.training import run_folder, settings
 
@@ -235,7 +204,8 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
             f"{job.settings['model.name']} is fitted in one pass, there is nothing to resume; to add text, merge "
             f"counts (docs/counting.md)"
         )
-    return training, str(device_named(training.device))
+    device_named(training.device)
+    return training
 
 
 def _model_config(settings: Settings, spec: DataSpec | int) -> Config:
@@ -257,7 +227,7 @@ def _name(given: Layer) -> str:
     return str(with_task(given)["model.name"].value)
 
 
-def _tell_need(job: Job, config: Config, training: TrainSettings, device: str, display: Display) -> None:
+def _tell_need(job: Job, config: Config, training: TrainSettings, display: Display) -> None:
     """Say what the run will take, and refuse it when the machine has less."""
     from regard.training.estimate import estimate, gigabytes, memory_limit, refuse_too_large
 
@@ -265,7 +235,7 @@ def _tell_need(job: Job, config: Config, training: TrainSettings, device: str, d
         return
     sizes = {"batch_size": training.batch_size, "length": training.length}
     need = estimate(config, ema=training.ema > 0, **sizes)
-    refuse_too_large(need, memory_limit(device), **sizes)
+    refuse_too_large(need, memory_limit(str(device_named(training.device))), **sizes)
     display.note(f"{need.parameters:,} parameters; training them takes about {gigabytes(need.total)} of memory")
 
 
@@ -280,13 +250,6 @@ def description(settings: Settings) -> dict[str, Any]:
         "data": settings.section("data"),
         "origins": settings.origins,
     }
-
-
-def sample_text(model: nn.Module, corpus: Corpus) -> str:
-    """What the model writes from nothing, always with the same draws."""
-    from regard.decoding.text import TextGenerator, TextOptions
-
-    return TextGenerator(model, corpus.tokenizer).write([""], TextOptions(**SAMPLE))[0].text  # pyright: ignore[reportArgumentType]
 
 
 def _resume(job: Job) -> Resume:

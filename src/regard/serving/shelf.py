@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.errors import CheckpointError
 from regard.run.readers import reader_of
-from regard.tasks import TEXT
+from regard.tasks import TEXT, saved_task
 from regard.training.run_folder import CONFIG, read_config
 
 HOME = "runs"
@@ -44,15 +44,15 @@ def facts(name: str, path: Path) -> dict[str, Any]:
         return told | {"model": "ngram", "task": TEXT}
     try:
         config = read_config(path)
-        about = {"model": _told(config, "model", "name"), "task": _told(config, "data", "task", TEXT)}
+        about = {"model": _told(config, "model", "name"), "task": saved_task(CONFIG, config).name}
     except Exception as error:  # one folder, whatever is in it, must not keep the others from being listed
         return told | {"error": str(error) or type(error).__name__}
     return told | about
 
 
-def _told(config: dict[str, Any], part: str, key: str, default: str | None = None) -> str:
+def _told(config: dict[str, Any], part: str, key: str) -> str:
     inside = config.get(part)
-    value = inside.get(key, default) if isinstance(inside, dict) else None
+    value = inside.get(key) if isinstance(inside, dict) else None
     if not isinstance(value, str):
         raise CheckpointError(f"{CONFIG}: {part}.{key}: expected a name, found {value!r:.80}")
     return value

@@ -39,7 +39,7 @@ from regard.studies.protocol import (
 )
 from regard.studies.race import HAND, STATE, Race, Row
 from regard.studies.scaling import AT, SCALES
-from regard.tasks import TASKS
+from regard.tasks.dataset import Dataset
 from regard.training.interrupt import Interrupt
 from regard.training.run_folder import refuse_file
 
@@ -141,7 +141,7 @@ def _counts(layer: Layer) -> bool:
 class _Ready:
     """What a comparison has before it writes anything. parameters: the common size."""
 
-    data: Any
+    data: Dataset[Any]
     device: str
     found: dict[str, Size]
     parameters: int
@@ -177,7 +177,7 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     device = str(settings[0]["train.device"])
     device_named(device)
     data = load_dataset(settings[0])
-    spec = data.spec if hasattr(data, "spec") else data.tokenizer.vocab_size  # pyright: ignore[reportAttributeAccessIssue]
+    spec = data.spec
     known_by = fingerprint(data)
     common = protocol.parameters or common_size(settings, spec, suitable_size(protocol.main_budget, device))
     if not force:
@@ -266,25 +266,15 @@ def _clear(path: Path) -> None:
                 disk.remove_tree(path / name)
 
 
-def _facts(data: Any) -> dict[str, Any]:
+def _facts(data: Dataset[Any]) -> dict[str, Any]:
     """What the data is, in plain keys."""
-    if hasattr(data, "spec"):
-        return {"name": data.name, "train": len(data.train.sizes), "valid": len(data.examples), "test": len(data.test)}
     bits = recall_bits(data.world) if data.world is not None else None
     known = {} if bits is None else {"recall_bits": round(bits, 1)}
-    return known | {
-        "name": data.name,
-        "tokens": data.tokenizer.kind,
-        "vocabulary": data.tokenizer.vocab_size,
-        "train": data.train.tokens,
-        "valid": data.valid.tokens,
-        "test": data.test.tokens if data.test is not None else 0,
-    }
+    return known | data.about()
 
 
-def _optimum(rows: Sequence[Row], data: Any, protocol: Protocol) -> float | None:
-    """The best possible score on the same test part, where it is known."""
-    if protocol.task in TASKS:
-        return data.best.get(protocol.metric)
-    known = [run["scores"].get("optimal_loss") for row in rows for run in row.runs]
+def _optimum(rows: Sequence[Row], data: Dataset[Any], protocol: Protocol) -> float | None:
+    """The best possible score on the same test part, where the data or an evaluation knows it."""
+    measured = [run["scores"].get(f"optimal_{protocol.metric}") for row in rows for run in row.runs]
+    known = [data.best.get(protocol.metric), *measured]
     return next((value for value in known if value is not None), None)

@@ -14,18 +14,8 @@ from regard.core.data_spec import DataSpec
 from regard.errors import UsageError
 from regard.run.settings import Layer, Origin, Settings, parse_value, section_of
 from regard.studies.matching import nearest_width, parameters
-from regard.tasks import TEXT
+from regard.tasks import task_named
 
-# The road, task by task. Of labelled text, tagged text and series the names are those of encoders.
-LADDERS = {
-    TEXT: ("ngram", "dan", "fnn", "rnn", "lstm", "gpt", "backpack", "mamba"),
-    "masked": ("bert",),
-    "pairs": ("seq2seq", "bahdanau", "gnmt", "transformer"),
-    "labelled": ("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
-    "tagged": ("fnn", "rnn", "lstm", "transformer", "mamba"),
-    "captions": ("captioner?decoder=lstm", "captioner?decoder=bahdanau", "captioner?decoder=transformer"),
-    "series": ("dan", "fnn", "lstm", "transformer", "mamba"),
-}
 WIDTH = "d_model"
 NARROW = 48
 MOST_FACTOR = 4.0
@@ -85,8 +75,9 @@ def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
     if models is None:
         from regard.core.registry import MODELS, entry, names
 
-        others = [name for name in names() if name not in MODELS and entry(name).task == task]
-        models = [*LADDERS[task], *others]
+        ladder = task_named(task).ladder
+        others = [name for name in names() if name not in (*MODELS, *ladder) and entry(name).task == task]
+        models = [*ladder, *others]
     found = [read_entrant(text) for text in models]
     labels = [one.label for one in found]
     for label in labels:

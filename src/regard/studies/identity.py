@@ -13,24 +13,20 @@ import numpy as np
 
 from regard.core.device import device_named
 from regard.core.version import __version__
-from regard.data.corpus import Corpus
+from regard.data.shard import TokenShard
 from regard.data.tokenizer import Tokenizer
 from regard.run.settings import Settings
 from regard.storage import manifest
-from regard.tasks.task import Dataset
+from regard.tasks.dataset import Dataset
 from regard.training.run_folder import WEIGHTS
 
 
-def fingerprint(data: Corpus | Dataset[Any]) -> str:
+def fingerprint(data: Dataset[Any]) -> str:
     """SHA-256 of all that is read of the data: tokenizer, training, validation and test."""
     digest = hashlib.sha256(data.hash.encode())
-    if isinstance(data, Corpus):
-        digest.update((data.test.hash if data.test is not None else "").encode())
-    else:
-        # Answers are judged as people write them, and two words may be one to the model.
-        for part in (data.examples, data.test):
-            for chunk in _content(part, {}):
-                digest.update(chunk)
+    for part in data.judged():
+        for chunk in _content(part, {}):
+            digest.update(chunk)
     return digest.hexdigest()
 
 
@@ -59,6 +55,8 @@ def _content(value: Any, seen: dict[int, bytes]) -> Iterator[bytes]:
             told = f"{value.dtype.str} {value.shape}".encode()
             seen[id(value)] = hashlib.sha256(told + np.ascontiguousarray(value).tobytes()).digest()
         yield seen[id(value)]
+    elif isinstance(value, TokenShard):
+        yield value.hash.encode()
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield type(value).__name__.encode()
         for field in dataclasses.fields(value):

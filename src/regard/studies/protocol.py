@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.errors import UsageError
-from regard.tasks import TASKS, task_named
+from regard.tasks import task_named
 from regard.training import budget
 
 SLICE = 0.25
@@ -56,11 +56,11 @@ class Protocol:
     @property
     def metric(self) -> str:
         """What models are ranked by: the task's own score."""
-        return task_named(self.task).metric if self.task in TASKS else "loss"
+        return task_named(self.task).metric
 
     @property
     def lower_is_better(self) -> bool:
-        return self.task not in TASKS or task_named(self.task).lower_is_better
+        return task_named(self.task).lower_is_better
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -28,7 +28,7 @@ from regard.studies.identity import mark
 from regard.studies.machine import Peak
 from regard.studies.measure import measured
 from regard.studies.protocol import Protocol, share
-from regard.tasks import TASKS
+from regard.tasks.dataset import Dataset
 from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve
@@ -76,7 +76,7 @@ class Race:
     protocol: Protocol
     layers: Mapping[str, Layer]
     sizes: Mapping[str, Size]
-    data: Any
+    data: Dataset[Any]
     out: Path
     board: Board
     interrupt: Interrupt
@@ -226,7 +226,7 @@ class Race:
             run = load(path, device=self.device)
         except RegardError:
             return None
-        setattr(run, "corpus" if self.protocol.task not in TASKS else "dataset", self.data)
+        run.dataset = self.data
         points = curve(path)
         last = points[-1] if points else {"step": 0, "tokens": 0, "seconds": 0.0}
         kept = {key: last[key] for key in ("step", "tokens", "seconds")}

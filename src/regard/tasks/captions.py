@@ -14,6 +14,7 @@ import torch
 
 from regard.core.data_spec import DataSpec
 from regard.data.example import Captioned
+from regard.data.kind import PICTURES, Head
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
 from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
@@ -25,8 +26,12 @@ from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
+from regard.tasks import register_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.dataset import ExampleDataset
+from regard.tasks.example_task import SHOWN, ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.task import SHOWN, Answer, Dataset, Report, Task
+from regard.tasks.reading import Capabilities, Reading, Side, written_reading
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
 from regard.training.losses import model_loss
@@ -35,11 +40,13 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
 
 GREEDY = TextOptions(temperature=0.0)
 # Few captions have few words often: of a thousand pieces nearly all occur often enough to be learnt.
 SUBWORDS, PIECES = "bpe", 1000
+DECODERS = ("lstm", "bahdanau", "transformer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +73,37 @@ class CaptionProcessor(Processor):
         return CaptionRows(np.stack([self.see(one) for one in examples]), target, self.tokenizer.eos_id)
 
 
-class Captions(Task[CaptionProcessor]):
+@register_task
+class Captions(ExampleTask[CaptionProcessor]):
     """Saying what pictures show."""
 
     name: ClassVar[str] = "captions"
     shape: ClassVar[str] = "1-N"
     used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size"})
     metric: ClassVar[str] = "exact_match"
+    model: ClassVar[str] = "captioner"
+    ladder: ClassVar[tuple[str, ...]] = tuple(f"captioner?decoder={name}" for name in DECODERS)
+    world: ClassVar[str | None] = "world:shapes"
+    can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
+    turn: ClassVar[int] = 1
+    writes: ClassVar[bool] = True
+    reads_files: ClassVar[bool] = True
+
+    def recognises(self, head: Head) -> bool:
+        if head.is_folder or head.suffix in PICTURES:
+            return head.suffix in PICTURES or head.is_of_pictures
+        return head.has_columns and any(name.startswith("caption") for name in head.columns)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: CaptionProcessor | None = None
-    ) -> Dataset[CaptionProcessor]:
+    ) -> ExampleDataset[CaptionProcessor]:
         self.refuse_unused(settings)
         require_metrics()
         world, train, valid, notes = self._parts(settings, seed)
         processor = processor or self._processor(train, settings, world)
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
-        return Dataset(
-            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
-        )
+        return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
         if data.startswith(PREFIX):
@@ -144,6 +162,23 @@ class Captions(Task[CaptionProcessor]):
 
     def typed(self, example: Captioned) -> str:
         return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file
+
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        processor: CaptionProcessor = run.processor
+        one = self.inputs(given)[0] if given else run.held_out("valid")[0]
+        picture = as_input(torch.from_numpy(processor.see(one)[None])).to(run.device)
+        model: Any = run.model
+        count = model.encode(picture)[0].shape[1]
+        across = round(count**0.5)
+        side = Side("picture", tuple(f"{place // across + 1},{place % across + 1}" for place in range(count)))
+        if target is None:
+            written = self.written(model, processor, [one], GREEDY)[0].tokens
+        else:
+            written = processor.tokenizer.encode(target).tolist()
+        return written_reading(model, picture, side, processor.tokenizer, written, given, target or "")
+
+    def target_ids(self, processor: CaptionProcessor, text: str) -> np.ndarray:
+        return processor.tokenizer.encode(text)
 
     def written(
         self, model: nn.Module, processor: CaptionProcessor, inputs: Sequence[Any], options: TextOptions

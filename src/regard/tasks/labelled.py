@@ -16,6 +16,7 @@ from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Labelled, column
+from regard.data.kind import Head
 from regard.data.labelled import read_labelled
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
@@ -24,9 +25,13 @@ from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
+from regard.tasks import register_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.dataset import ExampleDataset
+from regard.tasks.example_task import ExampleTask
 from regard.tasks.length import cut, fitted
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.task import Answer, Dataset, Report, Task
+from regard.tasks.reading import Capabilities, Reading, class_reading, labels_of, text_side
 from regard.tasks.vocabulary import (
     SpelledWords,
     class_numbers,
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
 
     from regard.decoding.text import TextOptions
     from regard.tasks.pretrained import Start
+    from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
 
 SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
@@ -94,8 +100,9 @@ class LabelProcessor(Processor):
         return np.append(self._words.numbers(split(text)), self._words.END)
 
 
+@register_task
 @dataclass(frozen=True)
-class LabelledText(Task[LabelProcessor]):
+class LabelledText(ExampleTask[LabelProcessor]):
     """Classification of texts. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts."""
 
     tokenizer: Tokenizer | None = None
@@ -105,21 +112,29 @@ class LabelledText(Task[LabelProcessor]):
     used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
-    writes: ClassVar[bool] = False
+    model: ClassVar[str] = "classifier"
+    headed: ClassVar[str | None] = "classifier"
+    ladder: ClassVar[tuple[str, ...]] = ("dan", "fnn", "rnn", "lstm", "transformer", "mamba")
+    world: ClassVar[str | None] = "world:reviews"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
+    turn: ClassVar[int] = 3
+    takes_encoder: ClassVar[bool] = True
+    echoes: ClassVar[bool] = True
+
+    def recognises(self, head: Head) -> bool:
+        return head.form == "jsonl" or (head.has_columns and not head.unclear)
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: LabelProcessor | None = None
-    ) -> Dataset[LabelProcessor]:
+    ) -> ExampleDataset[LabelProcessor]:
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
         processor = processor or replace(self._processor(train, settings), truncate=settings.truncate)
         name = Path(settings.path).name
-        return Dataset(
-            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
-        )
+        return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Labelled]:
         if data.startswith(PREFIX):
@@ -190,6 +205,17 @@ class LabelledText(Task[LabelProcessor]):
 
     def typed(self, example: Labelled) -> str:
         return example.text
+
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        processor: LabelProcessor = run.processor
+        ids = processor.read(given)
+        plain = ids[:, 0] if ids.ndim == 2 else ids
+        labels = tuple(labels_of(processor.tokenizer, plain.tolist(), given))
+        side = text_side("text", processor.tokenizer, plain.tolist(), labels)
+        return class_reading(run.model, ids, side, processor.classes, given, run.device)
+
+    def ids(self, processor: LabelProcessor, text: str) -> np.ndarray:
+        return processor.read(text)
 
     def _parts(
         self, settings: DataSettings, seed: int

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.core.data_spec import DataSpec
+from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
 from regard.data.mask import FRAME, MaskedRows, Masking, cut
@@ -25,10 +26,15 @@ from regard.data.source import read_documents
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
+from regard.tasks import register_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.dataset import Dataset, ExampleDataset
+from regard.tasks.example_task import ExampleTask
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
 from regard.tasks.length import fitted
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.task import Answer, Dataset, Report, Task
+from regard.tasks.reading import Capabilities, Reading, labels_of, text_side, token_label
+from regard.tasks.text import PlainText
 from regard.training.losses import context_of, model_loss
 from regard.training.problem import Objective, TrainingProblem
 
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.decoding.text import TextOptions
+    from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
 
 SUBWORDS = "bpe"
@@ -67,8 +74,9 @@ class MaskedProcessor(Processor):
         return np.concatenate([[eos], self.tokenizer.encode(text), [eos]])
 
 
+@register_task
 @dataclass(frozen=True)
-class MaskedText(Task[MaskedProcessor]):
+class MaskedText(ExampleTask[MaskedProcessor]):
     """Filling in of what is hidden.
 
     length   tokens of a row, its frame included.
@@ -84,16 +92,21 @@ class MaskedText(Task[MaskedProcessor]):
     metric: ClassVar[str] = "loss"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "hidden tokens"
-    writes: ClassVar[bool] = False
+    model: ClassVar[str] = "bert"
+    ladder: ClassVar[tuple[str, ...]] = ("bert",)
+    world: ClassVar[str | None] = "world:stories"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
+    same_data_as: ClassVar[str | None] = PlainText.name
+    gives_encoder: ClassVar[bool] = True
 
-    def with_settings(self, settings: TrainSettings) -> Self:
-        if settings.length <= FRAME:
-            raise UsageError(f"train.length: {settings.length} leaves no room for text; it is at least {FRAME + 1}")
-        return replace(self, length=settings.length, samples=settings.samples)
+    def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
+        if training.length <= FRAME:
+            raise UsageError(f"train.length: {training.length} leaves no room for text; it is at least {FRAME + 1}")
+        return replace(self, length=training.length, samples=training.samples)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: MaskedProcessor | None = None
-    ) -> Dataset[MaskedProcessor]:
+    ) -> ExampleDataset[MaskedProcessor]:
         self.refuse_unused(settings)
         corpus = _corpus(settings, seed, processor)
         processor = processor or MaskedProcessor(corpus.tokenizer, settings.whole_words)
@@ -102,13 +115,11 @@ class MaskedText(Task[MaskedProcessor]):
         valid = MaskedRows(cut(corpus.valid, self.length, samples), processor.masking, HELD_OUT_SEED)
         apart = corpus.test and MaskedRows(cut(corpus.test, self.length, samples), processor.masking, HELD_OUT_SEED)
         test = _examples(apart) if apart else ()
-        return Dataset(
-            corpus.name, processor, processor.spec, train, valid, _examples(valid), notes=corpus.notes, test=test
-        )
+        return ExampleDataset(corpus.name, processor, train, valid, _examples(valid), notes=corpus.notes, test=test)
 
     def ready(
         self, settings: DataSettings, seed: int, processor: MaskedProcessor | None = None
-    ) -> Dataset[MaskedProcessor]:
+    ) -> ExampleDataset[MaskedProcessor]:
         """Whole documents are set apart, before they are cut into rows: one and its duplicates are never in both."""
         return self.prepare(settings, seed, processor)
 
@@ -192,6 +203,34 @@ class MaskedText(Task[MaskedProcessor]):
         words = example.text.split()[:8]
         words[len(words) // 2 : len(words) // 2 + 1] = [MASK]
         return " ".join(words)
+
+    def openings_of_world(self, address: str, seed: int, processor: MaskedProcessor, count: int) -> list[str]:
+        texts = text_world(address, seed).documents("valid", 1)
+        return [self.typed(Passage(processor.framed(text), 0, processor.tokenizer)) for text in texts]
+
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        processor: MaskedProcessor = run.processor
+        ids, tokenizer, mask = self.ids(processor, given), processor.tokenizer, processor.masking.mask_id
+        # A mask is no token of the tokenizer; as the end of a text it is no word that was typed either.
+        is_mask = ids == mask
+        plain = np.where(is_mask, tokenizer.eos_id, ids).tolist()
+        told = labels_of(tokenizer, plain, given.replace(MASK, " "))
+        labels = tuple(MASK if hidden else label for hidden, label in zip(is_mask, told, strict=True))
+        tokens = torch.from_numpy(ids)[None].to(run.device)
+        model: Any = run.model
+
+        def forward(x: Tensor) -> Tensor:
+            return logits_of(model, x)
+
+        def named(token: int) -> str:
+            return MASK if token == mask else token_label(tokenizer, token)
+
+        return Reading(
+            model, (tokens,), (text_side("text", tokenizer, ids.tolist(), labels),), forward, named, (), given
+        )
+
+    def ids(self, processor: MaskedProcessor, text: str) -> np.ndarray:
+        return gapped(text, processor.masking, "the text").ids if MASK in text else processor.framed(text)
 
     def _gapped(self, processor: MaskedProcessor, one: Any, number: int) -> Gapped:
         if isinstance(one, Passage):

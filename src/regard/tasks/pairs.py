@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 
 from regard.core.data_spec import DataSpec
 from regard.core.progress import watched
 from regard.data.example import Pair, column
+from regard.data.kind import Head
 from regard.data.pairs import read_pairs
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
@@ -25,9 +27,13 @@ from regard.decoding.text import TextOptions
 from regard.errors import DataError, UsageError
 from regard.evaluation.alignment import alignment_accuracy
 from regard.evaluation.translation import require_metrics, translation_scores
+from regard.tasks import register_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.dataset import ExampleDataset
+from regard.tasks.example_task import ExampleTask
 from regard.tasks.length import cut, fitted
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
-from regard.tasks.task import Answer, Dataset, Report, Task
+from regard.tasks.reading import Capabilities, Reading, labels_of, text_side, written_reading
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
 from regard.training.losses import model_loss
@@ -36,6 +42,7 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
 
 GREEDY = TextOptions(temperature=0.0)
@@ -71,26 +78,36 @@ class PairProcessor(Processor):
         return PairRows(ragged(map(self.read, sources)), ragged(map(self.target.encode, targets)), self.target.eos_id)
 
 
-class Pairs(Task[PairProcessor]):
+@register_task
+class Pairs(ExampleTask[PairProcessor]):
     """Translation and everything that looks like it."""
 
     name: ClassVar[str] = "pairs"
     shape: ClassVar[str] = "N-M"
     used: ClassVar[frozenset[str]] = frozenset({"target", "tokens", "vocab_size", "shared", "reverse", "truncate"})
     metric: ClassVar[str] = "chrf"
+    model: ClassVar[str] = "transformer"
+    ladder: ClassVar[tuple[str, ...]] = ("seq2seq", "bahdanau", "gnmt", "transformer")
+    world: ClassVar[str | None] = "world:translation"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
+    two_files: ClassVar[bool] = True
+    turn: ClassVar[int] = 4
+    writes: ClassVar[bool] = True
+    echoes: ClassVar[bool] = True
+
+    def recognises(self, head: Head) -> bool:
+        return head.form == "tsv" and len(head.columns) == 2 and bool(head.unclear)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: PairProcessor | None = None
-    ) -> Dataset[PairProcessor]:
+    ) -> ExampleDataset[PairProcessor]:
         self.refuse_unused(settings)
         require_metrics()
         world, train, valid, notes = self._parts(settings, seed)
         processor = processor or replace(self._processor(train, settings, world), truncate=settings.truncate)
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
-        return Dataset(
-            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
-        )
+        return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
         if data.startswith(PREFIX):
@@ -152,6 +169,24 @@ class Pairs(Task[PairProcessor]):
 
     def typed(self, example: Pair) -> str:
         return example.source
+
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        processor: PairProcessor = run.processor
+        ids = processor.read(given)
+        labels = tuple(labels_of(processor.source, ids.tolist(), given))
+        side = text_side("source", processor.source, ids.tolist(), labels)
+        if target is None:
+            written = self.written(run.model, processor, [given], GREEDY)[0].tokens
+        else:
+            written = processor.target.encode(target).tolist()
+        source = torch.from_numpy(ids)[None].to(run.device)
+        return written_reading(run.model, source, side, processor.target, written, given, target or "")
+
+    def ids(self, processor: PairProcessor, text: str) -> np.ndarray:
+        return processor.read(text)
+
+    def target_ids(self, processor: PairProcessor, text: str) -> np.ndarray:
+        return processor.target.encode(text)
 
     def written(
         self,

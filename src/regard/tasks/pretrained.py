@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError
+from regard.tasks import saved_task, tasks
 
 if TYPE_CHECKING:
     from regard.core.config import Config
     from regard.data.tokenizer import Tokenizer
     from regard.models.encoder import EncoderConfig
     from regard.models.labeller import Labeller
+    from regard.tasks.task import Task
 
-FROM_TASKS = ("text", "masked")
 OF_THE_HEAD = ("pooling", "dropout")
 
 
@@ -62,6 +63,13 @@ class Start:
         tensors.copy_into(own, found)
 
 
+def require_start(task: Task[Any]) -> None:
+    """Refuse a task whose models have no encoder to load."""
+    if not task.takes_encoder:
+        having = " and ".join(one.name for one in tasks() if one.takes_encoder)
+        raise UsageError(f"--from: a run of the task {task.name} has no encoder to load; {having} have")
+
+
 def read_start(path: str) -> Start:
     """The encoder in a run folder; a run that has none is refused."""
     from regard.data import tokenizer
@@ -72,9 +80,10 @@ def read_start(path: str) -> Start:
 
     where = Path(path).expanduser()
     saved = run_folder.read_config(where)
-    task = saved.get("data", {}).get("task", FROM_TASKS[0])
-    if task not in FROM_TASKS:
-        raise UsageError(f"--from {path}: is a run of the task {task}; start from one of {' or '.join(FROM_TASKS)}")
+    task = saved_task(where / run_folder.CONFIG, saved)
+    if not task.gives_encoder:
+        having = " or ".join(one.name for one in tasks() if one.gives_encoder)
+        raise UsageError(f"--from {path}: is a run of the task {task.name}; start from one of {having}")
     found = saved_model(where, saved)
     config = found.config
     if not isinstance(config, LanguageModelConfig):

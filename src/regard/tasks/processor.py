@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from regard.core.config import decode
 from regard.core.data_spec import DataSpec
@@ -40,6 +40,14 @@ class Processor(ABC):
         for name, content in sorted(self.files().items()):
             digest.update(name.encode() + b"\0" + content)
         return digest.hexdigest()
+
+
+@runtime_checkable
+class Tokenizes(Protocol):
+    """A processor with one tokenizer."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
 
 
 def files_of(tokenizer: Tokenizer, told: Mapping[str, Any]) -> dict[str, bytes]:

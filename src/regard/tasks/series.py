@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
-from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
-from regard.data.rows import SeriesRows
+from regard.data.kind import Head
 from regard.data.scaler import Scaler
-from regard.data.series import CALENDAR, Series, calendar, origins, read_series
+from regard.data.series import Series, origins, read_series
 from regard.data.settings import BY_HASH, DataSettings
 from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
-from regard.tasks.processor import PROCESSOR, Processor, read_facts
-from regard.tasks.task import Answer, Dataset, Report, Task
+from regard.tasks import register_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.dataset import ExampleDataset
+from regard.tasks.example_task import ExampleTask
+from regard.tasks.moment import Moment, SeriesProcessor, next_moment, reading_of
+from regard.tasks.processor import read_facts
+from regard.tasks.reading import Capabilities, Reading
 from regard.training.losses import inputs_of, model_loss
 from regard.training.problem import Objective
 
@@ -32,64 +35,16 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.decoding.text import TextOptions
+    from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
 
 DAY = np.timedelta64(86_400, "s")
 TAIL = re.compile(r"tail:(0[.]\d+|[1-9]\d*d)")
 AT_ONCE = 256
-FAR = 6.0  # numbers known ahead are kept within so many deviations
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A place in a series from which on it is to be forecast."""
-
-    series: Series
-    origin: int
-
-    @property
-    def time(self) -> np.datetime64:
-        return self.series.times[self.origin]
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesProcessor(Processor):
-    """Scales of the target and of what is known ahead, how much is read and forecast, and the names of the columns.
-
-    scale  of the values of the training part: what a seasonal naive forecast misses on average.
-    """
-
-    target: Scaler
-    known: Scaler
-    history: int
-    horizon: int
-    columns: tuple[str, ...]
-    target_name: str
-    scale: float
-
-    def files(self) -> dict[str, bytes]:
-        scalers = {"target": self.target.to_dict(), "known": self.known.to_dict()}
-        plain = {name: getattr(self, name) for name in ("history", "horizon", "target_name", "scale")}
-        return {PROCESSOR: json.dumps(scalers | plain | {"columns": list(self.columns)}).encode()}
-
-    @property
-    def spec(self) -> DataSpec:
-        n_known = len(self.columns) + len(CALENDAR)
-        return DataSpec(n_channels=1 + n_known, n_known=n_known, horizon=self.horizon, history=self.history)
-
-    def rows(self, series: Series, places: np.ndarray) -> SeriesRows:
-        """Windows at `places` of a series with the same columns."""
-        if series.columns != self.columns:
-            raise DataError(
-                f"{series.name} knows {', '.join(series.columns) or 'nothing'} ahead, and the run was trained with "
-                f"{', '.join(self.columns) or 'nothing'}; give the same columns, or name them with data.known"
-            )
-        known = np.clip(self.known.apply(series.known), -FAR, FAR) if self.columns else series.known
-        everything = np.concatenate([known, calendar(series.times)], 1)
-        return SeriesRows(self.target.apply(series.target), everything, places, self.history, self.horizon)
-
-
-class SeriesTask(Task[SeriesProcessor]):
+@register_task
+class SeriesTask(ExampleTask[SeriesProcessor]):
     """Forecasting with circumstances known ahead."""
 
     name: ClassVar[str] = "series"
@@ -98,12 +53,21 @@ class SeriesTask(Task[SeriesProcessor]):
     metric: ClassVar[str] = "mae"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "values"
+    model: ClassVar[str] = "forecaster"
+    headed: ClassVar[str | None] = "forecaster"
+    ladder: ClassVar[tuple[str, ...]] = ("dan", "fnn", "lstm", "transformer", "mamba")
+    world: ClassVar[str | None] = "world:electricity"
+    can: ClassVar[Capabilities] = Capabilities(source=True, quantiles=True)
+    turn: ClassVar[int] = 2
     by_time: ClassVar[bool] = True
-    writes: ClassVar[bool] = False
+    reads_files: ClassVar[bool] = True
+
+    def recognises(self, head: Head) -> bool:
+        return head.has_columns and head.is_series
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: SeriesProcessor | None = None
-    ) -> Dataset[SeriesProcessor]:
+    ) -> ExampleDataset[SeriesProcessor]:
         self.refuse_unused(settings)
         series, border, best = self._parts(settings, seed)
         places = origins(series, settings.history, settings.horizon, settings.horizon)
@@ -114,7 +78,7 @@ class SeriesTask(Task[SeriesProcessor]):
         moments = [Moment(series, int(place)) for place in valid]
         rows = processor.rows(series, train)
         held = replace(rows, origins=valid)
-        return Dataset(Path(settings.path).name, processor, processor.spec, rows, held, moments, best, series.notes)
+        return ExampleDataset(Path(settings.path).name, processor, rows, held, moments, best, series.notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
         if data.startswith(PREFIX):
@@ -188,6 +152,14 @@ class SeriesTask(Task[SeriesProcessor]):
     def command(self, run: str, example: Moment) -> str:
         return f"regard generate {run} {shlex.quote(example.series.name)}"
 
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        processor: SeriesProcessor = run.processor
+        if given.startswith(PREFIX) or not given:
+            moment = (run.held_out("valid") if not given else self.examples(given, run.settings, run.seed))[0]
+        else:
+            moment = next_moment(given, processor)
+        return reading_of(run.model, processor, moment, given or str(moment.time), run.device)
+
     @torch.no_grad()
     def forecast(self, model: nn.Module, processor: SeriesProcessor, moments: Sequence[Moment]) -> np.ndarray:
         """Quantiles (n, H, Q) of the values from each moment on, none of them crossing."""
@@ -226,25 +198,6 @@ class SeriesTask(Task[SeriesProcessor]):
 
 def _read(path: str, settings: DataSettings) -> Series:
     return read_series(path, time=settings.time, target=settings.target, known=settings.known, gaps=settings.gaps)
-
-
-def next_moment(text: str, processor: SeriesProcessor) -> Moment:
-    """Where the values of a file end: from there on it is to be forecast."""
-    if not Path(text).exists():
-        raise DataError(
-            f"there is no file {text}; give the path of a CSV file whose last rows lack {processor.target_name}"
-        )
-    known = ",".join(processor.columns)
-    series = read_series(text, target=processor.target_name, known=known, future=True)
-    origin = series.observed
-    if origin < processor.history or len(series) < origin + processor.horizon:
-        if len(series) == origin and origin >= processor.history + processor.horizon:
-            return Moment(series, origin - processor.horizon)
-        raise DataError(
-            f"{text}: a forecast needs {processor.history} rows with {processor.target_name} and then "
-            f"{processor.horizon} without, found {origin} and {len(series) - origin}"
-        )
-    return Moment(series, origin)
 
 
 def _border(series: Series, valid: str) -> int:

@@ -16,17 +16,23 @@ from regard.core.context import Context
 from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
+from regard.data.kind import Head
 from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
 from regard.data.tagged import read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
+from regard.errors import UsageError
 from regard.evaluation.tagging import tagging_report
+from regard.tasks import register_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.dataset import ExampleDataset
+from regard.tasks.example_task import ExampleTask
 from regard.tasks.length import fitted
 from regard.tasks.processor import read_files
+from regard.tasks.reading import Capabilities, Reading, Side, class_reading, labels_of, text_side
 from regard.tasks.tag import PieceProcessor, TagProcessor
-from regard.tasks.task import Answer, Dataset, Report, Task
 from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
@@ -36,11 +42,16 @@ if TYPE_CHECKING:
 
     from regard.decoding.text import TextOptions
     from regard.tasks.pretrained import Start
+    from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
 
 
+SUFFIXES = (".conll", ".conllu")
+
+
+@register_task
 @dataclass(frozen=True)
-class TaggedText(Task[TagProcessor]):
+class TaggedText(ExampleTask[TagProcessor]):
     """A tag for every word.
 
     tokenizer  of the run that a fine-tuned one starts from; None: words and their spelling.
@@ -55,21 +66,28 @@ class TaggedText(Task[TagProcessor]):
     used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
-    writes: ClassVar[bool] = False
+    model: ClassVar[str] = "tagger"
+    headed: ClassVar[str | None] = "tagger"
+    ladder: ClassVar[tuple[str, ...]] = ("fnn", "rnn", "lstm", "transformer", "mamba")
+    world: ClassVar[str | None] = "world:tags"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
+    turn: ClassVar[int] = 1
+    takes_encoder: ClassVar[bool] = True
+
+    def recognises(self, head: Head) -> bool:
+        return head.suffix in SUFFIXES
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer, last=start.causal)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: TagProcessor | None = None
-    ) -> Dataset[TagProcessor]:
+    ) -> ExampleDataset[TagProcessor]:
         self.refuse_unused(settings)
         best, train, valid, notes = self._parts(settings, seed)
         processor = processor or self._processor(train, settings)
         name = Path(settings.path).name
-        return Dataset(
-            name, processor, processor.spec, processor.rows(train), processor.rows(valid), valid, best, notes
-        )
+        return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Tagged]:
         if data.startswith(PREFIX):
@@ -138,6 +156,22 @@ class TaggedText(Task[TagProcessor]):
 
     def typed(self, example: Tagged) -> str:
         return " ".join(example.words)
+
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        processor: TagProcessor = run.processor
+        words = tuple(given.split())
+        if not words:
+            raise UsageError("there are no words to tag")
+        ids = processor.read(words)
+        side = Side("text", words, tuple(range(len(words))))
+        if ids.ndim == 1:
+            labels = tuple(labels_of(processor.tokenizer, ids.tolist(), " ".join(words)))
+            side = text_side("text", processor.tokenizer, ids.tolist(), labels)
+        return class_reading(run.model, ids, side, processor.classes, given, run.device)
+
+    def ids(self, processor: TagProcessor, text: str) -> np.ndarray:
+        words = tuple(text.split())
+        return processor.read(words) if words else np.zeros(0, np.int64)
 
     def _tags(self, model: nn.Module, ids: Ragged, rows: np.ndarray) -> list[list[int]]:
         device = next(model.parameters()).device

@@ -12,7 +12,6 @@ import pytest
 
 from regard.data.corpus import prepare
 from regard.data.example import Captioned, Labelled, Pair, Tagged
-from regard.data.kind import kind_of
 from regard.data.worlds import dates, from_spec, names, world
 from regard.data.worlds.dates import FORMS, ORDINALS
 from regard.data.worlds.reviews import ADJECTIVES, LABELS
@@ -20,6 +19,7 @@ from regard.data.worlds.stories import Stories
 from regard.data.worlds.tags import LEXICON
 from regard.data.worlds.translation import CONJUNCTIONS
 from regard.errors import UsageError
+from regard.tasks.kind import kind_of
 
 RECORDS = {"pairs": Pair, "labelled": Labelled, "tagged": Tagged, "captions": Captioned}
 OF_EXAMPLES = [name for name in names() if world(name).task in RECORDS]

@@ -10,14 +10,15 @@ import pytest
 
 from look_run import TEXT, TOKENIZER, masked_run, pair_run, seen, text_run
 from regard.errors import UsageError
-from regard.explain.inputs import labels_of, read
+from regard.explain.inputs import read
 from regard.explain.look import numbers
 from regard.explain.looks.alignment import aligned, alignment
 from regard.explain.looks.attention import attention
 from regard.explain.looks.heads import heads, measures
 from regard.explain.looks.rollout import rolled, rollout
 from regard.explain.weights import without_sink
-from regard.explain.word import groups, merged, word_numbers
+from regard.tasks.reading import labels_of
+from regard.tasks.word import groups, merged, word_numbers
 
 N = 1 + len(TEXT.split())
 

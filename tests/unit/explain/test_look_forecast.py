@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.explain.look import Options
 from regard.explain.looks.forecast import forecast
-from regard.explain.reading import Reading, Side
+from regard.tasks.reading import Reading, Side
 
 
 def reading(came: list[float]) -> Reading:

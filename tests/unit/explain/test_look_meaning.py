@@ -17,11 +17,11 @@ from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.layers import vectors_by_layer
 from regard.explain.looks.meaning import find, meaning
-from regard.explain.reading import Side
 from regard.run.run import Run
-from regard.run.task_run import TaskRun
 from regard.tasks import task_named
 from regard.tasks.pairs import PairProcessor
+from regard.tasks.reading import Side
+from regard.tasks.text import PlainText, TextProcessor
 
 FIRST, SECOND = "the dog sees a cat", "a small dog runs"
 
@@ -96,7 +96,8 @@ def test_words_are_whole_where_a_token_is_half_a_character(kind: str):
     tokenizer = train_tokenizer(kind, ["the cat was red"], vocab_size=262 if kind == "bpe" else None)
     torch.manual_seed(1)
     model: Any = registry.build("lstm", vocab_size=tokenizer.vocab_size, size="tiny")
-    run = Run(Path("run"), {"model": {"name": "lstm"}, "data": {"task": "text"}}, model.eval(), tokenizer)
+    about = {"model": {"name": "lstm"}, "data": {"task": "text"}}
+    run = Run(Path("run"), about, PlainText(), model.eval(), TextProcessor(tokenizer))
     side = read(run, "the café añ😀 é").main
     assert [label for label in side.groups.labels if label.strip()] == ["<s>", "the", "café", "añ😀", "é"]
     view = seen(run, meaning, "the café was red", other="the café was shut", word="café")
@@ -109,7 +110,7 @@ def test_a_word_of_a_source_that_is_read_backwards_is_spelt_forwards():
     processor = PairProcessor(tokenizer, tokenizer)
     torch.manual_seed(1)
     model: Any = registry.entry("seq2seq").config(DataSpec(257), size="tiny", reverse=True).build().eval()
-    run = TaskRun(
+    run = Run(
         Path("run"), {"model": {"name": "seq2seq"}, "data": {"task": "pairs"}}, task_named("pairs"), model, processor
     )
     labels = read(run, "the café", "a").sides[0].groups.labels

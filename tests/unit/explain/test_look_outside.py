@@ -33,6 +33,7 @@ from regard.explain.view import Note
 from regard.layers.embedding import EmbeddingConfig
 from regard.models.language import LanguageModelConfig
 from regard.run.run import Run
+from regard.tasks.text import PlainText, TextProcessor
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def outside_run(mixer: MixerConfig, layers: int = 2) -> Run:
     stack = StackConfig(8, (BlockConfig(8, mixer),) * layers)
     model: Any = LanguageModelConfig(EmbeddingConfig(SIZE, 8), stack).build().double().eval()
     config = {"model": {"name": "outside"}, "data": {"task": "text"}, "train": {"length": 32, "seed": 0}}
-    return Run(Path("run"), config, model, TOKENIZER)
+    return Run(Path("run"), config, PlainText(length=32), model, TextProcessor(TOKENIZER))
 
 
 def weights_by_hand(run: Any) -> list[np.ndarray]:

@@ -15,12 +15,12 @@ from regard.core.trace import Trace
 from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.looks.states import kernels, moving, selection
-from regard.explain.reading import Side
 from regard.explain.scan import half_lives, scan_matrix, states
 from regard.explain.site import Site, sites
 from regard.mixers.mamba import MambaConfig
 from regard.mixers.s4d import S4dConfig
 from regard.mixers.ssd import SsdConfig
+from regard.tasks.reading import Side
 
 GOLDEN = load("ssm")
 

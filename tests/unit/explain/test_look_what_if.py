@@ -16,6 +16,7 @@ from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.looks.what_if import drop, future, shuffle
 from regard.run.run import Run
+from regard.tasks.text import PlainText, TextProcessor
 
 
 def unordered() -> Run:
@@ -26,7 +27,7 @@ def unordered() -> Run:
     config = dataclasses.replace(config, stack=dataclasses.replace(config.stack, layers=(free, free)))
     model = config.build().double().eval()
     about = {"model": {"name": "gpt"}, "data": {"task": "text"}, "train": {"length": 32}}
-    return Run(Path("run"), about, model, TOKENIZER)
+    return Run(Path("run"), about, PlainText(), model, TextProcessor(TOKENIZER))
 
 
 def test_without_positions_and_mask_outputs_are_shuffled_alike():

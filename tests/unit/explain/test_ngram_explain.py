@@ -26,6 +26,7 @@ from regard.interop.arpa_read import read_arpa
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.ngram.quantise import quantise
 from regard.run.run import Run
+from regard.tasks.text import PlainText, TextProcessor
 
 COUNTED = golden("chain_rule")["ngram"]["own_count_example"]
 SENTENCES = [line.removeprefix("<s> ").removesuffix(" </s>") for line in COUNTED["corpus"]]
@@ -327,7 +328,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> NgramModel:
 
     def load(path: str, *, device: str) -> Any:
         name, part = ("ngram", model) if path == "counted" else ("lstm", neural)
-        return Run(Path(path), {"model": {"name": name}, "data": {}}, part, tokenizer)
+        return Run(Path(path), {"model": {"name": name}, "data": {}}, PlainText(), part, TextProcessor(tokenizer))
 
     monkeypatch.setattr("regard.run.run.load", load)
     return model

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
+from hostile import write
 
 import regard
 from regard.errors import UsageError
+from regard.tasks.text import TextDataset
 
 TEXT = "".join(
     f"the {a} sat on the {b} and saw {n} birds .\n" for a in ("cat", "dog") for b in ("mat", "log") for n in range(20)
@@ -127,9 +131,26 @@ def test_encode_gives_a_vector_for_every_token(run: regard.Run):
 
 
 def test_evaluate_is_the_same_before_and_after_loading(run: regard.Run):
-    report = run.evaluate()
-    assert report.tokens == run.corpus.valid.tokens  # pyright: ignore[reportOptionalMemberAccess]
-    assert regard.load(run.path).evaluate().loss == pytest.approx(report.loss, abs=1e-9)
+    scores, data = run.evaluate().scores, run.dataset
+    assert isinstance(data, TextDataset)
+    assert scores["tokens"] == data.valid.tokens
+    assert regard.load(run.path).evaluate().scores["loss"] == pytest.approx(scores["loss"], abs=1e-9)
+
+
+@pytest.mark.parametrize("told", [None, "auto"])
+def test_a_run_from_before_there_were_tasks_is_one_of_text(run: regard.Run, tmp_path: Path, told: str | None):
+    folder = tmp_path / "old"
+    shutil.copytree(run.path, folder)
+    config = json.loads((folder / "config.json").read_bytes())
+    config["data"].pop("task")
+    config["origins"].pop("data.task")
+    config["data"] |= {} if told is None else {"task": told}
+    write(folder, "config.json", config)
+    old = regard.load(folder, device="cpu")
+    assert old.task.name == "text"
+    assert old.evaluate().scores == regard.load(run.path, device="cpu").evaluate().scores
+    assert old.generate("the cat", temperature=0.0) == run.generate("the cat", temperature=0.0)
+    assert regard.train(out=folder, resume=True, budget="22steps", quiet=True).task.name == "text"
 
 
 def test_where_every_token_is_a_character_bits_per_character_are_bits_per_token(tmp_path: Path):
@@ -140,14 +161,14 @@ def test_where_every_token_is_a_character_bits_per_character_are_bits_per_token(
     world = regard.train("ngram", "world:ab?train=20&valid=9", out=tmp_path / "world", **options)
     reports = [counted.evaluate(part=part) for part in ("valid", "test")]
     reports += [counted.evaluate(str(tmp_path / "other.txt")), counted.evaluate(limit=50), world.evaluate()]
-    for report in reports:
-        assert report.bits_per_character == pytest.approx(report.loss / math.log(2), rel=1e-12)
-        assert report.bits_per_byte == report.bits_per_character
+    for report in (one.scores for one in reports):
+        assert report["bits_per_character"] == pytest.approx(report["loss"] / math.log(2), rel=1e-12)
+        assert report["bits_per_byte"] == report["bits_per_character"]
     whole = regard.train("ngram", tmp_path / "my.txt", out=tmp_path / "whole", **options)
-    corpus, report = whole.corpus, whole.evaluate()
-    assert corpus is not None
-    ends = corpus.valid.n_documents
-    expected = report.loss / math.log(2) * report.tokens / (report.tokens - ends)
-    assert report.bits_per_character == pytest.approx(expected, rel=1e-12)
+    data, report = whole.dataset, whole.evaluate().scores
+    assert isinstance(data, TextDataset)
+    ends = data.valid.n_documents
+    expected = report["loss"] / math.log(2) * report["tokens"] / (report["tokens"] - ends)
+    assert report["bits_per_character"] == pytest.approx(expected, rel=1e-12)
     scored = counted.score("the cat")
     assert scored.bits_per_character == pytest.approx(-scored.log_prob / math.log(2) / 7, rel=1e-12)

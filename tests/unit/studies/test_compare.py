@@ -66,8 +66,8 @@ def test_parameters_are_matched_and_the_exception_is_stated(done: Comparison) ->
 
 def test_the_test_part_is_neither_trained_on_nor_chosen_by(done: Comparison) -> None:
     fnn: Any = regard.load(done.row("fnn").runs[0]["path"])
-    assert fnn.evaluate(part="test").loss == pytest.approx(done.row("fnn").runs[0]["score"])
-    valid, test = (fnn.corpus.valid, fnn.corpus.test)
+    assert fnn.evaluate(part="test").scores["loss"] == pytest.approx(done.row("fnn").runs[0]["score"])
+    valid, test = (fnn.dataset.valid, fnn.dataset.test)
     texts = [{fnn.tokenizer.decode(part.document(i)) for i in range(part.n_documents)} for part in (valid, test)]
     assert not texts[0] & texts[1]
 

@@ -52,22 +52,22 @@ def test_any_line_that_changes_changes_it(of: Any, place: int, tmp_path: Path) -
     assert of(*LINES, folder=tmp_path) != of(*changed, folder=tmp_path)
 
 
+def judged_by(example: Any) -> Any:
+    """All that is asked of data with one example in its test."""
+    return SimpleNamespace(hash="same", judged=lambda: ([], [example]))
+
+
 def test_an_unknown_word_of_the_test_that_changes_changes_it(tmp_path: Path) -> None:
     """To the model both are unknown; what an answer is judged by are the words themselves."""
     held_out = Labelled("a strange word", "good")
-    data: Any = SimpleNamespace(hash="same", examples=[], test=[held_out])
-    other: Any = SimpleNamespace(hash="same", examples=[], test=[replace(held_out, text="a curious word")])
-    moved: Any = SimpleNamespace(hash="same", examples=[], test=[replace(held_out, where="line 9")])
+    data, other = judged_by(held_out), judged_by(replace(held_out, text="a curious word"))
     assert fingerprint(data) != fingerprint(other)
-    assert fingerprint(data) == fingerprint(moved)
+    assert fingerprint(data) == fingerprint(judged_by(replace(held_out, where="line 9")))
 
 
 def test_a_picture_of_the_test_counts_by_its_pixels() -> None:
     dark, light = np.zeros((2, 2, 3), np.uint8), np.full((2, 2, 3), 9, np.uint8)
-    found = [
-        fingerprint(SimpleNamespace(hash="same", examples=[], test=[Captioned(picture, "a square")]))  # pyright: ignore[reportArgumentType]
-        for picture in (dark, light, dark.copy())
-    ]
+    found = [fingerprint(judged_by(Captioned(picture, "a square"))) for picture in (dark, light, dark.copy())]
     assert found[0] == found[2] != found[1]
 
 

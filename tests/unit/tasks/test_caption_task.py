@@ -21,9 +21,10 @@ from regard.data.worlds import world
 from regard.errors import UsageError
 from regard.run.settings import Origin
 from regard.run.train import plan, train_run
-from regard.tasks import SHAPES, default_model, task_named
+from regard.tasks import task_named
+from regard.tasks.answer import Answer
 from regard.tasks.captions import CaptionProcessor, Captions
-from regard.tasks.task import Answer, Dataset
+from regard.tasks.dataset import ExampleDataset
 from regard.tasks.writing import Written
 from regard.training.settings import TrainSettings
 
@@ -31,18 +32,18 @@ SMALL = DataSettings(path="world:shapes?train=24&valid=12", task="captions")
 
 
 @pytest.fixture(scope="module")
-def dataset() -> Dataset[CaptionProcessor]:
+def dataset() -> ExampleDataset[CaptionProcessor]:
     return Captions().prepare(SMALL, 0)
 
 
-def built(dataset: Dataset[CaptionProcessor], **settings: Any) -> nn.Module:
+def built(dataset: ExampleDataset[CaptionProcessor], **settings: Any) -> nn.Module:
     torch.manual_seed(3)
     return entry("captioner").config(dataset.spec, "tiny", **settings).build().eval()
 
 
 def test_the_task_is_known():
-    assert task_named("captions").shape == SHAPES["captions"] == "1-N"
-    assert default_model("captions") == "captioner"
+    assert task_named("captions").shape == "1-N"
+    assert task_named("captions").model == "captioner"
 
 
 def test_a_batch_holds_pictures_and_what_is_read_and_written_of_them():
@@ -74,7 +75,7 @@ def test_every_pixel_and_every_token_is_part_of_the_hash():
 
 
 @pytest.mark.parametrize("decoder", ["transformer", "bahdanau", "lstm"])
-def test_a_batch_is_answered_like_its_members(dataset: Dataset[CaptionProcessor], decoder: str):
+def test_a_batch_is_answered_like_its_members(dataset: ExampleDataset[CaptionProcessor], decoder: str):
     model = built(dataset, decoder=decoder)
     kind, examples = Captions(), dataset.examples[:5]
     together = list(kind.answers(model, dataset.processor, examples))
@@ -85,7 +86,7 @@ def test_a_batch_is_answered_like_its_members(dataset: Dataset[CaptionProcessor]
     assert len({round(number, 4) for number in found}) > 1, "the pictures make no difference"
 
 
-def test_the_processor_comes_back_from_its_files(dataset: Dataset[CaptionProcessor], tmp_path: Path):
+def test_the_processor_comes_back_from_its_files(dataset: ExampleDataset[CaptionProcessor], tmp_path: Path):
     for name, content in dataset.processor.files().items():
         (tmp_path / name).write_bytes(content)
     processor = Captions().load_processor(lambda name: tmp_path / name)
@@ -100,7 +101,7 @@ def test_pictures_are_brought_to_the_size_that_is_asked_for():
     assert found.train.batch_of(np.arange(4), np.arange(4)).source.shape == (4, 3, 16, 16)  # pyright: ignore
 
 
-def test_scores_by_category(dataset: Dataset[CaptionProcessor], monkeypatch: pytest.MonkeyPatch):
+def test_scores_by_category(dataset: ExampleDataset[CaptionProcessor], monkeypatch: pytest.MonkeyPatch):
     picture = np.zeros((32, 32, 3), np.uint8)
     examples = [Captioned(picture, text, kind) for text, kind in (("a b", "x"), ("c d", "x"), ("e f", "y"))]
     said = ["a b", "c e", "e f"]
@@ -116,7 +117,7 @@ def test_scores_by_category(dataset: Dataset[CaptionProcessor], monkeypatch: pyt
 
 
 def test_weights_are_judged_by_examples_from_all_of_the_held_out_part(
-    dataset: Dataset[CaptionProcessor], monkeypatch: pytest.MonkeyPatch
+    dataset: ExampleDataset[CaptionProcessor], monkeypatch: pytest.MonkeyPatch
 ):
     """Of 500 sorted by kind, 200 are taken; the first 200 would all be of one kind."""
     picture = np.zeros((32, 32, 3), np.uint8)
@@ -137,7 +138,7 @@ def test_weights_are_judged_by_examples_from_all_of_the_held_out_part(
     assert {one.category for one in seen} == {"x", "y"}
 
 
-def test_words_can_be_hidden(dataset: Dataset[CaptionProcessor]):
+def test_words_can_be_hidden(dataset: ExampleDataset[CaptionProcessor]):
     training = Captions().training(dataset, built(dataset), TrainSettings(word_dropout=0.9), SMALL)
     tokens = training.sampler.batch(0, 8).tokens
     share = (tokens[:, 1:] == dataset.processor.tokenizer.unknown_id).double().mean()

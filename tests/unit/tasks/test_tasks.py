@@ -19,7 +19,7 @@ from regard.data.rows import Shuffled
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.storage import tensors
-from regard.tasks import TASKS, task_named
+from regard.tasks import task_named
 from regard.training import run_folder
 from regard.training.loop import train
 from regard.training.resume import Resume
@@ -55,7 +55,7 @@ def load_dataset(name: str, data: dict[str, str], model: str | None = None, **se
     kind = task_named(name)
     dataset = kind.prepare(DataSettings(path=data[name], **settings), 0)
     torch.manual_seed(0)
-    built = registry.entry(model or TASKS[name][2]).config(dataset.spec, "tiny").build()
+    built = registry.entry(model or kind.model).config(dataset.spec, "tiny").build()
     return kind, dataset, built
 
 

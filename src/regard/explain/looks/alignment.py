@@ -6,9 +6,9 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.explain.look import Look, Options, register_look
-from regard.explain.reading import Reading
 from regard.explain.view import Heat, Links, Listing, Panel, View
 from regard.explain.weights import Weights, controls, weights_of
+from regard.tasks.reading import Reading
 
 CAVEAT = (
     "Attention was trained to help writing, not to align: a word may be looked at a step early, for the word after it, "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from regard.explain.look import Look, Options, place_of, register_look
-from regard.explain.reading import Reading
 from regard.explain.view import Bars, Heat, View
 from regard.explain.weights import CAVEAT, Weights, controls, weights_of
+from regard.tasks.reading import Reading
 
 HEAVIEST = 24
 

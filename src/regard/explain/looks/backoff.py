@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from regard.explain.look import Look, Options, register_look
 from regard.explain.ngram import NgramExplanation, explain_ngram
-from regard.explain.reading import Reading
 from regard.explain.view import Bars, Control, Listing, Note, View
+from regard.tasks.reading import Reading
 
 
 def backoff(reading: Reading, _options: Options) -> View:

@@ -19,10 +19,10 @@ from regard.explain.asked import MOST_BARS, position_control
 from regard.explain.change import answers, columns_of, embedding_of, without
 from regard.explain.look import MANY_PASSES, Look, Options, register_look
 from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
-from regard.explain.reading import Reading
 from regard.explain.site import sites
 from regard.explain.view import Bars, Heat, Panel, View
 from regard.mixers.window import Window
+from regard.tasks.reading import Reading
 
 CANDIDATES = 8
 CAVEAT = (

@@ -6,8 +6,8 @@ import numpy as np
 
 from regard.explain.asked import points
 from regard.explain.look import Look, Options, register_look
-from regard.explain.reading import Reading
 from regard.explain.view import Curves, Listing, View
+from regard.tasks.reading import Reading
 
 PAST = 2  # horizons of the past that are shown before the forecast
 SHOWN = (0.1, 0.5, 0.9)

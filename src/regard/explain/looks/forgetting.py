@@ -19,8 +19,8 @@ from regard.explain.asked import position_control, seed_control, side_control, s
 from regard.explain.change import answers, columns_of, gradients, others, replaced, words_of
 from regard.explain.look import MANY_PASSES, Look, Options, register_look
 from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
-from regard.explain.reading import Reading
 from regard.explain.view import Bars, Control, Curves, Panel, View
+from regard.tasks.reading import Reading
 
 # Tokens that are changed, answers that are watched, and tokens that are shown by name.
 MOST, ASKED, NAMED = 64, 16, 40

@@ -15,10 +15,10 @@ import numpy as np
 from regard.core.trace import Trace
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
 from regard.explain.look import Look, Options, numbers, register_look
-from regard.explain.reading import Reading
 from regard.explain.scan import moved, states, turned
 from regard.explain.site import GATES, Site, directions, sites
 from regard.explain.view import Curves, Heat, Panel, View
+from regard.tasks.reading import Reading
 
 OF_GATES = (
     "A gate that is open lets something through; what that is, and whether the answer needs it, the gate does not tell."

@@ -16,10 +16,10 @@ import numpy as np
 from torch import Tensor
 
 from regard.explain.look import Look, Options, register_look
-from regard.explain.reading import Reading
 from regard.explain.site import on_side
 from regard.explain.view import Heat, Listing, Panel, View
 from regard.explain.weights import CAVEAT, attended, told_of
+from regard.tasks.reading import Reading
 
 COLUMNS = ("layer", "head", "entropy", "distance", "sink", "diagonal", "before")
 PICTURED, LONGEST = 4, 128

@@ -21,10 +21,10 @@ from regard.explain.change import NO_WORDS
 from regard.explain.inputs import read
 from regard.explain.layers import AFTER, vectors_by_layer
 from regard.explain.look import Look, Options, numbers, register_look
-from regard.explain.reading import Reading, Side
 from regard.explain.site import directions, sites
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
-from regard.explain.word import Groups
+from regard.tasks.reading import Reading, Side
+from regard.tasks.word import Groups
 
 NEIGHBOURS = 6
 CAVEAT = (

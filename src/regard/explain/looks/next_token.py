@@ -13,8 +13,8 @@ from regard.decoding.logits_processing import Sampling, largest, warped_log_prob
 from regard.explain.asked import position_control
 from regard.explain.look import Look, Options, numbers, register_look
 from regard.explain.outcome import Outcome, number_of, outcome
-from regard.explain.reading import Reading
 from regard.explain.view import Bars, Control, Heat, Listing, Panel, View
+from regard.tasks.reading import Reading
 
 TOP = 12
 CAVEAT = "A high probability says what the model expects, not that it is right, nor why it expects it."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from regard.explain.look import Look, Options, register_look
-from regard.explain.reading import Reading
 from regard.explain.site import sites
 from regard.explain.view import Bars, View
 from regard.explain.weights import as_array
+from regard.tasks.reading import Reading
 
 CAVEAT = (
     "A word counts by the vector that stands at its place, and that vector has read the words around it: what is "

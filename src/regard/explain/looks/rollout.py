@@ -10,10 +10,10 @@ import numpy as np
 
 from regard.explain.look import Look, Options, numbers, place_of, register_look
 from regard.explain.looks.attention import HEAVIEST
-from regard.explain.reading import Reading
 from regard.explain.site import on_side
 from regard.explain.view import Bars, Heat, View
 from regard.explain.weights import attended, told_of
+from regard.tasks.reading import Reading
 
 CAVEAT = "Rollout follows weights and the residual stream alone: values, nets and norms may pass on more, or nothing."
 

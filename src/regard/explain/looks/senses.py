@@ -22,9 +22,9 @@ from regard.errors import UsageError
 from regard.explain.asked import position_control
 from regard.explain.look import Look, Options, numbers, place_of, register_look
 from regard.explain.outcome import Outcome, outcome
-from regard.explain.reading import Reading
 from regard.explain.site import Site, sites
 from regard.explain.view import Control, Heat, Listing, Note, Panel, View
+from regard.tasks.reading import Reading
 
 TOP, CHANGED = 6, 8
 SCALE = re.compile(r"(?P<word>.+):(?P<sense>\d{1,9})=(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)", re.IGNORECASE)

@@ -11,11 +11,11 @@ from regard.core.trace import Trace
 from regard.errors import UsageError
 from regard.explain.asked import by_token, layer_control, points, side_control, spread
 from regard.explain.look import ONE_PASS, Look, Options, numbers, register_look
-from regard.explain.reading import Reading
 from regard.explain.scan import AT_ONCE, channels_of, half_lives, has_channels, kept, moved, scan_matrix, turned
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Curves, Heat, Listing, Panel, View
 from regard.mixers.s4d import S4d
+from regard.tasks.reading import Reading
 
 LEAST, MOST = 64, 512
 

@@ -11,9 +11,9 @@ from regard.errors import UsageError
 from regard.explain.asked import layer_control, position_control
 from regard.explain.look import Look, Options, numbers, place_of, register_look
 from regard.explain.mechanisms.calculation import calculation
-from regard.explain.reading import Reading, Side
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Note, Numbers, Panel, View
+from regard.tasks.reading import Reading, Side
 
 BEST = 6
 

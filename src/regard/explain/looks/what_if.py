@@ -18,9 +18,9 @@ from regard.explain.asked import by_token, position_control, seed_control, side_
 from regard.explain.change import answers, columns_of, embedding_of, others, replaced, without, words_of
 from regard.explain.look import MANY_PASSES, Look, Options, numbers, place_of, register_look
 from regard.explain.outcome import log_probs_at, number_of, outcome
-from regard.explain.reading import Capabilities, Reading
 from regard.explain.site import Site, sites
 from regard.explain.view import Bars, Control, Listing, Note, Panel, View
+from regard.tasks.reading import Capabilities, Reading
 
 # Outputs that lie so near are equal but for rounding.
 NEAR = 1e-4

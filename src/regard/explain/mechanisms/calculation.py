@@ -11,10 +11,10 @@ import numpy as np
 
 from regard.core.trace import Trace
 from regard.explain.look import Options
-from regard.explain.reading import Reading
 from regard.explain.site import Site
 from regard.explain.view import Numbers
 from regard.explain.weights import as_array
+from regard.tasks.reading import Reading
 
 READABLE = 16
 

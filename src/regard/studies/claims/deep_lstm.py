@@ -48,7 +48,7 @@ class Depth(Study):
             for depth in lab.pick((4, 8), (4, 8), (2, 4, 8)):
                 given = training | {"n_layers": depth, "residual": residual}
                 run = lab.train("lstm", data, f"{kind}-{depth}", **given)
-                found[kind][str(depth)] = run.evaluate().loss
+                found[kind][str(depth)] = run.evaluate().scores["loss"]
         return found | {"beams": self._beams(lab)}
 
     def _beams(self, lab: Lab) -> dict[str, dict[str, float]]:

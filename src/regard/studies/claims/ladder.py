@@ -59,7 +59,7 @@ class Ladder(Study):
                 changes["d_model"] = width_for(model, vocab_size, target, every, **settings)
                 changes |= training | {"evaluate_every": 10**6}
             run = lab.train(model, data, rung, **changes)
-            found[rung] = {"perplexity": run.evaluate().perplexity}
+            found[rung] = {"perplexity": run.evaluate().scores["perplexity"]}
             if every:
                 found[rung] |= {"parameters": sum(one.numel() for one in run.model.parameters())}
                 found[rung] |= {"moved": _moved_by_shuffling(run)}
@@ -81,7 +81,7 @@ class Ladder(Study):
 @torch.no_grad()
 def _moved_by_shuffling(run: Any) -> float:
     """How much the logits after a prefix change when all of it is put into another order, at most."""
-    ids = torch.from_numpy(run.corpus.valid.ids[:24].astype("int64"))
+    ids = torch.from_numpy(run.dataset.valid.ids[:24].astype("int64"))
     order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(0))
     logits = logits_of(run.model, torch.stack([ids, ids[order]]).to(run.device))[:, -1]
     return float((logits[0] - logits[1]).abs().max())

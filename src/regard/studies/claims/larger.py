@@ -53,9 +53,9 @@ class Sizes(Study):
             )
             found["parameters"].append(count_parameters(run.model))
             report = run.evaluate()
-            found["own"].append(report.loss)
-            found["excess"].append(report.excess)
-            found["other"].append(run.evaluate(f"world:stories?{other}").loss)
+            found["own"].append(report.scores["loss"])
+            found["excess"].append(report.scores["excess"])
+            found["other"].append(run.evaluate(f"world:stories?{other}").scores["loss"])
         return found | {"fit": {name: fit_of(found["parameters"], found[name]) for name in (*DOMAINS, "excess")}}
 
     def judge(self, found: Sequence[Found]) -> Verdict:

@@ -66,7 +66,7 @@ class Mad(Study):
                 batch_size=16,
                 **sizes[model],
             )
-            found["loss"][model] = run.evaluate().loss
+            found["loss"][model] = run.evaluate().scores["loss"]
         for name in names:
             made = world(name, train=lab.pick(1000, 4000, 8000), valid=200, seed=lab.seed, **PROBES[name])
             assert isinstance(made, Probe)

@@ -45,12 +45,12 @@ class Backpack(Study):
         plain = {"norm": "layer", "activation": "gelu_tanh", "bias": True, "tied": True, "position": "learned"}
         found: dict[str, Any] = {"perplexity": {}}
         inner = lab.train("gpt", DATA, "gpt", **shape, **plain)
-        found["transformer"] = inner.evaluate().perplexity
+        found["transformer"] = inner.evaluate().scores["perplexity"]
         run: Any = None
         for count in senses:
             run = lab.train("backpack", DATA, f"senses{count}", n_senses=count, **shape)
-            found["perplexity"][str(count)] = run.evaluate().perplexity
-        tokens = torch.from_numpy(run.corpus.valid.ids[: 16 * 48].astype("int64")).view(16, 48)
+            found["perplexity"][str(count)] = run.evaluate().scores["perplexity"]
+        tokens = torch.from_numpy(run.dataset.valid.ids[: 16 * 48].astype("int64")).view(16, 48)
         found |= linearity(run.model, tokens.to(run.device))
         return found
 

@@ -10,6 +10,7 @@ from regard.core.data_spec import DataSpec
 from regard.data.example import Pair
 from regard.data.worlds import world_of
 from regard.studies.matching import parameters, width_for
+from regard.tasks.pairs import Pairs
 from regard.training import metrics
 from regard.training.run_folder import METRICS
 
@@ -25,7 +26,7 @@ def sentences(shortest: int, longest: int, train: int = 1, valid: int = 100) -> 
 
 def spec_of(data: str) -> DataSpec:
     """What a model must know of a world of pairs: the words of both sides and the two symbols beside them."""
-    pairs: list[Pair] = world_of(data, "pairs").examples("train", 2000)
+    pairs: list[Pair] = world_of(data, Pairs.name).examples("train", 2000)
     words = {word for pair in pairs for word in f"{pair.source} {pair.target}".split()}
     return DataSpec(vocab_size=len(words) + 2)
 

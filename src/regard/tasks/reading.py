@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.core.inputs import SourceTokens
+from regard.core.model import logits_of
 from regard.core.trace import Trace, trace
+from regard.data.tokenizer import Tokenizer
+from regard.data.tokenizer.word import split
 from regard.errors import UsageError
-from regard.explain.word import Groups, groups
+from regard.tasks.word import Groups, groups, word_numbers, word_texts
 
 START, END = "<s>", "</s>"
 
@@ -119,3 +124,66 @@ class Reading:
         side = self.sides[number] if labels is None else Side(self.sides[number].name, labels)
         sides = (*self.sides[:number], side, *self.sides[number + 1 :])
         return replace(self, inputs=inputs, sides=sides)
+
+
+def text_side(name: str, tokenizer: Tokenizer, ids: Sequence[int], labels: tuple[str, ...]) -> Side:
+    """A side of text."""
+    words = word_numbers(tokenizer, ids)
+    return Side(name, labels, tuple(words), word_texts(tokenizer, ids, words))
+
+
+def token_label(tokenizer: Tokenizer, token: int) -> str:
+    """A token as people see it; the end of a text is no word."""
+    return END if token == tokenizer.eos_id else tokenizer.token_text(token)
+
+
+def token_names(tokenizer: Tokenizer) -> Callable[[int], str]:
+    """The name of each token."""
+    return lambda token: token_label(tokenizer, token)
+
+
+def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
+    """A label for each token; a word that has no token of its own as it was typed, with a question mark.
+
+    An end before anything else is the start of a text that stands in a frame.
+    """
+    labels = [token_label(tokenizer, token) for token in ids]
+    if len(ids) > 1 and ids[0] == tokenizer.eos_id:
+        labels[0] = START
+    inner = [place for place, token in enumerate(ids) if token != tokenizer.eos_id]
+    typed = split(text) if tokenizer.kind == "words" else []
+    if len(typed) == len(inner):
+        for place, word in zip(inner, typed, strict=True):
+            labels[place] = f"{word}?" if ids[place] == tokenizer.unknown_id else labels[place]
+    return labels
+
+
+def next_tokens(ids: Sequence[int]) -> tuple[int | None, ...]:
+    """The token after each, and none after the last."""
+    return (*ids[1:], None)
+
+
+def class_reading(
+    model: nn.Module, ids: np.ndarray, side: Side, classes: Sequence[str], given: str, device: torch.device
+) -> Reading:
+    """A text of which classes are told, for the whole or for each position."""
+    tokens = torch.from_numpy(ids)[None].to(device)
+    return Reading(model, (tokens,), (side,), lambda x: logits_of(model, x), lambda number: classes[number], (), given)
+
+
+def written_reading(
+    model: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str, typed: str
+) -> Reading:
+    """A source and a text that is written from it, token by token; as it was typed, where it was."""
+    ids = [tokenizer.eos_id, *written]
+    labels = (START, *labels_of(tokenizer, written, typed))
+    target = text_side("target", tokenizer, ids, labels)
+    if getattr(model.encoder.config, "reverse", False):
+        side = replace(side, labels=side.labels[::-1], words=side.words[::-1])
+    tokens = torch.tensor([ids], device=source.device)
+    targets = (*next_tokens(ids)[:-1], tokenizer.eos_id)
+
+    def forward(source: Tensor, tokens: Tensor) -> Tensor:
+        return logits_of(model, SourceTokens(source, tokens))
+
+    return Reading(model, (source, tokens), (side, target), forward, token_names(tokenizer), targets, given)

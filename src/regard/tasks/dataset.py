@@ -1,0 +1,111 @@
+"""Dataset: data ready for training, with what was held out of it."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import numpy as np
+
+from regard.core.data_spec import DataSpec
+from regard.data.example import taken
+from regard.data.rows import Rows
+from regard.errors import DataError
+from regard.tasks.processor import Processor
+
+if TYPE_CHECKING:
+    from regard.data.worlds.base import World
+
+C = TypeVar("C", bound=Processor)
+
+
+class Dataset(ABC, Generic[C]):
+    """Data ready for training, whatever the task.
+
+    name       what it was made of, for display.
+    processor  in whose terms it is.
+    best       the best possible scores, in a world.
+    notes      what a person should be told, a line each.
+    """
+
+    name: str
+    processor: C
+    best: Mapping[str, float]
+    notes: tuple[str, ...]
+
+    @property
+    def spec(self) -> DataSpec:
+        """What a model of it must know."""
+        return self.processor.spec
+
+    @property
+    def world(self) -> World | None:
+        """The world of text that it was made by, which knows the chance of every token."""
+        return None
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the processor and of what is trained and chosen by: what a run must find again to go on."""
+        return hashlib.sha256(" ".join([self.processor.hash, *self.hashes()]).encode()).hexdigest()
+
+    @abstractmethod
+    def hashes(self) -> tuple[str, str]:
+        """Of the training part and of the validation part."""
+
+    @abstractmethod
+    def part(self, name: str) -> Sequence[Any] | None:
+        """What was held out: "valid", or the "test" that was set apart; None where there is none."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """What it is, in plain keys: its name and how much is in each part."""
+
+    @abstractmethod
+    def judged(self) -> Sequence[Any]:
+        """What scores depend on beyond `hash`."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleDataset(Dataset[C]):
+    """Data that comes in examples.
+
+    examples  the held-out examples as people write them, in the order of the rows `valid`.
+    kept      numbers of the rows of `valid` that training looks at; None for all.
+    test      further held-out examples, which neither training nor choosing sees.
+    """
+
+    name: str
+    processor: C
+    train: Rows
+    valid: Rows
+    examples: Sequence[Any]
+    best: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    kept: np.ndarray | None = None
+    test: Sequence[Any] = ()
+
+    def set_apart(self, chosen: np.ndarray) -> Self:
+        """The same with the `chosen` ones of the held-out examples taken away as a test."""
+        if chosen.all() or not chosen.any():
+            raise DataError(f"{self.name}: the {len(chosen)} held-out examples are too few to set a test part apart")
+        kept = np.flatnonzero(~chosen)
+        test = taken(self.examples, np.flatnonzero(chosen))
+        return replace(self, examples=taken(self.examples, kept), kept=kept, test=test)
+
+    def hashes(self) -> tuple[str, str]:
+        return self.train.hash, self.valid.hash
+
+    def part(self, name: str) -> Sequence[Any] | None:
+        return (self.test or None) if name == "test" else self.examples
+
+    def about(self) -> dict[str, Any]:
+        sizes = {"train": len(self.train.sizes), "valid": len(self.examples), "test": len(self.test)}
+        return {"name": self.name, **sizes}
+
+    def judged(self) -> Sequence[Any]:
+        # Answers are judged as people write them, and two words may be one to the model.
+        return self.examples, self.test

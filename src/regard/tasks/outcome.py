@@ -1,0 +1,92 @@
+"""Outcome: what a training came to, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.terminal.table import human, span, visible
+
+if TYPE_CHECKING:
+    from regard.tasks.task import Task, Trained
+    from regard.training.display import Result
+
+JUDGED_EXAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Plain keys for a program, lines for people, commands to copy for both."""
+
+    facts: dict[str, Any]
+    lines: list[str]
+    next: list[str]
+
+
+def common_facts(run: Trained, result: Result) -> dict[str, Any]:
+    """The facts of every outcome."""
+    return {
+        "run": str(run.path),
+        "model": run.config["model"]["name"],
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "step": result.step,
+        "tokens": result.tokens,
+        "seconds": round(result.seconds, 3),
+        "reason": result.reason,
+        "train_loss": result.train_loss,
+        "valid_loss": result.best_loss,
+        "best_step": result.best_step,
+    }
+
+
+def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:
+    """The scores on held-out examples beside the best possible ones, and a few answers."""
+    facts = _measured(task, run, result)
+    return Outcome(facts, _lines(task, run, result, facts), _next_commands(task, run))
+
+
+def _measured(task: Task[Any], run: Trained, result: Result) -> dict[str, Any]:
+    assert run.dataset is not None
+    report = task.evaluate(run.model, run.processor, task.limited(run.held_out("valid"), JUDGED_EXAMPLES))
+    return common_facts(run, result) | {
+        "task": task.name,
+        "scores": dict(report.scores),
+        "best_possible": dict(run.dataset.best),
+        "sample": task.sample(run.model, run.dataset),
+    }
+
+
+def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any]) -> list[str]:
+    learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps, {human(result.tokens)} {task.unit}"
+    lines = [f"{run.path}: {facts['model']} for {task.name}, {learnt}, {span(result.seconds)}"]
+    if result.reason == "patience":
+        lines.append("  ended early: the held-out part no longer improved")
+    if result.best_loss is not None:
+        lines.append(f"  held-out loss {result.best_loss:.4f} at step {result.best_step:,}")
+    scores = {name: value for name, value in facts["scores"].items() if isinstance(value, float)}
+    lines.append("  " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
+    if facts["best_possible"]:
+        best = ", ".join(f"{name} {value:.4g}" for name, value in facts["best_possible"].items())
+        lines.append(f"  the best possible: {best}")
+    return lines + [f"  | {line}" for line in visible(facts["sample"]).split("\n") if line.strip()]
+
+
+def _next_commands(task: Task[Any], run: Trained) -> list[str]:
+    where = shlex.quote(str(run.path))
+    return [
+        task.command(where, run.held_out("valid")[0]),
+        f"regard evaluate {where}",
+        f"regard show {where}",
+        f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'])}",
+    ]
+
+
+def longer(budget: str) -> str:
+    """Twice a budget, in its own unit.
+
+    >>> longer("2m"), longer("1.5Mtokens")
+    ('4m', '3Mtokens')
+    """
+    number = budget.strip().rstrip("abcdefghijklmnopqrstuvwxyzMGTP ")
+    return f"{2 * float(number):g}{budget.strip()[len(number) :].strip()}"

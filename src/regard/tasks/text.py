@@ -1,0 +1,289 @@
+"""Plain text: every token is predicted from those before it (1-N), so that a model can go on with a prompt."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from regard.core.data_spec import DataSpec
+from regard.core.model import logits_of
+from regard.data.corpus import Corpus, prepare
+from regard.data.kind import Head
+from regard.data.settings import DataSettings
+from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
+from regard.data.stream import Files
+from regard.data.tokenizer import Tokenizer, as_file
+from regard.data.tokenizer import load as load_tokenizer
+from regard.data.worlds import PREFIX, text_world
+from regard.decoding.text import ScoredText, TextGenerator, TextOptions
+from regard.errors import CheckpointError, UsageError
+from regard.evaluation.language import Habit, evaluate
+from regard.tasks import register_task
+from regard.tasks.answer import Answer, Report
+from regard.tasks.dataset import Dataset
+from regard.tasks.processor import TOKENIZER, Processor
+from regard.tasks.reading import START, Capabilities, Reading, labels_of, next_tokens, text_side, token_names
+from regard.tasks.task import Task, Trained
+from regard.tasks.text_part import TextPart, first_line
+from regard.training.problem import TrainingProblem, language_problem
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from regard.data.worlds.base import World
+    from regard.tasks.outcome import Outcome
+    from regard.training.display import Display, Result
+    from regard.training.saved_model import SavedModel
+    from regard.training.settings import TrainSettings
+
+SAMPLE = TextOptions(max_tokens=60, temperature=0.8)
+BY_LINE = ("line", "blank")
+
+
+@dataclass(frozen=True, eq=False)
+class TextProcessor(Processor):
+    """A tokenizer, and nothing else."""
+
+    tokenizer: Tokenizer
+
+    def files(self) -> dict[str, bytes]:
+        return {TOKENIZER: as_file(self.tokenizer)}
+
+    @property
+    def spec(self) -> DataSpec:
+        return DataSpec(vocab_size=self.tokenizer.vocab_size)
+
+    @cached_property
+    def hash(self) -> str:
+        return self.tokenizer.hash
+
+    def read(self, text: str) -> np.ndarray:
+        """The start symbol and the tokens of a text."""
+        return np.concatenate([[self.tokenizer.eos_id], self.tokenizer.encode(text)])
+
+
+@dataclass(frozen=True, eq=False)
+class TextDataset(Dataset[TextProcessor]):
+    """Text as token shards: of a whole text, and not of examples."""
+
+    name: str
+    processor: TextProcessor
+    corpus: Corpus
+    best: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def train(self) -> TokenShard:
+        return self.corpus.train
+
+    @property
+    def valid(self) -> TokenShard:
+        return self.corpus.valid
+
+    @property
+    def test(self) -> TokenShard | None:
+        return self.corpus.test
+
+    @property
+    def world(self) -> World | None:
+        return self.corpus.world
+
+    def hashes(self) -> tuple[str, str]:
+        return self.train.hash, self.valid.hash
+
+    def part(self, name: str) -> TextPart | None:
+        shard = self.test if name == "test" else self.valid
+        return None if shard is None else TextPart(shard, self.processor.tokenizer, self.world)
+
+    def about(self) -> dict[str, Any]:
+        tokenizer = self.processor.tokenizer
+        sizes = {"train": self.train.tokens, "valid": self.valid.tokens, "test": self.test.tokens if self.test else 0}
+        return {"name": self.name, "tokens": tokenizer.kind, "vocabulary": tokenizer.vocab_size, **sizes}
+
+    def judged(self) -> Sequence[Any]:
+        return () if self.test is None else (self.test,)
+
+
+@register_task
+@dataclass(frozen=True)
+class PlainText(Task[TextProcessor]):
+    """Language models.
+
+    length     tokens that are read at a time.
+    samples    "windows" of a long text, "documents" one by one; "auto" asks the data.
+    carries    whether a state of constant size went on from window to window.
+    documents  what a document is.
+    """
+
+    length: int = 128
+    samples: str = "auto"
+    carries: bool = True
+    documents: str = "auto"
+
+    name: ClassVar[str] = "text"
+    shape: ClassVar[str] = "1-N"
+    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "documents", "cache"})
+    metric: ClassVar[str] = "loss"
+    lower_is_better: ClassVar[bool] = True
+    model: ClassVar[str] = "gpt"
+    ladder: ClassVar[tuple[str, ...]] = ("ngram", "dan", "fnn", "rnn", "lstm", "gpt", "backpack", "mamba")
+    world: ClassVar[str | None] = "world:stories"
+    can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True)
+    takes_anything: ClassVar[bool] = True
+    gives_encoder: ClassVar[bool] = True
+    echoes: ClassVar[bool] = True
+    data_example: ClassVar[str] = "my.txt"
+    typed_example: ClassVar[str] = '""'
+
+    def recognises(self, head: Head) -> bool:
+        return head.form is None
+
+    def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
+        carries = training.carry_state is not False
+        return replace(
+            self, length=training.length, samples=training.samples, carries=carries, documents=data.documents
+        )
+
+    def ready(self, settings: DataSettings, seed: int, processor: TextProcessor | None = None) -> TextDataset:
+        self.refuse_unused(settings)
+        chosen: dict[str, Any] = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
+        if processor is None:
+            chosen |= {"tokens": settings.tokens, "vocab_size": settings.vocab_size}
+        else:
+            chosen["tokenizer"] = processor.tokenizer
+        corpus = prepare(settings.path, seed=seed, **chosen)
+        return TextDataset(corpus.name, processor or TextProcessor(corpus.tokenizer), corpus, notes=corpus.notes)
+
+    def part_of(self, data: str, settings: DataSettings, seed: int, processor: TextProcessor) -> TextPart:
+        tokenizer = processor.tokenizer
+        if data.startswith(PREFIX):
+            world = text_world(data, seed)
+            return TextPart(make_shard(world.documents("valid"), tokenizer, lines=True), tokenizer, world)
+        pieces = Files(data, self.documents).pieces("tokenising")
+        return TextPart(stream_shard(pieces, tokenizer, lines=ends_lines(self.documents)), tokenizer)
+
+    def load_processor(self, verified: Callable[[str], Path]) -> TextProcessor:
+        return TextProcessor(load_tokenizer(verified(TOKENIZER)))
+
+    def require_fit(self, saved: SavedModel, processor: TextProcessor) -> None:
+        if saved.vocab_size != processor.tokenizer.vocab_size:
+            raise CheckpointError(
+                f"{saved.path}: model.config: the model has a vocabulary of {saved.vocab_size} and the tokenizer one "
+                f"of {processor.tokenizer.vocab_size}"
+            )
+
+    def training(
+        self, dataset: Dataset[TextProcessor], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> TrainingProblem:
+        assert isinstance(dataset, TextDataset)
+        return language_problem(dataset.corpus, model, settings)
+
+    def count(
+        self,
+        model: Any,
+        dataset: Dataset[TextProcessor],
+        settings: TrainSettings,
+        path: Path,
+        *,
+        about: Mapping[str, Any],
+        display: Display,
+    ) -> Result:
+        from regard.training import counting
+
+        assert isinstance(dataset, TextDataset)
+        return counting.fit(model, dataset.corpus, settings, path, about=about, display=display)
+
+    def writer(self, model: Any, processor: TextProcessor) -> TextGenerator:
+        grows = getattr(getattr(model, "stack", model), "state_grows", False)
+        return TextGenerator(model, processor.tokenizer, self.length if grows else None)
+
+    def answers(
+        self, model: nn.Module, processor: TextProcessor, inputs: Sequence[Any], options: TextOptions | None = None
+    ) -> Iterator[Answer]:
+        for text in self.writer(model, processor).write(list(map(str, inputs)), options or TextOptions()):
+            yield Answer(text.text, vars(text))
+
+    def unused(self, options: Collection[str]) -> list[str]:
+        """What concerns sources is refused where a text is written."""
+        return []
+
+    def sample(self, model: nn.Module, dataset: Dataset[TextProcessor]) -> str:
+        """What the model writes from nothing, always with the same draws."""
+        return self.writer(model, dataset.processor).write([""], SAMPLE)[0].text
+
+    def score(self, model: nn.Module, processor: TextProcessor, text: str) -> ScoredText:
+        return self.writer(model, processor).score(text)
+
+    def passages(self, processor: TextProcessor, examples: TextPart, count: int, tokens: int) -> list[str]:
+        found = [examples.opening(number, tokens) for number in range(min(count, len(examples)))]
+        return [text for text in found if text]
+
+    def evaluate(
+        self, model: Any, processor: TextProcessor, examples: Sequence[Any], options: TextOptions | None = None
+    ) -> Report:
+        """Loss, perplexity and bits; in a world also the distance to the optimum, and recall by distance."""
+        assert isinstance(examples, TextPart)
+        if options is not None:
+            raise UsageError("a text is scored as it is, with nothing drawn or searched for: leave the options out")
+        by_line = self.samples == "auto" and self.documents in BY_LINE
+        report = evaluate(
+            model,
+            examples.shard,
+            tokenizer=processor.tokenizer,
+            length=self.length,
+            world=examples.world,  # pyright: ignore[reportArgumentType]  # its class variables are properties there
+            limit=examples.limit,
+            habit=Habit(carries=self.carries, by_document=self.samples == "documents" or by_line),
+        )
+        unknown = int((np.asarray(examples.shard.ids[: report.tokens]) == processor.tokenizer.unknown_id).sum())
+        scores = dataclasses.replace(report, unknown=unknown or None).to_dict()
+        recall = scores.pop("recall", None)
+        return Report(scores, by_distance={} if recall is None else {"recall": recall})
+
+    def limited(self, examples: Sequence[Any], limit: int | None) -> TextPart:
+        """Its first tokens; in a world, whole documents within them."""
+        assert isinstance(examples, TextPart)
+        return replace(examples, limit=limit)
+
+    def pieces(self, examples: Sequence[Any], count: int) -> Sequence[TextPart]:
+        assert isinstance(examples, TextPart)
+        return examples.pieces(count)
+
+    def encode(self, model: Any, processor: TextProcessor, text: str) -> Tensor:
+        ids = torch.from_numpy(processor.read(text))
+        longest = model.max_length
+        if longest is not None and len(ids) > longest:
+            raise UsageError(
+                f"the text has {len(ids) - 1} tokens, the model's window {longest - 1}: encode it in parts"
+            )
+        # The start symbol is read, as in training, and its own vector left out.
+        return model.encode(ids[None].to(next(model.parameters()).device))[0, 1:]
+
+    def outcome(self, run: Trained, result: Result) -> Outcome:
+        from regard.tasks.text_outcome import text_outcome
+
+        return text_outcome(self, run, result)
+
+    def openings(self, examples: Sequence[Any], count: int) -> list[str]:
+        assert isinstance(examples, TextPart)
+        return [first_line(examples.opening(0))]
+
+    def openings_of_world(self, address: str, seed: int, processor: TextProcessor, count: int) -> list[str]:
+        return [first_line(text) for text in text_world(address, seed).documents("valid", 1)]
+
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        tokenizer, ids, model = run.processor.tokenizer, self.ids(run.processor, given).tolist(), run.model
+        side = text_side("text", tokenizer, ids, (START, *labels_of(tokenizer, ids[1:], given)))
+        tokens = torch.tensor([ids], device=run.device)
+        names, following = token_names(tokenizer), next_tokens(ids)
+        return Reading(model, (tokens,), (side,), lambda x: logits_of(model, x), names, following, given)
+
+    def ids(self, processor: TextProcessor, text: str) -> np.ndarray:
+        return processor.read(text)

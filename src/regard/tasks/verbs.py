@@ -1,0 +1,77 @@
+"""What only some tasks can do. A run has these verbs where its task has them; every task answers and evaluates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from regard.decoding.text import ScoredText, TextGenerator
+    from regard.tasks.dataset import Dataset
+    from regard.tasks.task import Task
+    from regard.training.display import Display, Result
+    from regard.training.settings import TrainSettings
+
+V = TypeVar("V")
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """Goes on with a text."""
+
+    def writer(self, model: nn.Module, processor: Any) -> TextGenerator:
+        """What continues prompts, piece by piece where that is asked for."""
+        ...
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """Tells how probable a text is, token by token."""
+
+    def score(self, model: nn.Module, processor: Any, text: str) -> ScoredText: ...
+
+    def passages(self, processor: Any, examples: Any, count: int, tokens: int) -> Sequence[str]:
+        """The first documents of a held-out part, each cut to so many tokens."""
+        ...
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """Has vectors of the tokens of a text in their context."""
+
+    def encode(self, model: nn.Module, processor: Any, text: str) -> Tensor:
+        """(T, D)."""
+        ...
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """Has models that are fitted in one pass of counting."""
+
+    def count(
+        self,
+        model: nn.Module,
+        dataset: Dataset[Any],
+        settings: TrainSettings,
+        path: Path,
+        *,
+        about: Mapping[str, Any],
+        display: Display,
+    ) -> Result:
+        """Count the training part into `model` and leave a run folder at `path`."""
+        ...
+
+
+def able(task: Task[Any], verb: type[V], where: object) -> V:
+    """The task as one that has the verb; refused with the names of those that have it."""
+    from regard.tasks import tasks
+
+    if isinstance(task, verb):
+        return task
+    having = " or ".join(one.name for one in tasks() if isinstance(one, verb))
+    raise UsageError(f"{where} is a run of the task {task.name}, and this needs one of {having}")
