@@ -17,10 +17,10 @@ from typing import Any
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.storage import disk
+from regard.storage.migration import FORMAT_VERSION
 from regard.storage.regular import NotRegular, TooLarge, open_regular, read_regular
 
 NAME = "manifest.json"
-FORMAT_VERSION = 1
 CHUNK, SMALL = 1 << 23, 1 << 20
 LARGEST_JSON = 1 << 24
 FACTS = (str, int, float)

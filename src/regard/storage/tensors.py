@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.storage.arrays import slices
+from regard.storage.migration import FORMAT_VERSION, NAMES, name_now
 
 DTYPES = {
     torch.float64: "F64",
@@ -85,7 +86,7 @@ def size_of(tensors: Mapping[str, Tensor]) -> int:
 def chunks(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[Any]:
     """The bytes of a safetensors file, a part of a tensor at a time. Wide number types come first: all are aligned."""
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
-    header: dict[str, Any] = {"__metadata__": dict(metadata or {})}
+    header: dict[str, Any] = {"__metadata__": {NAMES: str(FORMAT_VERSION), **(metadata or {})}}
     start = 0
     for name in order:
         stop = start + tensors[name].numel() * tensors[name].element_size()
@@ -105,11 +106,11 @@ def forms_in(path: Path) -> tuple[dict[str, Form], dict[str, str]]:
     """Names, shapes and number types of a file and its metadata, without its numbers."""
     try:
         with safe_open(path, framework="pt") as file:
-            forms = {}
+            forms, metadata = {}, dict(file.metadata() or {})
             for name in file.keys():  # noqa: SIM118  # the library's handle is no mapping
                 part = file.get_slice(name)
-                forms[name] = Form(tuple(part.get_shape()), part.get_dtype())
-            return forms, dict(file.metadata() or {})
+                forms[name_now(name, metadata)] = Form(tuple(part.get_shape()), part.get_dtype())
+            return forms, metadata
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
 
@@ -118,7 +119,8 @@ def read(path: Path) -> dict[str, Tensor]:
     """Every tensor of a file, in memory of torch's own alignment: products may round otherwise at another one."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            metadata = dict(file.metadata() or {})
+            return {name_now(name, metadata): file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
 
@@ -162,8 +164,9 @@ def require_fits(model: nn.Module, path: Path) -> None:
     forms, metadata = forms_in(path)
     require_same(forms_of(weights_of(model)), forms, path)
     try:
-        stored = json.loads(metadata.get("tied", "{}"))
-    except (ValueError, RecursionError):
+        told = json.loads(metadata.get("tied", "{}"))
+        stored = {name_now(second, metadata): name_now(first, metadata) for second, first in told.items()}
+    except (ValueError, RecursionError, AttributeError, TypeError):
         stored = None
     if stored != ties_of(model):
         told = repr(stored)[:LONGEST_TOLD]
