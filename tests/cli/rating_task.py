@@ -31,7 +31,7 @@ from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, class_reading, labels_of, text_side
 from regard.tasks.task import Trained
-from regard.training.losses import class_loss
+from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Rating(ExampleTask[RatingProcessor]):
         return RatingProcessor(read_files(verified, {})[0])
 
     def objective(self, settings: TrainSettings) -> Objective:
-        return class_loss
+        return model_loss
 
     @torch.no_grad()
     def answers(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from regard.data.mask import WordDropout
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
 from regard.data.source import shown
 from regard.data.split import here_and_there, overlap, places, rule, split_examples
-from regard.data.word_dropout import WordDropout
 from regard.errors import UsageError
 from regard.tasks.answer import Answer
 from regard.tasks.dataset import Dataset, ExampleDataset

@@ -13,10 +13,9 @@ import torch
 from regard.core.data_spec import DataSpec
 from regard.core.inputs import PastKnown
 from regard.core.model import logits_of
-from regard.data.calendar import CALENDAR, calendar
+from regard.data.rows import SeriesRows
 from regard.data.scaler import Scaler
-from regard.data.series import Series, read_series
-from regard.data.series_rows import SeriesRows
+from regard.data.series import CALENDAR, Series, calendar, read_series
 from regard.errors import DataError
 from regard.tasks.processor import PROCESSOR, Processor
 from regard.tasks.reading import Reading, Side
