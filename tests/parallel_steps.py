@@ -43,7 +43,9 @@ def batch_for(model: Any, step: int) -> Batch:
     tokens = torch.randint(8, (ROWS, LENGTH), generator=chance)
     targets = torch.randint(EXAMPLE.n_classes, (ROWS, LENGTH), generator=chance)
     targets[torch.arange(LENGTH) >= lengths[:, None]] = -100
-    if hasattr(model, "pooling"):
+    if model.reads == "words":
+        tokens = tokens[..., None].expand(-1, -1, 9).contiguous()
+    if getattr(model, "pooling", None) is not None:
         return Batch(tokens, targets[:, 0].clone(), lengths, rows)
     if not hasattr(model, "decoder"):
         return Batch(tokens, targets, lengths, rows)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.context import Context
 from regard.core.data_spec import DataSpec
+from regard.core.model import logits_of
 from regard.core.registry import register
 from regard.data.kind import Head
 from regard.data.ragged import in_batches, ragged
@@ -122,7 +124,8 @@ class Rating(ExampleTask[RatingProcessor]):
         ids = ragged(processor.read(one.text if isinstance(one, Rated) else str(one)) for one in inputs)
         found = np.zeros(len(inputs))
         for rows in in_batches(ids.sizes.tolist()):
-            logits = model(*ids.padded(rows, 0))
+            tokens, lengths = ids.padded(rows, 0)
+            logits = logits_of(model, tokens, context=Context(lengths=lengths))
             found[rows] = logits.softmax(-1).numpy() @ np.arange(1, STARS + 1)
         for stars in found:
             yield Answer(str(round(stars)), {"stars": float(stars)})

@@ -32,7 +32,7 @@ def test_alignment_and_context_are_those_of_the_equations():
         attention.input_to_queries.weight.copy_(tensor(GOLDEN["W_a"]))
         attention.memory_to_keys.weight.copy_(tensor(GOLDEN["U_a"]))
         attention.score.sum_to_score.copy_(tensor(GOLDEN["v_a"])[None])  # pyright: ignore
-    found = recorded(attention, tensor(GOLDEN["s_prev"]))
+    found = heard(attention, tensor(GOLDEN["s_prev"]))
     same(found["queries"].flatten(), GOLDEN["W_a_s"])
     same(found["scores"].flatten(), GOLDEN["scores"])
     same(found["weights"].flatten(), GOLDEN["alpha"])
@@ -46,7 +46,7 @@ def test_the_dot_product_in_the_place_of_the_net():
     with torch.no_grad():
         attention.input_to_queries.weight.copy_(torch.eye(3))
         attention.memory_to_keys.weight.copy_(torch.eye(3))
-    found = recorded(attention, tensor(golden["q"]))
+    found = heard(attention, tensor(golden["q"]))
     for tap, key in (("scores", "scores"), ("weights", "alpha"), ("summary", "context")):
         same(found[tap].flatten(), golden[key])
 

@@ -19,6 +19,7 @@ from regard.decoding.logits_processing import GREEDY, Sampling
 from regard.decoding.penalty import LengthPenalty
 from regard.decoding.score import score
 from regard.laws.view import view
+from regard.layers.head import LinearHead
 from regard.models.language import LanguageModel
 
 EOS = 0
@@ -37,7 +38,7 @@ def model_of(name: str) -> LanguageModel:
     torch.manual_seed(1)
     entry = registry.entry(name)
     model = view(entry.config(V, "tiny").build_example().double().eval()).eval()
-    heads: list[Any] = [part for key, part in model.named_modules() if key.endswith("head")]
+    heads: list[Any] = [part for part in model.modules() if isinstance(part, LinearHead)]
     with torch.no_grad():
         for head in heads:
             head.weight.copy_(torch.randn_like(head.weight))

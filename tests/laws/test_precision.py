@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from regard.core import registry
+from regard.core.model import logits_of
 from regard.decoding.beam import beam_search
 from regard.decoding.generate import Limits, generate
 from regard.decoding.logits_processing import GREEDY, Sampling
@@ -39,6 +40,6 @@ def test_a_text_is_generated_in_half_precision(name: str, mode: Mode) -> None:
             told += [(p, b.best[0].tokens, b.best[0].log_probs) for p, b in zip(prompts, beams, strict=True)]
     for prompt, tokens, log_probs in told:
         whole = torch.cat([prompt, torch.tensor(tokens)])
-        expected = exact(whole[None, :-1]).log_softmax(-1)[0, len(prompt) - 1 :]
+        expected = logits_of(exact, whole[None, :-1]).log_softmax(-1)[0, len(prompt) - 1 :]
         right = expected[torch.arange(len(tokens)), list(tokens)].tolist()
         assert log_probs == pytest.approx(right, abs=16 * mode.rounding)

@@ -70,7 +70,7 @@ class Block(Mixer):
         self.mixer = config.mixer.build()
         self.mixer_norm = config.norm.build() if config.norm else nn.Identity()
         self.mlp = config.mlp.build() if config.mlp else None
-        self.mlp_norm = config.norm.build() if config.norm and config.mlp else nn.Identity()
+        self.mlp_norm = (config.norm.build() if config.norm else nn.Identity()) if config.mlp else None
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         self.residual = config.residual
         self.norm_follows = config.placement == "after"
@@ -85,7 +85,7 @@ class Block(Mixer):
 
     def _after_mixer(self, x: Tensor, y: Tensor) -> Tensor:
         x = self._write(x, y, self.mixer_norm)
-        if self.mlp is None:
+        if self.mlp is None or self.mlp_norm is None:
             return x
         return self._write(x, self.mlp(self._read(x, self.mlp_norm)), self.mlp_norm)
 

@@ -145,7 +145,8 @@ class GridPositions(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, grid: Float[Tensor, "B D R C"]) -> Float[Tensor, "B S D"]:
-        cells = grid.permute(0, 2, 3, 1) + self.row.weight[:, None] + self.column.weight  # (B, R, C, D)
+        places = torch.arange(grid.shape[2], device=grid.device)
+        cells = grid.permute(0, 2, 3, 1) + self.row(places)[:, None] + self.column(places)  # (B, R, C, D)
         return cells.flatten(1, 2)
 
 

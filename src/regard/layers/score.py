@@ -17,6 +17,7 @@ All but the additive one are dot products of transformed queries and keys, so th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -25,6 +26,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 ScoreName = Literal["dot", "scaled_dot", "additive", "bilinear", "cosine"]
+
+
+Product = Callable[[Tensor, Tensor], Tensor]
 
 
 class Score(nn.Module):
@@ -36,8 +40,13 @@ class Score(nn.Module):
         """The pair whose dot product, scaled, is the score; (B, T, H, K) and (B, S, H, K)."""
         return q, k
 
-    def forward(self, q: Float[Tensor, "B T H K"], k: Float[Tensor, "B S H K"]) -> Float[Tensor, "B H T S"]:
+    def forward(
+        self, q: Float[Tensor, "B T H K"], k: Float[Tensor, "B S H K"], product: Product | None = None
+    ) -> Tensor:
+        """The scores (B, H, T, S), or what a fused `product` makes of the folded pair."""
         q, k = self.fold(q, k)
+        if product is not None:
+            return product(q, k)
         scores = torch.einsum("BTHK,BSHK->BHTS", q, k)
         return scores if self.scale == 1.0 else scores * self.scale
 
@@ -82,7 +91,7 @@ class AdditiveScore(Score):
         super().__init__()
         self.sum_to_score = nn.Parameter(nn.init.normal_(torch.empty(n_heads, d_head), std=d_head**-0.5))
 
-    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, product: Product | None = None) -> Tensor:
         pairs = torch.tanh(q[:, :, None] + k[:, None])  # (B, T, S, H, K)
         return torch.einsum("BTSHK,HK->BHTS", pairs, self.sum_to_score)
 

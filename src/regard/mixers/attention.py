@@ -250,8 +250,11 @@ class SelfAttention(Mixer):
 
     def _fast(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
         """The same through torch's fused kernel, whose memory is linear in the length."""
+        return self.score(q, k, lambda q, k: self._fused(q, k, v, state, lengths))
+
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
+        """Of folded queries and keys."""
         c = self.config
-        q, k = self.score.fold(q, k)
         mask, is_causal = None, False
         plain = c.window is None and c.position != "alibi"
         if plain and state is None and lengths is None:

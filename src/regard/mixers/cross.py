@@ -278,6 +278,6 @@ class CrossAttention(Mixer):
 
     def _fast(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None) -> Tensor:
         """The same through torch's fused kernel."""
-        q, k = self.score.fold(q, k)
-        dropout = self.config.dropout if self.training else 0.0
-        return fused_attention(q, k, v, seen, scale=self.score.scale, base=self.config.base, dropout=dropout)
+        dropout, base = self.config.dropout if self.training else 0.0, self.config.base
+        scale = self.score.scale
+        return self.score(q, k, lambda q, k: fused_attention(q, k, v, seen, scale=scale, base=base, dropout=dropout))

@@ -140,7 +140,7 @@ def test_a_step_saved_again_replaces_the_folder_there_and_keeps_it_aside(tmp_pat
 
 def test_a_newer_format_is_refused_with_advice(tmp_path, monkeypatch):
     path = checkpoint.save(tmp_path, 1, contents())
-    monkeypatch.setattr(manifest, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(manifest, "FORMAT_VERSION", manifest.FORMAT_VERSION + 1)
     newer = checkpoint.save(tmp_path, 2, contents())
     monkeypatch.undo()
     checkpoint.verify(path)
@@ -320,7 +320,7 @@ def test_config_is_plain_json(tmp_path):
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["model"]["name"] == "gpt"
     assert config["origins"] == {"train.lr": "flag"}
-    assert config["format_version"] == 1
+    assert config["format_version"] == manifest.FORMAT_VERSION
 
 
 def test_a_run_refused_before_it_wrote_anything_takes_its_folders_back(tmp_path, monkeypatch):

@@ -1,0 +1,93 @@
+"""Two processes that train together come to what one does, whichever way they are wrapped."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.testing import CompileCounter
+
+import parallel_steps
+from regard.core.data_spec import EXAMPLE
+from regard.core.registry import entry, names
+from regard.core.stack import Block
+from regard.core.tap import Tap
+from regard.mixers.attentive import AlignedCell
+from regard.training.losses import TrainingStep, model_loss
+
+SCRIPT = Path(parallel_steps.__file__)
+NAMES = ("gpt", "lstm", "mamba2", "transformer", "classifier", "forecaster", "captioner")
+
+
+def weights_after(way: str, world: int, out: Path) -> dict[str, dict[str, torch.Tensor]]:
+    """What so many processes came to."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    commands = [[sys.executable, SCRIPT, str(rank), str(world), str(port), way, out, *NAMES] for rank in range(world)]
+    children = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
+    try:
+        told = [child.communicate(timeout=240)[1] for child in children]
+    finally:
+        for child in children:
+            child.kill()
+    assert [child.returncode for child in children] == [0] * world, "\n".join(told)
+    return torch.load(out, weights_only=True)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, torch.Tensor]]:
+    return weights_after("plain", 1, tmp_path_factory.mktemp("alone") / "weights.pt")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["ddp", "fsdp"])
+def test_five_steps_of_two_processes_and_what_is_generated_after_them_equal_one_process(
+    way: str, alone: dict[str, dict[str, torch.Tensor]], tmp_path: Path
+) -> None:
+    together = weights_after(way, 2, tmp_path / "weights.pt")
+    for name in NAMES:
+        assert together[name].keys() == alone[name].keys()
+        for key, expected in alone[name].items():
+            assert float((together[name][key] - expected).abs().max()) <= 1e-9, (name, key)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if not entry(name).config(EXAMPLE, "tiny").counts])
+def test_a_hook_of_every_part_of_a_model_is_called_in_training(name: str) -> None:
+    model: Any = entry(name).config(EXAMPLE, "tiny", **parallel_steps.SETTINGS.get(name, {})).build().double()
+    step, called = TrainingStep(model, model_loss), set()
+    parts = {key: part for key, part in step.named_modules() if not _is_called_by_nobody(part)}
+    # The cell of a decoder that looks before every step is no loop over a chunk: its owner reads its weights.
+    steps = {f"{key}.cell.cell" for key, part in parts.items() if isinstance(part, AlignedCell)}
+    for key, part in parts.items():
+        part.register_forward_hook(lambda *_, key=key: called.add(key))
+    step(parallel_steps.batch_for(model, 0)).total.backward()
+    assert parts.keys() - steps == called
+
+
+def _is_called_by_nobody(part: nn.Module) -> bool:
+    """Lists are not, and a tap to which somebody listens makes its owner take the readable path."""
+    return isinstance(part, (nn.ModuleList, Tap))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt", "lstm", "mamba2"])
+def test_a_block_that_is_compiled_has_a_graph(name: str) -> None:
+    model = entry(name).config(EXAMPLE, "tiny").build().eval()
+    tokens = torch.randint(EXAMPLE.vocab_size, (2, 8))
+    with torch.no_grad():
+        plain, _ = model(tokens)
+        graphs = []
+        for block in (part for part in model.modules() if isinstance(part, Block)):
+            graphs.append(CompileCounter())
+            block.compile(backend=graphs[-1])
+        compiled, _ = model(tokens)
+    assert len(graphs) == 2
+    assert all(graph.op_count > 5 for graph in graphs)
+    torch.testing.assert_close(compiled, plain)
