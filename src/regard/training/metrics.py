@@ -11,6 +11,7 @@ from typing import Any
 from regard.errors import CheckpointError, UsageError
 from regard.storage import disk
 from regard.storage.regular import read_regular
+from regard.training.run_folder import BOARD
 
 LARGEST = 1 << 30  # bytes
 LARGEST_NUMBER = 1e300
@@ -24,7 +25,7 @@ class Metrics:
     def __init__(self, path: Path, warn: Callable[[str], None], *, tensorboard: bool = False) -> None:
         self.path = path
         self.warn = warn
-        self.board = _board(path.parent / "tensorboard") if tensorboard else None
+        self.board = _board(path.parent / BOARD) if tensorboard else None
         self.has_warned = False
 
     def write(self, record: dict[str, Any]) -> None:

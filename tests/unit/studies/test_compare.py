@@ -116,7 +116,7 @@ def test_tokens_that_one_model_knew_and_another_did_not_are_shown(done: Comparis
 
 
 def test_what_is_finished_is_not_trained_again(done: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(racing, "launch", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained again"))
     again = run(done.out)
     assert [one.mean for one in again.order] == [one.mean for one in done.order]
 
@@ -130,26 +130,26 @@ def test_a_comparison_that_was_cut_off_reports_and_goes_on(tmp_path: Path, monke
             raise Stopped("stopped")
         return real(*arguments)
 
-    monkeypatch.setattr(racing, "launch", cut)
+    monkeypatch.setattr(racing, "train_run", cut)
     found = run(tmp_path / "c", ["fnn", "rnn", "lstm"])
     assert found.stopped
     assert [one.label for one in found.order] == ["fnn"]
     assert "lstm" not in calls
     assert (tmp_path / "c" / "report.html").exists()
-    monkeypatch.setattr(racing, "launch", real)
+    monkeypatch.setattr(racing, "train_run", real)
     whole = run(tmp_path / "c", ["fnn", "rnn", "lstm"])
     assert sorted(one.label for one in whole.order) == ["fnn", "lstm", "rnn"]
 
 
 def test_a_model_that_fails_is_a_row_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = racing.launch
+    real = racing.train_run
 
     def fail(*arguments: Any) -> Any:
         if "rnn" in arguments[0].out.name:
             raise ResourceError("out of memory")
         return real(*arguments)
 
-    monkeypatch.setattr(racing, "launch", fail)
+    monkeypatch.setattr(racing, "train_run", fail)
     found = run(tmp_path / "c", ["rnn", "fnn"])
     assert found.row("rnn").failed == "out of memory"
     assert [one.label for one in found.order] == ["fnn"]
