@@ -19,7 +19,7 @@ from regard.run.choice import with_task
 from regard.run.dataset import load_dataset, task_kind, work
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
-from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
+from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.tasks.pretrained import read_start
 
 if TYPE_CHECKING:
@@ -221,8 +221,6 @@ def _checked(job: Job) -> tuple[TrainSettings, str]:
 
     require_name(job.out)
     run_folder.refuse_file(job.out)
-    if not job.is_large:
-        refuse_absurd(job.settings)
     counts = _model_config(job.settings, EXAMPLE).counts
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if counts else "continue it with --resume or "
