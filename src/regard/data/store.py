@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.errors import DataError, ResourceError
+from regard.core.config import decode
+from regard.errors import LONGEST_NAME, DataError, ResourceError, blamed_on
 from regard.storage.arrays import sha256, slices
 from regard.storage.regular import open_regular, read_regular
 from regard.storage.temporary import remove_abandoned, temporary_folder
@@ -74,14 +75,15 @@ def open_store(folder: Path) -> Store:
     present = {entry.name for entry in folder.iterdir()}
     extra = sorted(present - files.keys() - {MANIFEST})
     if extra:
-        raise DataError(f"{folder / extra[0]} does not belong there{_advice(folder)}")
+        raise DataError(f"{folder / extra[0]} does not belong there{advice(folder)}")
     arrays, texts = {}, {}
     for name, facts in files.items():
         data = _verified(folder, name, facts)
-        if facts["dtype"] is None:
-            texts[name] = data.tobytes().decode()
-        else:
-            arrays[name] = data.view(facts["dtype"])
+        with blamed_on(folder / name, DataError, advice(folder)):
+            if facts["dtype"] is None:
+                texts[name] = data.tobytes().decode()
+            else:
+                arrays[name] = data.view(facts["dtype"])
     return Store(manifest["facts"], arrays, texts)
 
 
@@ -92,14 +94,14 @@ def _verified(folder: Path, name: str, facts: Mapping[str, Any]) -> np.ndarray:
         with open_regular(path, links=False) as file:
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}{_advice(folder)}") from None
+        raise DataError(f"cannot read {path}: {error.strerror}{advice(folder)}") from None
     if size != facts["size"]:
-        raise DataError(f"{path} has {size} bytes and should have {facts['size']}{_advice(folder)}")
+        raise DataError(f"{path} has {size} bytes and should have {facts['size']}{advice(folder)}")
     data = np.memmap(path, mode="r") if size else np.empty(0, np.uint8)
     found = sha256(data).hexdigest()
     if found != facts["sha256"]:
         wanted = facts["sha256"]
-        raise DataError(f"{path} is damaged: SHA-256 {found[:12]} and should be {wanted[:12]}{_advice(folder)}")
+        raise DataError(f"{path} is damaged: SHA-256 {found[:12]} and should be {wanted[:12]}{advice(folder)}")
     return data
 
 
@@ -110,18 +112,23 @@ def _manifest(folder: Path) -> dict[str, Any]:
         seal = manifest.pop("sha256")
         sound = seal == _seal(manifest) and manifest["format"] == "regard-store"
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}{_advice(folder)}") from None
+        raise DataError(f"cannot read {path}: {error.strerror}{advice(folder)}") from None
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         sound, manifest = False, {}
     if not sound:
-        raise DataError(f"{path} is damaged{_advice(folder)}")
-    if manifest["version"] != 1:
-        raise DataError(
-            f"{path} has format version {manifest['version']}, this regard reads version 1{_advice(folder)}"
-        )
-    for name, facts in manifest["files"].items():
-        if Path(name).name != name or facts["dtype"] not in (None, *DTYPES):
-            raise DataError(f"{path} names an impossible file {name!r}{_advice(folder)}")
+        raise DataError(f"{path} is damaged{advice(folder)}")
+    if manifest.get("version") != 1:
+        version = str(manifest.get("version"))[:LONGEST_NAME]
+        raise DataError(f"{path} has format version {version}, this regard reads version 1{advice(folder)}")
+    with blamed_on(path, DataError, advice(folder)):
+        if not isinstance(manifest["facts"], dict):
+            raise TypeError("facts: expected an object")
+        for name, facts in manifest["files"].items():
+            is_file = Path(name).name == name and name not in (".", "..", MANIFEST)
+            if not is_file or facts["dtype"] not in (None, *DTYPES):
+                raise DataError(f"{path} names an impossible file {name[:LONGEST_NAME]!r}{advice(folder)}")
+            decode(facts["size"], int, f"files.{name}.size")
+            decode(facts["sha256"], str, f"files.{name}.sha256")
     return manifest
 
 
@@ -129,7 +136,8 @@ def _seal(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _advice(folder: Path) -> str:
+def advice(folder: Path) -> str:
+    """What to do with a store that cannot be used."""
     return f"; delete the folder {folder} and it will be prepared again"
 
 
