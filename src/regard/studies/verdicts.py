@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from regard.charts.page import page
+from regard.charts.page import figure, page
 from regard.studies.reproduce import Result
 
 MARKS = {"holds": "good", "does not hold": "bad", "not settled": "open", "failed": "bad"}
@@ -16,8 +16,9 @@ def report(results: Sequence[Result]) -> str:
     counts = {outcome: sum(one.outcome == outcome for one in results) for outcome in MARKS}
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
     rows = "".join(
-        f'<tr><td><a href="#{one.study}">{one.study}</a></td><td>{escape(one.claim)}</td>'
-        f'<td class="{MARKS[one.outcome]}">{one.outcome}</td><td>{one.scale}</td><td>{one.seconds:.0f} s</td></tr>'
+        f'<tr><td><a href="#{escape(one.study)}">{escape(one.study)}</a></td><td>{escape(one.claim)}</td>'
+        f'<td class="{MARKS[one.outcome]}">{one.outcome}</td><td>{escape(one.scale)}</td>'
+        f"<td>{one.seconds:.0f} s</td></tr>"
         for one in results
     )
     parts = [
@@ -31,9 +32,9 @@ def report(results: Sequence[Result]) -> str:
 def _section(one: Result) -> str:
     about = ", ".join(f"{name} {value}" for name, value in one.versions.items())
     return (
-        f'<section id="{one.study}"><h2>{one.study}: {escape(one.claim)}</h2>'
+        f'<section id="{escape(one.study)}"><h2>{escape(one.study)}: {escape(one.claim)}</h2>'
         f'<p class="{MARKS[one.outcome]}"><b>{one.outcome}</b>: {escape(one.reason)}.</p>'
-        f"<p>Rule: {escape(one.rule)}. Source: {escape(one.source)}.</p>{one.figure}"
-        f"<p><small>{len(one.seeds)} seeds, {one.scale}, {one.seconds:.0f} s on {escape(one.device)}; {escape(about)}"
-        f"</small></p></section>"
+        f"<p>Rule: {escape(one.rule)}. Source: {escape(one.source)}.</p>{figure(one.figure, one.claim)}"
+        f"<p><small>{len(one.seeds)} seeds, {escape(one.scale)}, {one.seconds:.0f} s on {escape(one.device)}; "
+        f"{escape(about)}</small></p></section>"
     )
