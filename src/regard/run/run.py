@@ -155,7 +155,8 @@ class Run:
                 raise UsageError(f"{self.path} says nothing of the text it was counted on: name data to evaluate on")
             if about["path"] == "-":
                 raise UsageError(f"{self.path} was trained on standard input, which is gone: name data to evaluate on")
-            settings = {key: about[key] for key in ("valid", "test", "documents", "cache") if key in about}
+            # No cache: a folder that somebody was handed does not say where anything is written.
+            settings = {key: about[key] for key in ("valid", "test", "documents") if key in about}
             seed = self.config["train"]["seed"]
             corpus = prepare(about["path"], tokenizer=self.tokenizer, seed=seed, **settings)
             if corpus.hash != about.get("hash"):

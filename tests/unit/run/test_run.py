@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,15 @@ def test_where_every_token_is_a_character_bits_per_character_are_bits_per_token(
     assert report.bits_per_character == pytest.approx(expected, rel=1e-12)
     scored = counted.score("the cat")
     assert scored.bits_per_character == pytest.approx(-scored.log_prob / math.log(2) / 7, rel=1e-12)
+
+
+@pytest.mark.parametrize("model", ["fnn", "bert"])
+def test_a_run_that_is_evaluated_does_not_say_where_anything_is_written(tmp_path: Path, model: str):
+    data, cache = tmp_path / "d.txt", tmp_path / "cache"
+    data.write_text("".join(f"the dog {i} saw the cat {i % 7} .\n" for i in range(300)))
+    settings = {"size": "tiny", "budget": "2steps", "length": 8, "batch_size": 2, "device": "cpu"}
+    made = regard.train(model, data, out=tmp_path / "run", cache=cache, documents="line", **settings)
+    shutil.rmtree(cache)
+    loaded = regard.load(tmp_path / "run", device="cpu")
+    assert loaded.evaluate().to_dict() == made.evaluate().to_dict()
+    assert not cache.exists()
