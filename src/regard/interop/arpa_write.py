@@ -54,7 +54,7 @@ def write_arpa(model: NgramModel, tokenizer: Tokenizer, path: Path) -> None:
             f"tokenizer that the model was trained with"
         )
     try:
-        disk.publish(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix))
+        disk.publish(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix.lower()))
     except OSError as error:
         reason = error.strerror or str(error)
         raise ResourceError(

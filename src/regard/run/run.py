@@ -181,7 +181,7 @@ class Run:
 def load(path: str | Path, *, device: str = "auto") -> Run:
     """The run in a folder, every file checked against its hash before it is used; or the model in an ARPA file."""
     where = Path(path).expanduser()
-    if ".arpa" in where.suffixes[-2:] and not where.is_dir():
+    if ".arpa" in [ending.lower() for ending in where.suffixes[-2:]] and not where.is_dir():
         return _from_arpa(where, device)
     config = run_folder.read_config(where)
     if config.get("data", {}).get("task", "text") in TASKS:

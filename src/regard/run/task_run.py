@@ -103,7 +103,7 @@ class TaskRun:
 
     @property
     def settings(self) -> data_settings.DataSettings:
-        """How the run reads data. No cache: a folder that somebody was handed does not say where anything is written."""
+        """How the run reads data. No cache: a folder that one was handed does not say where anything is written."""
         return dataclasses.replace(data_settings.from_dict(self.config["data"]), cache=None)
 
     @property

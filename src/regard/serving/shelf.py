@@ -58,7 +58,9 @@ def _told(config: dict[str, Any], part: str, key: str, default: str | None = Non
 
 
 def _is_run(path: Path) -> bool:
-    return (path / CONFIG).is_file() or (path.is_file() and ".arpa" in path.suffixes[-2:])
+    return (path / CONFIG).is_file() or (
+        path.is_file() and ".arpa" in [ending.lower() for ending in path.suffixes[-2:]]
+    )
 
 
 def _newest(folder: Path) -> list[Path]:
