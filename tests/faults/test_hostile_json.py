@@ -290,3 +290,18 @@ def test_an_origin_of_no_setting_is_refused_by_name(runs, tmp_path, key):
     outcome = call_here("show", str(folder), "--origin")
     assert outcome.code == 4, outcome.err
     assert "config.json: origins." in outcome.err
+
+
+def test_parts_of_a_model_that_do_not_go_together_are_refused_by_name(runs, tmp_path):
+    """Also where the file of weights agrees with them, or says nothing of them."""
+    for name, place, value in (
+        ("transformer", ("decoder", "embedding", "position", "d_model"), 5),
+        ("transformer", ("decoder", "embedding", "position", "d_model"), -1),
+        ("gpt", ("stack", "d_model"), 5),
+    ):
+        folder = tmp_path / name
+        shutil.copytree(runs / name, folder, dirs_exist_ok=True)
+        sound = json.loads((folder / "config.json").read_bytes())
+        write(folder, "config.json", replaced(sound, ("model", "config", *place), value))
+        with pytest.raises(CheckpointError, match=r"config\.json: model\.config"):
+            load(folder, device="cpu")
