@@ -16,7 +16,7 @@ from regard.training.run_folder import BOARD
 LARGEST = 1 << 30  # bytes
 LARGEST_NUMBER = 1e300
 COUNTED = ("step", "tokens", "seconds")
-NUMBERS = (*COUNTED, "loss", "rate", "norm")
+NUMBERS = (*COUNTED, "loss", "rate", "gradient_norm")
 
 
 class Metrics:
