@@ -87,7 +87,7 @@ def read_picture(path: str, size: int) -> np.ndarray:
         raise ResourceError(f"{path} does not fit into the memory; make the picture smaller") from None
     # What a damaged file raises depends on its format: OSError, SyntaxError, struct.error, ValueError and more.
     except Exception as error:
-        reason = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError(f"{path} cannot be read as a picture ({reason}); replace it or take its row away") from None
 
 

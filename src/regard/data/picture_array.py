@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from regard.data.unpack import most_unpacked, too_much
-from regard.errors import DataError, ResourceError
+from regard.errors import DataError, RegardError, ResourceError
 from regard.storage.regular import NotRegular, open_regular
 
 # Beyond it a small file may be a bomb that fills the memory when it is unpacked.
@@ -35,8 +35,11 @@ def good(array: Path) -> Iterator[None]:
         raise ResourceError(f"cannot read {array}: check its permissions") from None
     except NotRegular as error:
         raise DataError(f"{array} {error.strerror}") from None
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).partition("\n")[0]
+    except RegardError:
+        raise
+    # What a damaged archive raises depends on where it is: OSError, EOFError, struct.error, zlib.error and more.
+    except Exception as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError(f"{array} is no good .npz file ({reason}); copy or download it again") from None
 
 
@@ -45,8 +48,9 @@ def images_in(array: Path, count: int | None = None, table: Path | None = None) 
     with open_regular(array) as file:
         with zipfile.ZipFile(file) as archive:
             part = archive.getinfo("images.npy")
-            if part.file_size > most_unpacked(part.compress_size):
-                raise too_much(str(array), part.compress_size)
+            packed = os.fstat(file.fileno()).st_size  # what the archive itself says of its size may be anything
+            if part.file_size > most_unpacked(packed):
+                raise too_much(str(array), packed)
             with archive.open(part) as stream:
                 shape, dtype = _header(stream)
         _check_array(shape, dtype, array)
@@ -54,8 +58,9 @@ def images_in(array: Path, count: int | None = None, table: Path | None = None) 
             raise DataError(f"{array} holds {shape[0]:,} pictures but {table} has {count:,} captions: one for each")
         if math.prod(shape) > part.file_size:
             raise DataError(f"{array} is no good .npz file: it is cut short; copy or download it again")
-        file.seek(0)
-        return np.load(file, allow_pickle=False)["images"]
+        # The very part that was looked at: numpy would take another one that is called `images` for it.
+        with zipfile.ZipFile(file) as archive, archive.open(part) as stream:
+            return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

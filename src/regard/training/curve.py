@@ -22,9 +22,8 @@ def curve(path: Path) -> list[dict[str, float]]:
 
 def evaluations(path: Path) -> list[dict[str, float]]:
     """Every evaluation of a training: held-out loss and score by time, step and tokens."""
-    records = metrics.read(path / METRICS)
     tokens, points = 0.0, []
-    for record in records:
+    for record in metrics.read(path / METRICS):
         tokens = record.get("tokens", tokens)
         if "valid_loss" in record:
             kept = {name: value for name, value in record.items() if name.startswith("valid_")}
