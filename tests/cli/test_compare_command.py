@@ -91,14 +91,14 @@ def test_a_failed_model_is_the_exit_code_and_the_last_line_and_the_report_stands
     from regard.studies import race
 
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
-    real = race.launch
+    real = race.train_run
 
     def fails(job: Any, *rest: Any) -> Any:
         if job.out.name != "ngram":
             raise NumericError("step 3: the loss is nan")
         return real(job, *rest)
 
-    monkeypatch.setattr(race, "launch", fails)
+    monkeypatch.setattr(race, "train_run", fails)
     outcome = call_here("compare", "my.txt", "--models", "ngram,fnn?lr=0.01", *SMALL, "--out", "c")
     assert outcome.code == NumericError.exit_code
     assert outcome.err.splitlines()[-1] == (

@@ -24,7 +24,7 @@ from regard.studies.entrant import Size, common_size, count, entrants_for, sized
 from regard.studies.floor import recall_bits
 from regard.studies.folder import KEPT, clear, read_kept, refuse_other
 from regard.studies.identity import fingerprint
-from regard.studies.preflight import refuse_too_small
+from regard.studies.preflight import refuse_misfit, refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,
     FACTORS,
@@ -182,7 +182,9 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
         label: sized(one, spec, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
     }
-    refuse_too_small(protocol, dict(zip(planned.layers, settings, strict=True)), found, data, spec)
+    by_label = dict(zip(planned.layers, settings, strict=True))
+    refuse_misfit(by_label, found, data, spec)
+    refuse_too_small(protocol, by_label, found, data, spec)
     _refuse_full_disk(path, found, protocol)
     return _Ready(data, device, found, common, known_by)
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from regard.errors import CheckpointError, LockedError, ResourceError, Stopped, UsageError
+from regard.errors import CheckpointError, DataError, LockedError, ResourceError, Stopped, UsageError
 from regard.storage.lock import only_writer
 from regard.studies import compare as comparing
 from regard.studies import ledger
@@ -360,6 +361,27 @@ def test_a_folder_of_other_things_is_no_place_for_a_comparison(tmp_path: Path, f
     with pytest.raises(CheckpointError, match=r"comparison\.json: not what a comparison keeps"):
         run(tmp_path, out=folder, force=force)
     assert before.items() <= contents(folder).items()
+
+
+def test_a_model_that_does_not_fit_the_settings_is_told_before_any_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "d.txt", "ab")
+    monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained"))
+    with pytest.raises(UsageError, match=r"^backpack cannot .* 65 is above the 64 positions .* set train\.length=64"):
+        run(tmp_path, "ngram", "lstm", "backpack", length=65)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_target_that_is_too_long_for_a_model_is_told_before_any_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"a b {i}\t{'c ' * 70}{i}\n" for i in range(40)]
+    (tmp_path / "p.tsv").write_text("".join(rows))
+    monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained"))
+    short = "transformer?position=learned&max_length=16"
+    with pytest.raises((UsageError, DataError), match=f"^{re.escape(short)} cannot be trained so: .* positions"):
+        run(tmp_path, "seq2seq", short, data=tmp_path / "p.tsv", task="pairs")
 
 
 OUTCOMES: dict[str, Any] = {
