@@ -183,10 +183,15 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     where = Path(path).expanduser()
     if ".arpa" in [ending.lower() for ending in where.suffixes[-2:]] and not where.is_dir():
         return _from_arpa(where, device)
-    config = run_folder.read_config(where)
-    if config.get("data", {}).get("task", "text") in TASKS:
+    if run_folder.read_config(where).get("data", {}).get("task", "text") in TASKS:
         return load_task_run(where, device=device)  # pyright: ignore[reportReturnType]  # what a run of a task can do
-    tokenizer = tokenizers.load(run_folder.verified_tokenizer(where))
+    return load_text_run(where, device=device)
+
+
+def load_text_run(where: Path, *, device: str = "auto", tokenizer: Tokenizer | None = None) -> Run:
+    """The run of a language model. tokenizer: its own, where it is in memory: millions of words are not read again."""
+    config, file = run_folder.read_config(where), run_folder.verified_tokenizer(where)
+    tokenizer = tokenizers.load(file) if tokenizer is None else tokenizer
     weights = run_folder.verified_weights(where)
     saved = saved_model(where, config)
     if saved.vocab_size != tokenizer.vocab_size:

@@ -140,16 +140,19 @@ class TaskRun:
         return self.dataset.test if part == "test" else self.dataset.examples
 
 
-def load_task_run(path: Path, *, device: str = "auto") -> TaskRun:
-    """The run in a folder, every file checked against its hash before it is used."""
+def load_task_run(path: Path, *, device: str = "auto", processor: Processor | None = None) -> TaskRun:
+    """The run in a folder, every file checked against its hash before it is used.
+
+    processor: its own, where that is in memory already.
+    """
     config = run_folder.read_config(path)
     with blamed_on(path / run_folder.CONFIG):
         task = task_named(config["data"]["task"]).with_settings(settings_from_dict(config["train"]))
     with blamed_on(path / PROCESSOR):
-        processor = task.load_processor(lambda name: run_folder.verified(path, name))
+        own = processor or task.load_processor(lambda name: run_folder.verified(path, name))
     weights = run_folder.verified_weights(path)
     saved = saved_model(path, config)
-    saved.require_for(processor.spec)
+    saved.require_for(own.spec)
     model = saved.with_weights(weights)
     model.to(device_of(TrainSettings(device=device)))
-    return TaskRun(path, config, task, model.eval(), processor)
+    return TaskRun(path, config, task, model.eval(), own)

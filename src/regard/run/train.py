@@ -144,7 +144,7 @@ def train_run(
 
 def _launch_text(job: Job, training: TrainSettings, device: str, display: Display, corpus: Any) -> tuple[Run, Result]:
     """A language model on plain text."""
-    from regard.run.run import load
+    from regard.run.run import load_text_run
     from regard.training import loop
     from regard.training.random_streams import seed_all
 
@@ -175,7 +175,7 @@ def _launch_text(job: Job, training: TrainSettings, device: str, display: Displa
             sample=lambda trained: sample_text(trained, corpus),
             resume=_resume(job),
         )
-    run = load(job.out, device=training.device)
+    run = load_text_run(job.out, device=training.device, tokenizer=corpus.tokenizer)
     run.corpus = corpus
     return run, result
 
@@ -209,7 +209,7 @@ def _launch_task(
         sample=lambda trained: task.sample(trained, dataset),
         resume=_resume(job),
     )
-    run = load_task_run(job.out, device=training.device)
+    run = load_task_run(job.out, device=training.device, processor=dataset.processor)
     run.dataset = dataset
     return run, result
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import regard
+from regard.data.tokenizer import file as tokenizer_file
 from regard.errors import UsageError
 
 TEXT = "".join(
@@ -164,3 +165,14 @@ def test_a_run_that_is_evaluated_does_not_say_where_anything_is_written(tmp_path
     loaded = regard.load(tmp_path / "run", device="cpu")
     assert loaded.evaluate().to_dict() == made.evaluate().to_dict()
     assert not cache.exists()
+
+
+@pytest.mark.parametrize(("model", "data"), [("fnn", "world:stories"), ("tagger", "world:tags"), ("ngram", "world:ab")])
+def test_a_vocabulary_that_is_in_memory_is_not_read_again_after_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, data: str
+):
+    settings = {"size": "tiny", "budget": "2steps", "length": 8, "batch_size": 2, "device": "cpu", "quiet": True}
+    with monkeypatch.context() as patch:
+        patch.setattr(tokenizer_file, "from_dict", lambda *_: pytest.fail("read again"))
+        made = regard.train(model, f"{data}?train=20&valid=4", out=tmp_path / "run", **settings)
+    assert regard.load(tmp_path / "run", device="cpu").evaluate().to_dict() == made.evaluate().to_dict()
