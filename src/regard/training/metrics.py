@@ -52,7 +52,7 @@ class Metrics:
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a file, one after the other; a last line torn by a kill is left out, other things are refused."""
     try:
-        with open_regular(path) as raw, io.BufferedReader(raw) as file:
+        with open_regular(path, links=False) as raw, io.BufferedReader(raw) as file:
             number = 0
             while line := file.readline(LONGEST_LINE):
                 number += 1

@@ -40,6 +40,13 @@ def test_what_is_no_number_is_refused_by_its_line(tmp_path: Path, record: dict[s
         list(metrics.read(tmp_path / "log"))
 
 
+def test_a_log_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text('{"step": 1}\n')
+    (tmp_path / "log").symlink_to(tmp_path / "other")
+    with pytest.raises(CheckpointError, match="log: is a link"):
+        list(metrics.read(tmp_path / "log"))
+
+
 def test_a_long_log_is_read_a_line_at_a_time(tmp_path: Path) -> None:
     line = json.dumps({"step": 1, "loss": 2.0, "note": "x" * 1000}).encode() + b"\n"
     (tmp_path / "log").write_bytes(line * 20_000 + b"x" * 5_000_000)
