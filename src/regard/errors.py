@@ -74,21 +74,21 @@ class Stopped(RegardError):
 
 
 @contextmanager
-def blamed_on(file: object) -> Iterator[None]:
-    """Whatever the content of a saved file leads to, as a CheckpointError that names the file.
+def blamed_on(file: object, kind: type[RegardError] = CheckpointError, advice: str = "") -> Iterator[None]:
+    """Whatever the content of a saved file leads to, as an error of that kind that names the file.
 
     For the place where such content is decoded: there a wrong type or an impossible size is the file's, not a bug.
     """
     try:
         yield
-    except (CheckpointError, ResourceError, MemoryError, OSError):
+    except (kind, CheckpointError, ResourceError, MemoryError, OSError):
         raise
     except Exception as error:
         if is_out_of_memory(error):
             raise
         told = str(error) if isinstance(error, RegardError) else f"{type(error).__name__}: {error}"
         brief = told if len(told) <= LONGEST_TOLD else f"{told[:LONGEST_TOLD]}..."
-        raise CheckpointError(f"{file}: {brief}") from error
+        raise kind(f"{file}: {brief}{advice}") from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -33,8 +33,8 @@ def files_below(folder: Path) -> set[str]:
         (["train", "my.txt", "--set", "train.lr=-1.0"], USAGE, "train.lr"),
         (["train", "my.txt", "--set", "train.batch_size=-1"], USAGE, "train.batch_size"),
         (["train", "my.txt", "--set", "model.n_heads=3"], USAGE, "n_heads"),
-        (["train", "my.txt", "--set", "model.n_layers=1000000000"], USAGE, "--yes-really"),
-        (["train", "my.txt", "--set", "model.d_model=1099511627776"], USAGE, "--yes-really"),
+        (["train", "my.txt", "--set", "model.n_layers=1000000000"], USAGE, "above 1,024"),
+        (["train", "my.txt", "--set", "model.d_model=1099511627776"], USAGE, "model.d_model"),
         (["train", "my.txt", "--set", "model.d_model=262144", "--set", "model.n_layers=64"], RESOURCE, "--yes-really"),
         (
             ["train", "my.txt", "--set", "train.batch_size=1048576", "--set", "train.length=65536"],

@@ -33,6 +33,7 @@ VALUES = {
     "colon": "pay:x",
     "gone": GONE,
 }
+KEYS = ("zzz.a", "", "pay:x", "\x1b[31m", "x" * 10_000, "0", "model.zzz", "kind", "__class__")
 
 
 def places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -58,6 +59,16 @@ def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
         del inner[place[-1]]
     else:
         inner[place[-1]] = new
+    return changed
+
+
+def renamed(value: Any, place: tuple[Any, ...], key: str) -> Any:
+    """A copy in which the value at a place, which ends in a key, stands under another one."""
+    changed = copy.deepcopy(value)
+    inner = changed
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[key] = inner.pop(place[-1])
     return changed
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from calling import TEXT, call_here, call_process
+from calling import TEXT, call_here, call_process, environment
 from hostile import places, replaced, vouch, write
 
 from regard.core import plugin, registry
@@ -207,6 +208,50 @@ def test_the_current_folder_takes_the_place_of_no_module(here: Path):
     assert plugin.import_module("colorsys").__file__ != str(here / "colorsys.py")
     assert str(here) not in sys.path
     assert not (here / "PWNED").exists()
+
+
+@pytest.mark.parametrize("name", ["mod_of_env", "pkg_of_env", "pkg_of_env.part"])
+def test_the_current_folder_leaves_the_path_when_the_module_is_of_an_environment_below_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    site = here / "venv" / "site-packages"
+    (site / "pkg_of_env").mkdir(parents=True)
+    (site / "mod_of_env.py").touch()
+    (site / "pkg_of_env" / "__init__.py").touch()
+    (site / "pkg_of_env" / "part.py").touch()
+    monkeypatch.syspath_prepend(site)
+    for known in [one for one in sys.modules if one.partition(".")[0] in ("mod_of_env", "pkg_of_env")]:
+        monkeypatch.delitem(sys.modules, known)
+    plugin.import_module(name)
+    assert str(here) not in sys.path
+
+
+@pytest.mark.parametrize("name", ["pkg_of_here", "pkg_of_here.part"])
+def test_the_current_folder_stays_last_on_the_path_when_the_module_came_from_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    (here / "pkg_of_here").mkdir()
+    (here / "pkg_of_here" / "__init__.py").touch()
+    (here / "pkg_of_here" / "part.py").touch()
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for known in [one for one in sys.modules if one.startswith("pkg_of_here")]:
+        monkeypatch.delitem(sys.modules, known)
+    plugin.import_module(name)
+    assert sys.path[-1] == str(here)
+
+
+def test_a_current_folder_that_is_gone_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m regard list"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 6
+    assert done.stderr == "regard: error: the current folder is gone or closed to you; change into another\n"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(UsageError, match="the current folder is gone"):
+        plugin.import_module("some_module")
 
 
 @pytest.mark.parametrize("name", ["", ".x", "a/b", "x y", "no_such_module_at_all"])

@@ -9,14 +9,14 @@ import json
 import shutil
 import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import hostile
 import pytest
 from calling import call_here
-from hostile import VALUES, places, replaced, vouch, write
+from hostile import KEYS, VALUES, places, renamed, replaced, vouch, write
 
 from regard.errors import CheckpointError, RegardError
 from regard.run.run import load
@@ -37,6 +37,7 @@ RUNS = {
     "forecaster": "world:electricity",
 }
 SHARED = ("data", "train", "origins", "environment", "regard", "format_version")  # alike in all runs: walked once
+EVERY = 16  # of the mutations, one is also shown and gone on with
 FILES = ("config.json", "codec.json", "tokenizer.json")
 
 
@@ -64,6 +65,21 @@ def use(folder: Path, name: str, text: str) -> None:
         run.answers(["the [MASK] sat"])
 
 
+def go_on(folder: Path, copy: Path) -> str:
+    """What is wrong with how a folder is shown or a copy of it goes on with training: "" where nothing is.
+
+    Other words may well name data that is not there: any code but that of a bug will do.
+    """
+    told = []
+    shutil.copytree(folder, copy)
+    for command in (("show", str(folder), "--origin"), ("train", "--resume", "--out", str(copy), "--quiet")):
+        outcome = call_here(*command)
+        if outcome.code == 1 or "bug of regard" in outcome.err:
+            told.append(f"{command[0]}: {outcome.err.strip()[:200]}")
+    shutil.rmtree(copy)
+    return "; ".join(told)
+
+
 def outcome_of(act: Callable[[], None], folder: Path, where: str) -> str | None:
     """None, or what is wrong with how a folder was refused."""
     try:
@@ -77,6 +93,18 @@ def outcome_of(act: Callable[[], None], folder: Path, where: str) -> str | None:
     return None
 
 
+def mutations(sound: Any, place: tuple[Any, ...], number: int) -> Iterator[tuple[str, Any]]:
+    """Another value at a place and, at every third, another key.
+
+    Neighbours get other ones, so that every place meets one and every one many places: all at all take minutes.
+    """
+    label = list(VALUES)[number % len(VALUES)]
+    yield f"= {label}", replaced(sound, place, VALUES[label])
+    if number % 3 == 0 and place and isinstance(place[-1], str):
+        key = KEYS[number % len(KEYS)]
+        yield f"as {key[:20]!r}", renamed(sound, place, key)
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_any_value_of_any_file_of_a_run_is_taken_or_refused_by_the_name_of_its_file(runs, tmp_path, name):
     folder, wrong, tried = tmp_path / name, [], 0
@@ -88,12 +116,14 @@ def test_any_value_of_any_file_of_a_run_is_taken_or_refused_by_the_name_of_its_f
         for number, place in enumerate(places(sound)):
             if name != "gpt" and place[:1] in [(key,) for key in SHARED]:
                 continue
-            # Neighbours get other values, so that every key meets some and every value many: all at all take minutes.
-            label = list(VALUES)[(number + len(name)) % len(VALUES)]
-            write(folder, file, replaced(sound, place, VALUES[label]))
-            where = f"{file}: {'.'.join(map(str, place))} = {label}"
-            wrong.append(outcome_of(lambda: use(folder, name, str(runs / "t.txt")), folder, where))
-            tried += 1
+            for label, content in mutations(sound, place, number + len(name)):
+                write(folder, file, content)
+                where = f"{file}: {'.'.join(map(str, place))} {label}"
+                wrong.append(outcome_of(lambda: use(folder, name, str(runs / "t.txt")), folder, where))
+                if tried % EVERY == 0:
+                    told = go_on(folder, tmp_path / "copy")
+                    wrong.append(f"{where}: {told}" if told else None)
+                tried += 1
         write(folder, file, sound)
     use(folder, name, str(runs / "t.txt"))
     assert [one for one in wrong if one] == []
@@ -249,3 +279,29 @@ def test_a_comparison_that_is_none_is_refused_by_name(tmp_path):
         outcome = call_here(*command)
         assert outcome.code == 4, outcome.err
         assert "state.json" in outcome.err
+
+
+@pytest.mark.parametrize("key", ["zzz.a", "", "a" * 1000])
+def test_an_origin_of_no_setting_is_refused_by_name(runs, tmp_path, key):
+    folder = tmp_path / "gpt"
+    shutil.copytree(runs / "gpt", folder)
+    sound = json.loads((folder / "config.json").read_bytes())
+    write(folder, "config.json", replaced(sound, ("origins",), {key: "flag"}))
+    outcome = call_here("show", str(folder), "--origin")
+    assert outcome.code == 4, outcome.err
+    assert "config.json: origins." in outcome.err
+
+
+def test_parts_of_a_model_that_do_not_go_together_are_refused_by_name(runs, tmp_path):
+    """Also where the file of weights agrees with them, or says nothing of them."""
+    for name, place, value in (
+        ("transformer", ("decoder", "embedding", "position", "d_model"), 5),
+        ("transformer", ("decoder", "embedding", "position", "d_model"), -1),
+        ("gpt", ("stack", "d_model"), 5),
+    ):
+        folder = tmp_path / name
+        shutil.copytree(runs / name, folder, dirs_exist_ok=True)
+        sound = json.loads((folder / "config.json").read_bytes())
+        write(folder, "config.json", replaced(sound, ("model", "config", *place), value))
+        with pytest.raises(CheckpointError, match=r"config\.json: model\.config"):
+            load(folder, device="cpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from html import escape
 
 STYLE = """
@@ -14,22 +15,32 @@ table { border-collapse: collapse; width: 100%; font-size: 0.92rem; font-variant
 th, td { text-align: left; padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
-svg { width: 100%; max-width: 46rem; height: auto; display: block; margin: 0.8rem 0; }
+svg, img { width: 100%; max-width: 46rem; height: auto; display: block; margin: 0.8rem 0; }
+img { background: #fff; color-scheme: light; }
 pre { white-space: pre-wrap; background: #8881; padding: 0.6rem 0.8rem; border-radius: 4px; font-size: 0.9rem; }
 .lead { font-size: 1.1rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
 details { margin: 0.6rem 0; } small { opacity: 0.8; }
 """
+# Nothing runs and nothing is loaded, whatever the words and figures on the page are.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def page(title: str, body: str) -> str:
     """A whole page."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
         f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
     )
+
+
+def figure(svg: str, about: str) -> str:
+    """A drawing that may have been read from a file: as an image, in which no script of it runs."""
+    data = b64encode(svg.encode()).decode()
+    return f'<img alt="{escape(about)}" src="data:image/svg+xml;base64,{data}">' if svg else ""
 
 
 def html_table(columns: list[str], rows: list[list[str]], numbers: set[int] = frozenset()) -> str:  # pyright: ignore[reportArgumentType]

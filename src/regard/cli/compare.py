@@ -89,7 +89,7 @@ def compare(
     )
     common.screen.object(as_dict(found))
     if flags.markdown:
-        common.screen.line(as_markdown(found).rstrip())
+        common.screen.lines(as_markdown(found).rstrip())
     elif not common.json:
         found.show()
     if found.stopped:

@@ -26,7 +26,7 @@ def new(
     screen = common.screen
     if file == "-":
         screen.object({"recipe": text})
-        screen.line(text.rstrip("\n"))
+        screen.lines(text.rstrip("\n"))
         return
     path = Path(file).expanduser()
     try:
@@ -38,4 +38,5 @@ def new(
         raise UsageError(f"{path}: there is no folder {path.parent}") from None
     screen.object({"recipe": str(path)})
     if not screen.quiet:
-        screen.line(f"{path}\nregard train --recipe {path}")
+        screen.line(str(path))
+        screen.line(f"regard train --recipe {path}")

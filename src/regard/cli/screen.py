@@ -29,9 +29,14 @@ class Screen:
         return sys.stderr if self.json else sys.stdout
 
     def line(self, text: str = "") -> None:
-        """A line of the result."""
+        """A line of the result, and one only: a name with the end of a line in it begins no other."""
         if not self.json:
-            print(visible(text))
+            print(_one(text))
+
+    def lines(self, text: str) -> None:
+        """A text of several lines, of the result."""
+        for line in text.split("\n"):
+            self.line(line)
 
     def written(self, text: str) -> None:
         """A line of what a model wrote: to the byte in a pipe, made visible on a terminal."""
@@ -41,7 +46,7 @@ class Screen:
     def note(self, text: str) -> None:
         """A remark beside the result, on stderr."""
         if not self.quiet:
-            print(visible(text), file=sys.stderr, flush=True)
+            print(_one(text), file=sys.stderr, flush=True)
 
     def hint(self, text: str) -> None:
         """What to do next, for somebody who sits at a terminal."""
@@ -57,6 +62,10 @@ class Screen:
         """A table of the result."""
         if not self.json:
             show_table(columns, rows, title=title)
+
+
+def _one(text: str) -> str:
+    return visible(text.replace("\n", "\\n"))
 
 
 def _escaped(found: re.Match[str]) -> str:

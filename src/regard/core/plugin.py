@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
 
 from regard.errors import RegardError, UsageError
@@ -40,7 +41,10 @@ def import_module(module: str) -> ModuleType:
     """
     if not all(part.isidentifier() for part in module.split(".")):
         raise UsageError(f"{module!r} is no name of a module; write such as my_module or my_package.my_module")
-    here = os.getcwd()
+    try:
+        here = os.getcwd()
+    except OSError:
+        raise UsageError(f"{module}: the current folder is gone or closed to you; change into another") from None
     added = here not in sys.path and "" not in sys.path
     if added:
         sys.path.append(here)
@@ -57,7 +61,7 @@ def import_module(module: str) -> ModuleType:
     except Exception as error:
         raise UsageError(f"importing {module} failed: {type(error).__name__}: {error}") from error
     finally:
-        if added and not (found is not None and _lies_in(found, here)):
+        if added and not (found is not None and _found_in(found, here)):
             sys.path.remove(here)
 
 
@@ -75,6 +79,12 @@ def load_entry_points(group: str) -> None:
             raise UsageError(f"the entry point {point.name} = {point.value} of {group} failed: {told}") from error
 
 
-def _lies_in(module: ModuleType, folder: str) -> bool:
-    places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", []))
-    return any(place is not None and os.path.abspath(place).startswith(folder + os.sep) for place in places)
+def _found_in(module: ModuleType, folder: str) -> bool:
+    """Whether a module was found by that entry of the path: as many folders below it as its name has parts.
+
+    An environment below the current folder is another entry.
+    """
+    places = getattr(module, "__path__", None) or [getattr(module, "__file__", None)]
+    depth = module.__name__.count(".")
+    above = [Path(os.path.abspath(place)).parents for place in places if place]
+    return any(len(folders) > depth and folders[depth] == Path(folder) for folders in above)

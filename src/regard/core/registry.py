@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from regard.core.data_spec import EXAMPLE, DataSpec
+from regard.core.limits import require_possible
 from regard.core.plugin import load_entry_points, typed_name
 from regard.errors import UsageError, nearest
 
@@ -99,10 +100,11 @@ class Entry:
             if key not in known:
                 raise UsageError(f"model.{key}: {self.name} has no such setting{nearest(key, known)}")
             overrides[key] = _as_declared(value, hints.get(key, Any), f"model.{key}")
-        if self.of_vocabulary:
-            return self.preset(vocab_size, **(self.sizes[size] | overrides))
+            require_possible(overrides[key], f"model.{key}")
         given = spec if isinstance(spec, DataSpec) else replace(EXAMPLE, vocab_size=spec)
-        return self.preset(given, **(self.sizes[size] | overrides))
+        found = self.preset(vocab_size if self.of_vocabulary else given, **(self.sizes[size] | overrides))
+        require_possible(found.to_dict(), "model")
+        return found
 
     @property
     def of_vocabulary(self) -> bool:

@@ -11,6 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from regard.core.config import decode
 from regard.data import layout, source, store
 from regard.data.settings import BY_HASH
 from regard.data.shard import ShardWriter, TokenShard, ends_lines
@@ -21,7 +24,8 @@ from regard.data.tokenizer.byte import ByteTokenizer
 from regard.data.tokenizer.character import CharacterTokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.data.worlds.base import World
-from regard.errors import DataError, UsageError, nearest
+from regard.errors import DataError, UsageError, blamed_on, nearest
+from regard.storage.arrays import slices
 
 # Characters are the better unit while their table is no larger than that of bytes.
 MOST_CHARACTERS = 256
@@ -254,12 +258,24 @@ def _stored(corpus: Corpus) -> store.Store:
 
 def _opened(folder: Path, choices: _Choices) -> Corpus:
     stored = store.open_store(folder)
-    facts = stored.facts
-    tokenizer = from_dict(json.loads(stored.texts["tokenizer.json"]), str(folder / "tokenizer.json"))
-    parts = {
-        part: TokenShard(stored.arrays[f"{part}.ids"], stored.arrays[f"{part}.starts"], **facts[part])
-        for part in PARTS
-        if part in facts
+    with blamed_on(folder, DataError, store.advice(folder)):
+        tokenizer = from_dict(json.loads(stored.texts["tokenizer.json"]), str(folder / "tokenizer.json"))
+        parts = {part: _shard(stored, part, tokenizer.vocab_size) for part in PARTS if part in stored.facts}
+        overlap = decode(stored.facts["overlap"], int, "overlap")
+        return Corpus(choices.name, tokenizer, **parts, samples=choices.samples, overlap=overlap, world=choices.world)
+
+
+def _shard(stored: store.Store, part: str, vocab_size: int) -> TokenShard:
+    """A part of a prepared text, refused where its documents lie outside of it or its tokens are none."""
+    ids, starts = stored.arrays[f"{part}.ids"], stored.arrays[f"{part}.starts"]
+    counts = {
+        name: decode(stored.facts[part][name], int, f"{part}.{name}") for name in ("n_bytes", "n_chars", "n_ends")
     }
-    told = {"samples": choices.samples, "overlap": facts["overlap"], "world": choices.world}
-    return Corpus(choices.name, tokenizer, **parts, **told)
+    if starts.dtype != np.int64 or ids.dtype == np.int64 or min(counts.values()) < 0:
+        raise UsageError(f"{part}: not the tokens of a text")
+    ends = np.append(starts, len(ids))
+    if not len(starts) or starts[0] != 0 or (np.diff(ends) < 1).any():
+        raise UsageError(f"{part}.starts: not where documents begin")
+    if any(int(some.max()) >= vocab_size for (some,) in slices(ids)):
+        raise UsageError(f"{part}.ids: tokens that the tokenizer does not have")
+    return TokenShard(ids, starts, **counts)

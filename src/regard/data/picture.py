@@ -8,28 +8,21 @@ several languages, is a header: then the columns may stand in any order, and oth
 from __future__ import annotations
 
 import importlib
-import math
 import warnings
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from regard.data.example import Captioned
+from regard.data.picture_array import PIXEL_LIMIT, good, images_in
 from regard.data.source import read_lines
-from regard.data.unpack import most_unpacked, too_much
 from regard.errors import DataError, ResourceError, UsageError, nearest
 from regard.storage.regular import NotRegular, open_regular
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
 TABLE = "captions.tsv"
-# Beyond it a small file may be a bomb that fills the memory when it is unpacked.
-PIXEL_LIMIT = 1 << 26
 DEFAULT_LANGUAGE = "en"
 
 
@@ -62,8 +55,8 @@ def pictures_in(path: str) -> list[str] | list[Captioned]:
         return [str(file) for file in found]
     if place.suffix.lower() != ".npz":
         return [path]
-    with _good(place):
-        images = _images(place)
+    with good(place):
+        images = images_in(place)
     return [Captioned(images[row], "", where=f"{path}, picture {row}", file=path) for row in range(len(images))]
 
 
@@ -94,7 +87,7 @@ def read_picture(path: str, size: int) -> np.ndarray:
         raise ResourceError(f"{path} does not fit into the memory; make the picture smaller") from None
     # What a damaged file raises depends on its format: OSError, SyntaxError, struct.error, ValueError and more.
     except Exception as error:
-        reason = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError(f"{path} cannot be read as a picture ({reason}); replace it or take its row away") from None
 
 
@@ -124,15 +117,20 @@ def _found(path: Path) -> tuple[Path, Path]:
         raise DataError(f"there is no file or folder {path}")
     if path.is_dir():
         return _beside(path, [TABLE, f"{TABLE}.gz"]), path
-    name = path.name.removesuffix(".gz")
-    if name.endswith(".npz"):
-        stem = name.removesuffix(".npz").removesuffix(".images")
+    name = _without(path.name, ".gz")
+    if name.lower().endswith(".npz"):
+        stem = _without(_without(name, ".npz"), ".images")
         return _beside(path, [f"{stem}{end}" for end in (".captions.tsv", ".captions.tsv.gz", ".tsv", ".tsv.gz")]), path
-    if name.endswith(".tsv"):
-        stem = name.removesuffix(".tsv").removesuffix(".captions")
+    if name.lower().endswith(".tsv"):
+        stem = _without(_without(name, ".tsv"), ".captions")
         arrays = [path.with_name(f"{stem}{end}") for end in (".images.npz", ".npz")]
         return path, next((array for array in arrays if array.is_file()), path.parent)
     raise DataError(f"{path} holds no captioned pictures: give a folder with {TABLE}, an .npz or a .tsv")
+
+
+def _without(name: str, ending: str) -> str:
+    """A name without its ending, in letters of any size."""
+    return name[: -len(ending)] if name.lower().endswith(ending) else name
 
 
 def _beside(path: Path, names: list[str]) -> Path:
@@ -222,62 +220,9 @@ def _is_picture(file: Path, folder: Path) -> bool:
 
 
 def _from_array(rows: list[_Row], table: Path, array: Path, size: int) -> list[np.ndarray]:
-    with _good(array):
-        images = _images(array, len(rows), table)
+    with good(array):
+        images = images_in(array, len(rows), table)
     return [resized(picture, size) for picture in images]
-
-
-@contextmanager
-def _good(array: Path) -> Iterator[None]:
-    """What a damaged .npz raises, in one line."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataError(f"there is no file {array}") from None
-    except KeyError:
-        raise DataError(f"{array} holds no array called images: write it with np.savez(file, images=...)") from None
-    except MemoryError:
-        raise ResourceError(f"{array} does not fit into the memory: give fewer or smaller pictures") from None
-    except PermissionError:
-        raise ResourceError(f"cannot read {array}: check its permissions") from None
-    except NotRegular as error:
-        raise DataError(f"{array} {error.strerror}") from None
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).partition("\n")[0]
-        raise DataError(f"{array} is no good .npz file ({reason}); copy or download it again") from None
-
-
-def _images(array: Path, count: int | None = None, table: Path | None = None) -> np.ndarray:
-    """The pictures of an .npz, refused by its header before they are unpacked. count: how many captions there are."""
-    with open_regular(array) as file:
-        with zipfile.ZipFile(file) as archive:
-            part = archive.getinfo("images.npy")
-            if part.file_size > most_unpacked(part.compress_size):
-                raise too_much(str(array), part.compress_size)
-            with archive.open(part) as stream:
-                shape, dtype = _header(stream)
-        _check_array(shape, dtype, array)
-        if count not in (None, shape[0]):
-            raise DataError(f"{array} holds {shape[0]:,} pictures but {table} has {count:,} captions: one for each")
-        if math.prod(shape) > part.file_size:
-            raise DataError(f"{array} is no good .npz file: it is cut short; copy or download it again")
-        file.seek(0)
-        return np.load(file, allow_pickle=False)["images"]
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The shape and the kind of an array, told before anything of its size is unpacked."""
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    return shape, dtype
-
-
-def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], array: Path) -> None:
-    if dtype != np.uint8 or len(shape) != 4 or shape[3] != 3 or 0 in shape:
-        raise DataError(f"{array}: images must be uint8 of shape (n, height, width, 3), found {dtype} of {shape}")
-    if shape[1] * shape[2] > PIXEL_LIMIT:
-        raise DataError(f"{array}: its pictures are too large ({shape[1]} x {shape[2]}), the limit is {PIXEL_LIMIT:,}")
 
 
 def _resized(picture: Any, size: int) -> np.ndarray:

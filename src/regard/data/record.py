@@ -14,11 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
+from regard.data.decoding import LINE_LIMIT
 from regard.data.packed import Packed
-from regard.data.source import LINE_LIMIT, plain, read_lines, shown
+from regard.data.source import plain, read_lines, shown
 from regard.errors import DataError
 
 FORMS = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+# Every row has a cell in every column: with ever new ones a small file would fill the memory.
+MOST_COLUMNS = 1000
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,19 @@ def read_records(path: str, most: int | None = None) -> Records:
     return _table(path, islice(((number, row) for number, row in cells if row not in ([], [""])), most))
 
 
+def refuse_columns(count: int, where: str) -> None:
+    """Refuse a file of more columns than anybody names."""
+    if count > MOST_COLUMNS:
+        raise DataError(f"{where}: more than {MOST_COLUMNS:,} different columns or keys; keep those that are asked for")
+
+
 def _table(path: str, rows: Iterable[tuple[int, list[str]]]) -> Records:
     columns: list[Packed] = []
     lines = array("q")
     for number, row in rows:
-        columns = columns or [Packed() for _ in row]
+        if not columns:
+            refuse_columns(len(row), f"{shown(path)}, line {number}")
+            columns = [Packed() for _ in row]
         if len(row) != len(columns):
             width = len(columns)
             raise DataError(f"{shown(path)}, line {number}: {len(row)} columns where line {lines[0]} has {width}")
@@ -109,6 +120,7 @@ def _objects(path: str, rows: Iterable[tuple[int, str]]) -> Records:
             raise DataError(f"{shown(path)}, line {number}: {row.strip()[:20]!r} is no object; give one object a line")
         for name in item:
             if name not in columns:
+                refuse_columns(len(columns) + 1, f"{shown(path)}, line {number}")
                 columns[name] = Packed(repeat(None, len(lines)))
         for name, column in columns.items():
             column.append(_written(item.get(name)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from regard.core.config import decode
+from regard.core.limits import require_count
 from regard.errors import UsageError, nearest
 
 DEFAULT_PATH = "world:stories"
@@ -69,8 +70,9 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         for name in ("size", "history", "horizon"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"data.{name} must be at least 1, found {getattr(self, name)}")
+            require_count(getattr(self, name), f"data.{name}")
+        if self.vocab_size is not None:
+            require_count(self.vocab_size, "data.vocab_size")
         if not 0 <= self.test < 1:
             raise UsageError(f"data.test must be a number from 0 up to 1, found {self.test}")
 

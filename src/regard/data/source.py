@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from regard.core.progress import OFTEN, stage
+from regard.data.decoding import HEAD, decoded_pieces, lines, refuse_foreign
 from regard.data.unpack import OPENERS, Unpacked
 from regard.errors import DataError, ResourceError, UsageError, nearest
 from regard.storage.regular import NotRegular, open_regular
@@ -29,15 +30,6 @@ SUFFIXES = (".txt", ".md")
 COMPRESSED = (".gz", ".xz")
 ONE_BY_ONE = (".tsv", ".csv", ".jsonl", ".conll", ".conllu", ".npz")  # data that is named file by file
 DOCUMENTS = ("auto", "file", "line", "blank")
-LINE_LIMIT = 16 * 1024 * 1024
-HEAD = 1 << 16
-PIECE = 1 << 20  # bytes of a file that are decoded at a time
-BYTE_ORDER_MARKS = {
-    b"\xff\xfe\x00\x00": "UTF-32",
-    b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
 
 
 def read_documents(path: str, *, documents: str = "auto") -> Iterator[str]:
@@ -87,8 +79,11 @@ def files(path: str) -> list[str]:
     return [path]
 
 
-def read_lines(path: str) -> Iterator[str]:
-    """The lines of one file or of standard input without their ends, empty ones included; at least one."""
+def read_lines(path: str, *, returns: bool = False) -> Iterator[str]:
+    """The lines of one file or of standard input without their ends, empty ones included; at least one.
+
+    returns: whether a carriage return alone ends a line too, as some programs write tables.
+    """
     if path != STDIN and Path(path).is_dir():
         raise DataError(f"{path} is a folder: name one file in it")
     files(path)
@@ -97,7 +92,7 @@ def read_lines(path: str) -> Iterator[str]:
     size = Path(path).stat().st_size if is_plain else 0
     with named(path), opened(path) as stream, stage("reading", size, "bytes") as advance:
         refuse_foreign(stream, shown(path))
-        for number, line in enumerate(lines(stream, shown(path), advice="break it up"), 1):
+        for number, line in enumerate(lines(stream, shown(path), advice="break it up", returns=returns), 1):
             yield line
             if number % OFTEN == 0 and is_plain:
                 here = stream.tell()
@@ -111,27 +106,6 @@ def plain(path: str) -> Path:
     """The path without the ending of a compressed file, so that its suffix tells what is inside."""
     place = Path(path)
     return place.with_suffix("") if place.suffix.lower() in COMPRESSED else place
-
-
-def lines(
-    stream: io.BufferedIOBase,
-    name: str,
-    limit: int = LINE_LIMIT,
-    advice: str = "break it up, or set documents = file",
-) -> Iterator[str]:
-    """The lines of a stream without their ends. Memory is bounded: a line of more than `limit` bytes is refused."""
-    offset = 0
-    number = 1
-    while line := stream.readline(limit + 2):
-        ended = line.endswith(b"\n")
-        size = len(line)
-        if ended:
-            line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
-        if len(line) > limit:
-            raise DataError(f"{name}, line {number}: longer than {limit:,} bytes; {advice}")
-        yield decoded(line, name, offset, number)
-        offset += size
-        number += 1
 
 
 def fingerprint(path: str) -> str:
@@ -154,36 +128,12 @@ def pieces_of(stream: io.BufferedReader, name: str, documents: str) -> Iterator[
         yield from ((paragraph, True) for paragraph in _paragraphs(lines(stream, name)))
     else:
         last = ""
-        for text in _decoded_pieces(stream, name):
+        for text in decoded_pieces(stream, name):
             if last:
                 yield last, False
             last = text
         if last:
             yield last, True
-
-
-def _decoded_pieces(stream: io.BufferedReader, name: str) -> Iterator[str]:
-    """The text of a stream in pieces that end with a whole character."""
-    offset, line, rest = 0, 1, b""
-    while chunk := stream.read(PIECE):
-        data = rest + chunk
-        stop = _whole_characters(data)
-        yield decoded(data[:stop], name, offset, line)
-        offset, line, rest = offset + stop, line + data.count(b"\n", 0, stop), data[stop:]
-    if rest:
-        yield decoded(rest, name, offset, line)
-
-
-def _whole_characters(data: bytes) -> int:
-    """Bytes without those of a character at the end that may go on."""
-    for back in range(1, min(4, len(data) + 1)):
-        byte = data[-back]
-        if byte >= 0xC0:  # the first of several
-            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return len(data) - back if needed > back else len(data)
-        if byte < 0x80:
-            break
-    return len(data)
 
 
 def _paragraphs(rows: Iterator[str]) -> Iterator[str]:
@@ -208,7 +158,7 @@ def opened(file: str) -> Iterator[io.BufferedReader]:
         finally:
             reader.detach()
     else:
-        opener = OPENERS.get(Path(file).suffix)
+        opener = OPENERS.get(Path(file).suffix.lower())
         with open_regular(file) as raw:
             if opener is None:
                 yield io.BufferedReader(raw, HEAD)
@@ -216,29 +166,6 @@ def opened(file: str) -> Iterator[io.BufferedReader]:
             size = os.fstat(raw.fileno()).st_size
             with io.BufferedReader(raw, HEAD) as packed, opener(packed) as plain:
                 yield io.BufferedReader(Unpacked(plain, size, shown(file)), HEAD)
-
-
-def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
-    """Refuse what is not UTF-8 text by the look of its first bytes, with a better word than its first bad byte."""
-    head = stream.peek(HEAD)
-    for mark, encoding in BYTE_ORDER_MARKS.items():
-        if head.startswith(mark):
-            raise DataError(f"{name} is {encoding}, not UTF-8: convert it (iconv -f {encoding} -t UTF-8 IN > OUT)")
-    nulls = head.count(0)
-    if nulls >= 16 and nulls > 0.05 * len(head):
-        raise DataError(f"{name} is no text: {nulls} of its first {len(head)} bytes are NUL; give a text file in UTF-8")
-
-
-def decoded(data: bytes, name: str, offset: int, line: int) -> str:
-    """The text of bytes that begin at `offset` on line `line` of the file; a mark at its very start is dropped."""
-    try:
-        return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
-    except UnicodeDecodeError as error:
-        line += data.count(b"\n", 0, error.start)
-        raise DataError(
-            f"{name} is not UTF-8: byte 0x{data[error.start]:02X} at offset {offset + error.start} (line {line}); "
-            f"convert it (iconv -f LATIN1 -t UTF-8 IN > OUT) or mend that line"
-        ) from None
 
 
 @contextmanager

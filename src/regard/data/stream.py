@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, cast
 
 from regard.core.progress import OFTEN, stage
-from regard.data import source
+from regard.data import decoding, source
 from regard.storage.arrays import kept, unnamed
 
 
@@ -83,7 +83,7 @@ class Files:
             return
         with source.named(name), source.opened(name) as stream, stage("unpacking", 0, "bytes") as advance:
             file = unnamed()
-            while chunk := stream.read(source.PIECE):
+            while chunk := stream.read(decoding.PIECE):
                 kept(file, chunk)
                 advance(len(chunk))
         self._kept[name] = file
@@ -98,7 +98,7 @@ class Files:
                 yield stream
             return
         self._kept[name].seek(0)
-        stream = io.BufferedReader(cast(Any, self._kept[name]), source.HEAD)
+        stream = io.BufferedReader(cast(Any, self._kept[name]), decoding.HEAD)
         try:
             yield stream
         finally:
@@ -113,7 +113,7 @@ class Cutter:
     less than `size` characters too.
     """
 
-    def __init__(self, size: int = source.PIECE) -> None:
+    def __init__(self, size: int = decoding.PIECE) -> None:
         self.size = size
         self.waiting: list[str] = []
         self.held = 0

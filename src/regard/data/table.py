@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.data.packed import Packed
+from regard.data.record import refuse_columns
 from regard.data.source import read_lines
 from regard.errors import DataError, UsageError, nearest
 
@@ -89,6 +90,7 @@ def read_table(path: str) -> Table:
     rows = _rows(path)
     header, at = next(rows, ([], 0))
     names = [name or f"column {i}" for i, name in enumerate(header, start=1)]
+    refuse_columns(len(names), f"{path}, line {at}")
     columns, lines = [Packed() for _ in names], array("q")
     for row, line in rows:
         if not lines:
@@ -105,8 +107,7 @@ def read_table(path: str) -> Table:
 
 def _rows(path: str) -> Iterator[tuple[list[str], int]]:
     """The rows that are not blank, without blanks around their cells, and the line on which each ends."""
-    # Other programs end lines with \r alone.
-    source = (part + "\n" for line in read_lines(path) for part in line.split("\r"))
+    source = (line + "\n" for line in read_lines(path, returns=True))
     first = next(source)
     reader = csv.reader(chain([first], source), delimiter=max(DELIMITERS, key=first.count))
     try:

@@ -154,10 +154,16 @@ def evaluate(
         return report
     texts = [tokenizer.decode(shard.ids[first : stop - 1].tolist()) for first, stop in documents]
     optimal = world.optimal_loss(texts)
+    recall = tally.recall(_recalled(world, documents, texts))
+    return replace(report, optimal_loss=optimal, excess=report.loss - optimal, recall=recall)
+
+
+def _recalled(world: KnownWorld, documents: np.ndarray, texts: list[str]) -> list[tuple[int, int]]:
+    """Where in the shard something from further back is asked for, and how far back it is."""
     points = []
     for first, text in zip(documents[:, 0].tolist(), texts, strict=True):
         points += [(first + index, distance) for index, distance in world.recall_points(text)]
-    return replace(report, optimal_loss=optimal, excess=report.loss - optimal, recall=tally.recall(points))
+    return points
 
 
 def stretches(end: int, warm_up: int) -> list[Span]:

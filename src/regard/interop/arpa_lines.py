@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.data.source import decoded
+from regard.data.decoding import decoded
 from regard.errors import DataError
 from regard.ngram.counts import LARGEST_ORDER
 

@@ -30,7 +30,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from regard.data.source import named, opened, refuse_foreign
+from regard.data.decoding import refuse_foreign
+from regard.data.source import named, opened
 from regard.data.tokenizer.word import WordTokenizer
 from regard.interop.arpa_lines import AGAIN, Lines, Part, header, parts, short
 from regard.models.ngram import NgramConfig, NgramModel

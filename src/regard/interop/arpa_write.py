@@ -53,7 +53,7 @@ def write_arpa(model: NgramModel, tokenizer: Tokenizer, path: Path) -> None:
             f"{path}: the model knows {model.vocab_size} tokens and the tokenizer {tokenizer.vocab_size}; give the "
             f"tokenizer that the model was trained with"
         )
-    disk.write_for_person(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix))
+    disk.write_for_person(path, _compressed(_text(model.table, token_names(tokenizer)), path.suffix.lower()))
 
 
 def token_names(tokenizer: Tokenizer) -> list[str]:

@@ -16,7 +16,7 @@ def is_arpa(path: Path) -> bool:
     >>> is_arpa(Path("my.arpa.gz")), is_arpa(Path("my.txt"))
     (True, False)
     """
-    return ".arpa" in path.suffixes[-2:] and not path.is_dir()
+    return ".arpa" in [ending.lower() for ending in path.suffixes[-2:]] and not path.is_dir()
 
 
 def arpa_run(path: Path, device: str) -> Run:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.layers.norm import NormConfig
-from regard.layers.position import PositionConfig
+from regard.layers.position import PositionConfig, check_width
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class EmbeddingConfig(Config, kind="embedding"):
     def __post_init__(self) -> None:
         check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
         check(self.d_model > 0, f"d_model must be positive, found {self.d_model}")
+        check_width(self.position, self.d_model)
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> Embedding:

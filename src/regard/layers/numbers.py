@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.errors import UsageError
-from regard.layers.position import PositionConfig
+from regard.layers.position import PositionConfig, check_width
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class NumbersConfig(Config, kind="numbers"):
 
     def __post_init__(self) -> None:
         check(min(self.n_channels, self.d_model, self.patch) > 0, "n_channels, d_model and patch must be positive")
+        check_width(self.position, self.d_model)
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> Numbers:

@@ -85,12 +85,19 @@ class PositionConfig(Config, kind="position"):
     max_length: int | None = None
 
     def __post_init__(self) -> None:
+        check(self.d_model > 0, f"d_model must be positive, found {self.d_model}")
         if self.form == "learned":
             ok = self.max_length is not None and self.max_length > 0
             check(ok, f"learned positions need a positive max_length, found {self.max_length}")
 
     def build(self) -> Positions:
         return Positions(self)
+
+
+def check_width(position: PositionConfig | None, d_model: int) -> None:
+    """Refuse positions of another width than that of what they are added to."""
+    if position is not None:
+        check(position.d_model == d_model, f"positions have width {position.d_model} and are added to {d_model}")
 
 
 class Positions(nn.Module):

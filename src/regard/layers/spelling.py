@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.layers.position import PositionConfig
+from regard.layers.position import PositionConfig, check_width
 
 LENGTH = 16
 BYTES = 257
@@ -51,6 +51,7 @@ class SpelledConfig(Config, kind="spelled"):
 
     def __post_init__(self) -> None:
         check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
+        check_width(self.position, self.d_model)
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> Spelled:

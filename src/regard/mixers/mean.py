@@ -49,12 +49,11 @@ class RunningMean(Mixer):
     def __init__(self, config: MeanConfig) -> None:
         super().__init__()
         self.d_model = config.d_model
-        # No parameter tells where a state should live, so that a buffer does.
         self.received = Tap()
+        # There is no parameter: this tells where a state should live and of what number type it is (Mixer.zeros).
         self.register_buffer("origin", torch.zeros(config.d_model), persistent=False)
 
     def init_state(self, batch_size: int) -> State:
-        assert isinstance(self.origin, Tensor)
         total = self.zeros(batch_size, self.d_model, dtype=self.dtype_of_sums())
         return MeanState(total, zero_position(batch_size, total.device))
 

@@ -25,7 +25,7 @@ from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig, StackConfig
 from regard.core.state import Chain, State, zero_position
 from regard.core.tap import Tap
-from regard.layers.position import PositionConfig
+from regard.layers.position import PositionConfig, check_width
 from regard.layers.score import softmax
 from regard.layers.senses import SenseVectors
 from regard.mixers.attention import AttentionConfig, KeyValueState, distances
@@ -45,6 +45,7 @@ class SensesConfig(MixerConfig, kind="senses"):
         ok = self.d_model % self.n_senses == 0
         check(ok, f"n_senses {self.n_senses} does not divide d_model {self.d_model}")
         check(self.context.d_model == self.d_model, "the context stack must have the width of the senses")
+        check_width(self.position, self.d_model)
 
     def build(self) -> Senses:
         return Senses(self)

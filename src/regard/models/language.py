@@ -47,6 +47,8 @@ class LanguageModelConfig(Config, kind="language_model"):
     d_head: int | None = None
 
     def __post_init__(self) -> None:
+        read, given = self.stack.d_model, self.embedding.d_model
+        check(read == given, f"the stack reads vectors of width {read}, the embedding gives {given}")
         narrow = self.d_head not in (None, self.embedding.d_model)
         check(not (self.tied and narrow), f"a tied head reads vectors of the embedding's width, found {self.d_head}")
 

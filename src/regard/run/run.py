@@ -10,6 +10,7 @@ run.encode("the bank of the river")      (T, D)
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -152,7 +153,8 @@ class Run:
 
     @property
     def settings(self) -> data_settings.DataSettings:
-        return data_settings.from_dict(self.config["data"])
+        """How the run reads data. No cache: a folder that one was handed does not say where anything is written."""
+        return dataclasses.replace(data_settings.from_dict(self.config["data"]), cache=None)
 
     @property
     def seed(self) -> int:
@@ -197,17 +199,20 @@ def load(path: str | Path, *, device: str = "auto") -> Run:
     """The run in a folder, every file checked against its hash before it is used; or a model in another format."""
     where = Path(path).expanduser()
     reader = reader_of(where)
-    if reader is not None:
-        return reader.read(where, device)
+    return load_folder(where, device=device) if reader is None else reader.read(where, device)
+
+
+def load_folder(where: Path, *, device: str = "auto", processor: Processor | None = None) -> Run:
+    """The run in a folder. processor: its own, where it is in memory: millions of words are not read again."""
     config = run_folder.read_config(where)
     task = saved_task(where / run_folder.CONFIG, config)
     with blamed_on(where / run_folder.CONFIG):
         task = task.with_settings(settings_from_dict(config["train"]), data_settings.from_dict(config["data"]))
     with blamed_on(where / PROCESSOR):
-        processor = task.load_processor(lambda name: run_folder.verified(where, name))
+        own = processor or task.load_processor(lambda name: run_folder.verified(where, name))
     weights = run_folder.verified_weights(where)
     saved = saved_model(where, config)
-    task.require_fit(saved, processor)
+    task.require_fit(saved, own)
     model = saved.with_weights(weights)
     model.to(device_named(device))
-    return Run(where, config, task, model.eval(), processor)
+    return Run(where, config, task, model.eval(), own)

@@ -34,9 +34,6 @@ DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
 # What is known already is not to be unlearnt by large steps.
 FINE_TUNING = {"lr": 1e-3}
-# Above these a number is a slip of the finger: a billion layers would not even fit in memory as a config.
-LARGEST_COUNT = 2**24
-LARGEST_LAYERS = 1024
 LARGEST_RECIPE = 1 << 16
 
 
@@ -290,13 +287,3 @@ def _checked(value: Any, hint: Any, where: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{where}: {value} is not a number that can be used")
     return value
-
-
-def refuse_absurd(settings: Settings) -> None:
-    """Refuse counts that no machine holds, before anything of that size is made."""
-    for key, value in {k: part.value for k, part in settings.table.items()}.items():
-        limit = LARGEST_LAYERS if key.endswith("n_layers") else LARGEST_COUNT
-        if key == "train.seed" or isinstance(value, bool) or not isinstance(value, int):
-            continue
-        if value > limit:
-            raise UsageError(f"{key}={value} is above {limit}; lower it, or say --yes-really")

@@ -21,14 +21,16 @@ def run_summary(path: Path) -> dict[str, Any]:
 
     config = run_folder.read_config(path)
     task = saved_task(path / run_folder.CONFIG, config)
-    records = metrics.read(path / run_folder.METRICS)
-    losses = [record for record in records if record.keys() >= {"loss", "tokens", "seconds"}]
-    held_out = [record for record in records if "valid_loss" in record]
+    last, held_out = None, []
+    for record in metrics.read(path / run_folder.METRICS):
+        last = record if record.keys() >= {"loss", "tokens", "seconds"} else last
+        if "valid_loss" in record:
+            held_out.append(record)
     return {
         "run": str(path),
         "config": config,
         "ended": manifest.read(path).facts.get("reason"),
-        "last": losses[-1] if losses else None,
+        "last": last,
         "task": task.name,
         "best": _best(held_out, task) if held_out else None,
         "tokenizer": _tokenizer(path),

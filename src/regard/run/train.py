@@ -20,7 +20,7 @@ from regard.run.choice import with_task
 from regard.run.dataset import load_dataset, task_of, work
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
-from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, refuse_absurd, resolve, section_of
+from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.tasks.pretrained import read_start
 from regard.tasks.verbs import Counts, able
 
@@ -128,7 +128,7 @@ def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
 
 def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | None = None) -> tuple[Run, Result]:
     """Train, and give back the run with its best weights. data: what `load_dataset` gave for a job on the same data."""
-    from regard.run.run import load
+    from regard.run.run import load_folder
     from regard.training.display import Silent
 
     display = display or Silent()
@@ -141,7 +141,7 @@ def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | Non
         config = _model_config(job.settings, dataset.spec)
         fit = _counted if config.counts else _learnt
         result = fit(job, task, config, dataset, training, display)
-        run = load(job.out, device=training.device)
+        run = load_folder(job.out, device=training.device, processor=dataset.processor)
         run.dataset = dataset
         return run, result
 
@@ -190,8 +190,6 @@ def _checked(job: Job) -> TrainSettings:
 
     require_name(job.out)
     run_folder.refuse_file(job.out)
-    if not job.is_large:
-        refuse_absurd(job.settings)
     counts = _model_config(job.settings, EXAMPLE).counts
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if counts else "continue it with --resume or "

@@ -54,7 +54,7 @@ def _size(about: dict[str, Any]) -> int:
 def _last_sample(path: Path) -> str:
     """The start of the last sample that the run wrote, or the input that it answered there."""
     try:
-        lines = read_regular(path / SAMPLES, LARGEST_SAMPLES).decode(errors="replace").splitlines()
+        lines = read_regular(path / SAMPLES, LARGEST_SAMPLES, links=False).decode(errors="replace").splitlines()
     except OSError:
         return ""
     start = max((place for place, line in enumerate(lines) if line.startswith("--- ")), default=-1)

@@ -8,6 +8,9 @@ import socket
 import time
 from typing import Any
 
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+BETWEEN = 1.0  # seconds between two of them
+
 
 class Incoming(io.RawIOBase):
     """Bytes of a connection up to a moment, however slowly they come: a byte now and then keeps nothing open."""
@@ -31,13 +34,35 @@ class Incoming(io.RawIOBase):
         return self.connection.recv_into(buffer)
 
 
-def is_gone(connection: socket.socket) -> bool:
-    """Whether the other end has closed the connection. What it may have sent meanwhile stays to be read."""
-    try:
-        if not select.select([connection], [], [], 0)[0]:
+class Asker:
+    """Who asked over a connection, and whether somebody still waits there for the answer.
+
+    One who has left and one who has said all there was to say, and reads on, look alike: both have ended their side.
+    They are told apart by an interim answer, which a client of HTTP/1.1 passes over (RFC 9110, 15.2): where nobody is
+    left to take it the connection breaks. may_be_told: whether the client is one that knows such answers.
+    """
+
+    def __init__(self, connection: socket.socket, *, may_be_told: bool) -> None:
+        self.connection, self.may_be_told = connection, may_be_told
+        self.told = -BETWEEN
+
+    def is_gone(self) -> bool:
+        """Whether the connection is broken. What may have come over it meanwhile stays to be read."""
+        try:
+            poll = select.poll()
+            poll.register(self.connection, select.POLLIN)
+            happened = sum(events for _, events in poll.poll(0))
+            if happened & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+                return True
+            if happened and self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
+                self._tell()
+        except BlockingIOError:
             return False
-        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
+        except (OSError, ValueError):
+            return True
         return False
-    except (OSError, ValueError):
-        return True
+
+    def _tell(self) -> None:
+        if self.may_be_told and time.monotonic() - self.told >= BETWEEN:
+            self.told = time.monotonic()
+            self.connection.send(INTERIM, socket.MSG_DONTWAIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
 
 
 def _line(points: list[dict[str, float]], x: str, y: str) -> list[tuple[float, float]]:
-    return [(point[x], point[y]) for point in points if x in point and y in point]
+    """The points that can be drawn: a score may be infinite."""
+    return [(point[x], point[y]) for point in points if x in point and y in point and math.isfinite(point[y])]
 
 
 def _panels(lines: dict[str, list[tuple[float, float]]], empty: list[str], x: str, y: str, log: bool) -> list[Panel]:

@@ -6,17 +6,19 @@ import errno
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from io import BufferedReader
-from threading import Semaphore
+from socket import SHUT_RDWR, socket
+from threading import Lock, Semaphore
 from typing import Any
 
 from regard.errors import RegardError, ResourceError, TooLong
 from regard.serving.api import Api
-from regard.serving.connection import Incoming, is_gone
+from regard.serving.connection import Asker, Incoming
 from regard.serving.guard import HEADERS, Refused, check_host, check_origin, path_of, question_in, read_body
 from regard.serving.provider import Provider
 from regard.serving.wanted import Wanted, answering
@@ -46,6 +48,8 @@ class Lab(ThreadingHTTPServer):
     def __init__(self, provider: Provider, port: int = 0) -> None:
         self.api = Api(provider)
         self.places = Semaphore(AT_ONCE)
+        self.idle: dict[socket, None] = {}  # in the order in which they fell silent
+        self.lock = Lock()
         self.ends = False
         try:
             super().__init__((ADDRESS, port), Handler)
@@ -62,6 +66,7 @@ class Lab(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer a connection in a thread of its own, when there is a place for it."""
         while not self.places.acquire(timeout=0.1):
+            self._close_idle()
             if self.ends:
                 self.shutdown_request(request)
                 return
@@ -70,6 +75,22 @@ class Lab(ThreadingHTTPServer):
         except BaseException:
             self.places.release()
             raise
+
+    def _close_idle(self) -> None:
+        """End the connection that has been silent for longest: somebody else wants its place."""
+        with self.lock, suppress(StopIteration, OSError):
+            next(iter(self.idle)).shutdown(SHUT_RDWR)
+
+    @contextmanager
+    def idling(self, connection: socket) -> Iterator[None]:
+        """While nothing has come over a connection yet."""
+        with self.lock:
+            self.idle[connection] = None
+        try:
+            yield
+        finally:
+            with self.lock:
+                del self.idle[connection]
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -105,7 +126,8 @@ class Handler(BaseHTTPRequestHandler):
         """A request from its first byte on: a connection may be idle before, and has as long again for the rest."""
         self.incoming.within(IN_TIME)
         try:
-            self.received.peek(1)
+            with self.server.idling(self.connection):
+                self.received.peek(1)
         except TimeoutError:
             self.close_connection = True
             return
@@ -144,7 +166,8 @@ class Handler(BaseHTTPRequestHandler):
         path = path_of(self.path)
         if path not in self.server.api.posts:
             raise Refused(404, "there is nothing of this name")
-        with answering(Wanted(lambda: is_gone(self.connection))):
+        asker = Asker(self.connection, may_be_told=self.request_version == "HTTP/1.1")
+        with answering(Wanted(asker.is_gone)):
             return JSON, _json(self.server.api.posts[path](question_in(body)))
 
     def _answer(self, make: Callable[[], tuple[str, bytes]]) -> None:

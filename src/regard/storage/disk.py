@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.errors import ResourceError
+from regard.storage.regular import require_regular
 
 TEMPORARY = ".tmp-"
 # What a process has too little of, whatever file it reads: the file is not to blame.
@@ -123,9 +124,17 @@ def is_plain_folder(path: Path) -> bool:
 
 
 def try_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock of `path` until it is closed or the process dies; None when it is taken."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """A descriptor that holds the lock of `path` until it is closed or the process dies; None when it is taken.
+
+    What is no regular file is refused: a link might lead to a file of somebody else.
+    """
+    if os.path.lexists(path):
+        require_regular(path, os.lstat(path))
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    descriptor = os.open(path, flags, 0o644)
     try:
+        # What lies there may have changed since it was looked at.
+        require_regular(path, os.fstat(descriptor))
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
@@ -138,8 +147,8 @@ def try_lock(path: Path) -> int | None:
 
 def append(path: Path, data: bytes) -> None:
     """One whole write at the end of a file, so that lines of a log never interleave."""
-    # A pipe in the place of a log is not waited for.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    # A pipe in the place of a log is not waited for, and a link not followed.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     descriptor = os.open(path, flags, 0o644)
     try:
         write(descriptor, memoryview(data))

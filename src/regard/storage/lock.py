@@ -5,17 +5,20 @@ The lock is `flock`: it goes when its holder dies, and it does not reach over ne
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from regard.errors import LockedError
+from regard.errors import CheckpointError, LockedError
 from regard.storage import disk
-from regard.storage.regular import read_regular
+from regard.storage.regular import NotRegular, read_regular
+from regard.storage.temporary import is_in_place
 
 LOCK = ".lock"
+ATTEMPTS = 100  # at a folder that other writers make and take away
 
 
 @contextmanager
@@ -28,8 +31,7 @@ def only_writer(path: Path, own: frozenset[str] = frozenset()) -> Iterator[None]
     made, lock = list[Path](), None
     try:
         with disk.reported("make the folder", path):
-            _make_folders(path, made)
-            lock = disk.try_lock(path / LOCK)
+            lock = _locked(path, made)
         if lock is None:
             raise LockedError(f"{path}: in use by {_holder(path)}; wait for it to end or choose another --out")
         with disk.reported("write", path):
@@ -38,11 +40,31 @@ def only_writer(path: Path, own: frozenset[str] = frozenset()) -> Iterator[None]
     except LockedError:
         raise
     except BaseException:
-        _remove_unused(made, own)
+        _remove_unused(path, made, own, holds_lock=lock is not None)
         raise
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def _locked(path: Path, made: list[Path]) -> int | None:
+    """The descriptor that holds the lock of a folder, which is made when there is none; None when it is taken.
+
+    Another writer that was refused may take the folder or the lock file away in the middle: then all begins anew.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            _make_folders(path, made)
+            lock = disk.try_lock(path / LOCK)
+        except FileNotFoundError:
+            continue
+        except (NotRegular, IsADirectoryError) as error:
+            kind = "is a folder" if isinstance(error, IsADirectoryError) else error.strerror
+            raise CheckpointError(f"{path / LOCK}: {kind}; move it away") from None
+        if lock is None or is_in_place(lock, path / LOCK):
+            return lock
+        os.close(lock)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
 def _make_folders(path: Path, made: list[Path]) -> None:
@@ -52,23 +74,34 @@ def _make_folders(path: Path, made: list[Path]) -> None:
         missing.insert(0, path)
         path = path.parent
     for folder in missing:
-        made.append(folder)
-        disk.make_folder(folder)
+        if folder not in made:
+            made.append(folder)
+        try:
+            disk.make_folder(folder)
+        except FileExistsError:
+            made.remove(folder)  # another writer was faster: the folder is its own
+            continue
         disk.sync_folder(folder.parent)
 
 
-def _remove_unused(made: list[Path], own: frozenset[str]) -> None:
-    """Take back the folders made for a writer that was refused before it wrote anything."""
-    if not made or not set(disk.names(made[-1])) <= {LOCK, *own} or any(disk.names(made[-1] / name) for name in own):
-        return
-    disk.discard(made[-1])
-    with suppress(OSError):  # another folder may have come to lie beside it
-        for folder in reversed(made[:-1]):
+def _remove_unused(path: Path, made: list[Path], own: frozenset[str], *, holds_lock: bool) -> None:
+    """Take back the folders made for a writer that was refused before it wrote anything.
+
+    Nothing but empty folders and the lock file goes, and that only by its holder: another writer may have come.
+    """
+    with suppress(OSError):
+        if path in made and holds_lock and set(disk.names(path)) <= {LOCK, *own}:
+            for name in own & set(disk.names(path)):
+                disk.remove_folder(path / name)
+            disk.remove(path / LOCK)
+        for folder in reversed(made):
             disk.remove_folder(folder)
 
 
 def _sign(lock: int) -> None:
     """Leave the holder's name in the lock file, for the message that a second writer gets."""
+    if os.fstat(lock).st_nlink > 1:  # its other name may be that of a file of somebody else
+        return
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
 

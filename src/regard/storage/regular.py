@@ -39,11 +39,11 @@ class TooLarge(OSError):
 
 def open_regular(path: Path | str, *, links: bool = True) -> io.FileIO:
     """A regular file, open for reading without a buffer. links: whether a link to one will do."""
-    _require(path, os.stat(path, follow_symlinks=links))
+    require_regular(path, os.stat(path, follow_symlinks=links))
     descriptor = os.open(path, FLAGS | (0 if links else os.O_NOFOLLOW))
     try:
         # What lies there may have changed since it was looked at.
-        _require(path, os.fstat(descriptor))
+        require_regular(path, os.fstat(descriptor))
         os.set_blocking(descriptor, True)
         return io.FileIO(descriptor, "rb", closefd=True)
     except BaseException:
@@ -60,7 +60,8 @@ def read_regular(path: Path | str, most: int, *, links: bool = True) -> bytes:
         return file.read()
 
 
-def _require(path: Path | str, found: os.stat_result) -> None:
+def require_regular(path: Path | str, found: os.stat_result) -> None:
+    """Refuse what was found at a path unless it is a regular file."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(found.st_mode):

@@ -84,7 +84,7 @@ def _owned(place: Path, prefix: str) -> tuple[Path, int]:
             lock = _opened(path)
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            if _is_in_place(lock, path):
+            if is_in_place(lock, path):
                 return path, lock
             os.close(lock)
 
@@ -93,7 +93,7 @@ def _remove_if_abandoned(path: Path) -> None:
     lock = _opened(path)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_in_place(lock, path) and os.fstat(lock).st_uid == os.geteuid():
+        if is_in_place(lock, path) and os.fstat(lock).st_uid == os.geteuid():
             shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(lock)
@@ -103,8 +103,8 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-def _is_in_place(lock: int, path: Path) -> bool:
-    """Whether the locked folder still is the one of that name."""
+def is_in_place(lock: int, path: Path) -> bool:
+    """Whether what is locked still is what has that name."""
     try:
         return os.path.samestat(os.fstat(lock), os.lstat(path))
     except FileNotFoundError:

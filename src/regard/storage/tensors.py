@@ -45,6 +45,10 @@ class Form:
     shape: tuple[int, ...]
     dtype: str
 
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in ("F64", "F32", "F16", "BF16")
+
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
 

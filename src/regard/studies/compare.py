@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,19 +13,19 @@ from typing import Any
 from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
-from regard.errors import CheckpointError, ResourceError, Stopped, UsageError
+from regard.errors import ResourceError, Stopped, UsageError
 from regard.run.choice import with_task
 from regard.run.dataset import load_dataset
 from regard.run.settings import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.storage import disk
-from regard.storage.lock import LOCK, only_writer
-from regard.storage.manifest import read_json
+from regard.storage.lock import only_writer
 from regard.studies.board import Board, board_for
-from regard.studies.comparison import KEPT, Comparison
+from regard.studies.comparison import Comparison
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
 from regard.studies.floor import recall_bits
+from regard.studies.folder import KEPT, clear, read_kept, refuse_other
 from regard.studies.identity import fingerprint
-from regard.studies.preflight import refuse_too_small
+from regard.studies.preflight import refuse_misfit, refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,
     FACTORS,
@@ -37,17 +36,15 @@ from regard.studies.protocol import (
     seeds_for,
     suitable_size,
 )
-from regard.studies.race import HAND, STATE, Race, Row
+from regard.studies.race import HAND, Race, Row
 from regard.studies.scaling import AT, SCALES
 from regard.tasks.dataset import Dataset
 from regard.training.interrupt import Interrupt
 from regard.training.run_folder import refuse_file
 
 RUNS = Path("runs")
-REPORTS = ("report.json", "report.html", "report.md")
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
-LARGEST_SIZE = 1 << 50
 
 
 def compare(
@@ -151,9 +148,7 @@ class _Ready:
 def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
     path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(planned.protocol.data)}"
     refuse_file(path)
-    for name in (KEPT, STATE, *REPORTS):
-        if (path / name).is_dir():
-            raise CheckpointError(f"{path / name}: is a folder where a file of the comparison belongs; move it away")
+    refuse_other(path)
     with only_writer(path), Interrupt() as interrupt:
         with board.preparing():
             ready = interrupt.at_once(lambda: _made_ready(planned, path, force))
@@ -163,7 +158,7 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
                 f"starts again"
             )
         if force:
-            _clear(path)
+            clear(path)
         comparison = _run(planned, ready, path, board, interrupt)
         from regard.studies.report import write_reports
 
@@ -186,7 +181,9 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
         label: sized(one, spec, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
     }
-    refuse_too_small(protocol, dict(zip(planned.layers, settings, strict=True)), found, data, spec)
+    by_label = dict(zip(planned.layers, settings, strict=True))
+    refuse_misfit(by_label, found, data, spec)
+    refuse_too_small(protocol, by_label, found, data, spec)
     _refuse_full_disk(path, found, protocol)
     return _Ready(data, device, found, common, known_by)
 
@@ -214,12 +211,9 @@ def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: 
 
 def _agreed(path: Path, planned: _Planned, common: int, data: str) -> int:
     """The common size, which a comparison that goes on with the same data keeps; other settings are refused."""
-    if not os.path.lexists(path / KEPT):
+    told = read_kept(path)
+    if told is None:
         return common
-    told = read_json(path / KEPT)
-    hints = {"protocol": dict, "settings": dict, "parameters": int}
-    if not isinstance(told, dict) or not all(isinstance(told.get(key), kind) for key, kind in hints.items()):
-        raise CheckpointError(f"{path / KEPT}: not what a comparison keeps; begin anew with --force")
     here = json.loads(json.dumps({**planned.protocol.to_dict(), **planned.shared}, default=str))
     there = {**told["protocol"], **told["settings"]}
     apart = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
@@ -228,8 +222,6 @@ def _agreed(path: Path, planned: _Planned, common: int, data: str) -> int:
         raise UsageError(
             f"{path} holds a comparison with other settings ({shown}): name another --out, or begin anew with --force"
         )
-    if not 0 <= told["parameters"] <= LARGEST_SIZE:
-        raise CheckpointError(f"{path / KEPT}: parameters: {told['parameters']} is no count; begin anew with --force")
     return told["parameters"] if told.get("data") == data else common
 
 
@@ -256,14 +248,6 @@ def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol)
         raise ResourceError(
             f"{there} has {free / 1e9:.1f} GB free and the comparison may need {need / 1e9:.1f}; choose another --out"
         )
-
-
-def _clear(path: Path) -> None:
-    """Take an earlier comparison away, all but the lock that is held; a folder that is none is left alone."""
-    if (path / STATE).exists():
-        for name in disk.names(path):
-            if name != LOCK:
-                disk.remove_tree(path / name)
 
 
 def _facts(data: Dataset[Any]) -> dict[str, Any]:

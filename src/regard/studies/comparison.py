@@ -12,12 +12,11 @@ from typing import Any, TextIO
 
 from regard.errors import CheckpointError
 from regard.storage.manifest import read_json
+from regard.studies.folder import KEPT, REPORT
 from regard.studies.protocol import Protocol
 from regard.studies.race import Row, finished
 from regard.studies.standing import Standing, ranked, standing
 
-KEPT = "comparison.json"
-REPORT = "report.json"
 LARGEST = 1 << 28  # bytes of a report
 
 

@@ -117,7 +117,8 @@ def _between(rows: Sequence[tuple[str, dict[str, Any]]], most: int) -> list[dict
         return []
     gaps = []
     for number, document in enumerate(rows[0][1]["scored"]):
-        for place in range(len(document)):
+        shortest = min(len(found["scored"][number]) if number < len(found["scored"]) else 0 for _, found in rows)
+        for place in range(min(shortest, len(document))):
             chances = [found["scored"][number][place][1] for _, found in rows]
             if max(chances) >= SURE:
                 gaps.append((max(chances) - min(chances), number, place))

@@ -1,4 +1,4 @@
-"""Before anything is trained: is the budget enough for one step of every model?"""
+"""Before anything is trained: does every model fit the data and the settings, and the budget one step of it?"""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 
 import torch
 
+from regard.core.config import Config
 from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
 from regard.run.dataset import work
 from regard.run.settings import Settings
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.protocol import Protocol
 from regard.training import budget
+from regard.training.estimate import on_meta
 from regard.training.flops import flops_per_target
 
 ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anything that fits these machines
@@ -42,10 +44,25 @@ def refuse_too_small(
             )
 
 
+def refuse_misfit(settings: Mapping[str, Settings], found: Mapping[str, Size], data: Any, spec: DataSpec | int) -> None:
+    """Refuse a model that could not be trained with these settings on this data, by its name."""
+    for label, one in settings.items():
+        if found[label].counts:
+            continue
+        try:
+            work(one, data, on_meta(_config(one, found[label], spec)))
+        except (UsageError, DataError) as error:
+            raise type(error)(f"{label} cannot be trained so: {error}, or name other --models") from None
+
+
+def _config(settings: Settings, size: Size, spec: DataSpec | int) -> Config:
+    changes = settings.model_changes | ({} if size.width is None else {WIDTH: size.width})
+    return entry(settings["model.name"]).config(spec, settings["model.size"], **changes)
+
+
 def _one_step(settings: Settings, size: Size, kind: str, data: Any, spec: DataSpec | int) -> float:
     """What one training step takes, in the unit of the budget."""
-    changes = settings.model_changes | ({} if size.width is None else {WIDTH: size.width})
-    model = entry(settings["model.name"]).config(spec, settings["model.size"], **changes).build()
+    model = _config(settings, size, spec).build()
     task = work(settings, data, model)
     batch = task.sampler.batch(0, settings["train.batch_size"])
     if kind == "tokens":

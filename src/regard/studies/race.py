@@ -1,30 +1,26 @@
 """The race: one model after the other, each with its rates and its seeds, on data that was prepared once.
 
-A training is written down with what it is known by (see `identity`), and a finished one is not made again: a comparison
-that was cut off goes on where it was. One that was made of other data or settings is set aside, in `earlier`, and made
-anew. A model that fails is a row with its reason; the others go on.
+A training is written down with what it is known by (see `ledger`), and a finished one is not made again: a comparison
+that was cut off goes on where it was. A model that fails is a row with its reason; the others go on.
 """
 
 from __future__ import annotations
 
 import gc
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from regard.errors import CheckpointError, NumericError, RegardError, ResourceError, Stopped, UsageError
+from regard.errors import NumericError, RegardError, ResourceError, Stopped, UsageError
 from regard.run.dataset import work
 from regard.run.run import load
 from regard.run.settings import Layer, Origin, Settings, resolve
 from regard.run.train import Job, train_run
-from regard.storage import disk
-from regard.storage.manifest import read_json
 from regard.studies.board import Board
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.identity import mark
+from regard.studies.ledger import RATES, Ledger
 from regard.studies.machine import Peak
 from regard.studies.measure import measured
 from regard.studies.protocol import Protocol, share
@@ -32,12 +28,8 @@ from regard.tasks.dataset import Dataset
 from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve
-from regard.training.run_folder import CONFIG
 from regard.training.settings import DEFAULT_LR
 
-STATE = "state.json"
-LARGEST_STATE = 1 << 28
-EARLIER = "earlier"
 HAND = "comparison"
 
 T = TypeVar("T")
@@ -84,7 +76,7 @@ class Race:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        self.state = read_state(self.out)
+        self.ledger = Ledger(self.out, self.board.note)
         self.stopped = False
 
     def run(self) -> list[Row]:
@@ -136,7 +128,7 @@ class Race:
             changes |= {"train.sample_every": 0}
             try:
                 told = f"rate {number + 1} of {len(factors)}"
-                found = self._made(row, f"rates/{row.label}-{lr:g}", told, (ends[0], ends[1]), changes)
+                found = self._made(row, f"{RATES}/{row.label}-{lr:g}", told, (ends[0], ends[1]), changes)
                 row.rates.append((lr, found["valid"]))
             except NumericError:
                 row.rates.append((lr, None))
@@ -157,15 +149,14 @@ class Race:
     ) -> dict[str, Any]:
         """The outcome of one training, made now or found in the state. intervals None: nothing is measured of it."""
         settings = self._settings(row.label, changes)
-        path = self.out / _folder_name(name)
-        known_by = mark(settings, self.fingerprint)
+        path, known_by = self.ledger.folder(name), mark(settings, self.fingerprint)
         display = self.board.stage(row.label, told, *ends)
-        known = self.state.get(name, {})
-        if known.get("digest") == known_by and known["outcome"] is not None and path.exists():
-            return known["outcome"]
+        known = self.ledger.outcome(name, known_by)
+        if known is not None:
+            return known
         counts = self.sizes[row.label].counts
-        goes_on = self._goes_on(name, path, known_by, counts)
-        self._write_down(name, known_by, None)
+        goes_on = self.ledger.goes_on(name, known_by, counts)
+        self.ledger.write_down(name, known_by, None)
         peak = Peak(self.device)
         peak.start()
         try:
@@ -185,29 +176,8 @@ class Race:
         }
         if intervals is not None:
             outcome |= self._unless_stopped(lambda: measured(run, intervals=intervals) | self._read(settings, run))
-        self._write_down(name, known_by, outcome)
+        self.ledger.write_down(name, known_by, outcome)
         return outcome
-
-    def _goes_on(self, name: str, path: Path, known_by: str, counts: bool) -> bool:
-        """Whether an unfinished training of the same kind lies there; one of another kind is set aside."""
-        if not (path / CONFIG).exists():
-            return False
-        before = self.state.get(name, {}).get("digest", "unknown")
-        if before == known_by:
-            if counts:
-                disk.remove_tree(path)
-            return not counts
-        place = self.out / EARLIER / f"{_folder_name(name)}-{before}"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        disk.discard(place)
-        disk.rename(path, place)
-        self.board.note(f"{name}: the run of other data or settings that was there is now {place}")
-        return False
-
-    def _write_down(self, name: str, known_by: str, outcome: dict[str, Any] | None) -> None:
-        """Before a training what it is, after it what it came to."""
-        self.state[name] = {"digest": known_by, "outcome": outcome}
-        disk.publish(self.out / STATE, [json.dumps(self.state).encode()])
 
     def _unless_stopped(self, work: Callable[[], T], at_once: bool = True) -> T:
         """What `work` gives; Stopped after a signal, which ends it in its middle unless it ends itself."""
@@ -251,19 +221,6 @@ class Race:
         return resolve(layer)
 
 
-def read_state(out: Path) -> dict[str, Any]:
-    """Trainings of an earlier go at this comparison, finished or begun."""
-    file = out / STATE
-    if not os.path.lexists(file):
-        return {}
-    state = read_json(file, LARGEST_STATE, constants=True)
-    entries = list(state.values()) if isinstance(state, dict) else [None]
-    kinds = {"digest": str, "outcome": dict | None}
-    if not all(isinstance(one, dict) and all(isinstance(one.get(k), kinds[k]) for k in kinds) for one in entries):
-        raise CheckpointError(f"{file}: not the trainings of a comparison; begin anew with --force")
-    return {name: {"outcome": None} | one for name, one in state.items()}
-
-
 def _reason(error: Exception) -> tuple[str, int]:
     """Why a model failed, in a line, and the exit code of that."""
     text = str(error).partition("\n")[0]
@@ -272,15 +229,6 @@ def _reason(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return text or "out of memory", ResourceError.exit_code
     return f"{type(error).__name__}: {text}" if text else type(error).__name__, RegardError.exit_code
-
-
-def _folder_name(label: str) -> str:
-    """A label as the name of a folder.
-
-    >>> _folder_name("rates/lstm?n_layers=3-0.001")
-    'rates/lstm_n_layers-3-0.001'
-    """
-    return "".join(c if c.isalnum() or c in "._-/" else {"=": "-"}.get(c, "_") for c in label)
 
 
 def finished(rows: Sequence[Row]) -> list[Row]:

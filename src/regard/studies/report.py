@@ -203,7 +203,7 @@ def _tradeoffs(rows: Sequence[Row], comparison: Comparison) -> list[str]:
         if run["state_bytes"] and (shares := run["slices"].get("recall by distance"))
     ]
     if recalls:
-        title = "DataSpec recalled and state carried"
+        title = "Facts recalled and state carried"
         if bits := comparison.facts.get("recall_bits"):
             recalls.append(Series("information floor", [(bits / 8, 1.0)]))
         charts.append(point_chart(title, recalls, Axis("bytes", log=True), Axis("share right"), _names(rows)))

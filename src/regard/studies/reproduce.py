@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import json
 import time
+import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from regard.core.config import decode
 from regard.core.version import __version__
-from regard.errors import Stopped, UsageError
+from regard.errors import CheckpointError, Stopped, UsageError
 from regard.storage import disk
 from regard.storage.lock import only_writer
 from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
-from regard.studies.claims.study import SEEDS, Found, Lab, ScaleName, Study
+from regard.studies.claims.study import SEEDS, Found, Lab, Outcome, ScaleName, Study
 from regard.studies.machine import versions
 from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
 
 OUT = Path("runs/reproduce")
-FAILED = "failed"
+FAILED: Literal["failed"] = "failed"
+PARTS = "seeds"
 LARGEST = 1 << 28  # bytes of a file of results
 
 
@@ -39,7 +42,7 @@ class Result:
     claim: str
     source: str
     rule: str
-    outcome: str
+    outcome: Outcome | Literal["failed"]
     reason: str
     seeds: tuple[Found, ...]
     seconds: float
@@ -65,6 +68,8 @@ def reproduce(
         if scale not in one.scales:
             raise UsageError(f"{one.id} has no form for {scale}; it has {', '.join(one.scales)}")
     with only_writer(out):
+        if (out / PARTS).is_symlink():
+            raise CheckpointError(f"{out / PARTS}: is a link where the folder of the seeds belongs; move it away")
         for one in chosen:
             found = None if force else kept(one.id, out, scale)
             if found is None or (found.rule, found.versions.get("regard")) != (one.rule, __version__):
@@ -95,10 +100,23 @@ def saved(path: Path, scale: ScaleName | None = None) -> Result | None:
         told = json.loads(read_regular(path, LARGEST))
         figure = path.with_suffix(".svg")
         drawn = read_regular(figure, LARGEST).decode() if figure.exists() else ""
-        found = Result(**told | {"seeds": tuple(told["seeds"])}, figure=drawn)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        found = Result(**_result(told), figure=drawn)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, UsageError):
         return None
-    return found if found.outcome != FAILED and scale in (None, found.scale) else None
+    is_of_file = found.study == path.stem
+    return found if is_of_file and found.outcome != FAILED and scale in (None, found.scale) else None
+
+
+def _result(told: Any) -> dict[str, Any]:
+    """What a file says of a result, each value of its type."""
+    hints = {name: hint for name, hint in typing.get_type_hints(Result).items() if name not in ("seeds", "versions")}
+    if not isinstance(told, dict) or not isinstance(told["versions"], dict) or not isinstance(told["seeds"], list):
+        raise TypeError("no result of a study")
+    if not all(isinstance(one, dict) for one in told["seeds"]):
+        raise TypeError("a seed has found something")
+    versions = {name: decode(value, str, name) for name, value in told["versions"].items()}
+    known = {name: decode(value, hints[name], name) for name, value in told.items() if name in hints}
+    return known | {"seeds": tuple(told["seeds"]), "versions": versions}
 
 
 def kept(name: str, out: Path, scale: ScaleName | None = None) -> Result | None:
@@ -116,7 +134,7 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
     spent = 0.0
     try:
         for seed in seeds:
-            part = _seed_file(out / "seeds", one.id, f"{scale}-{device}-{seed}.json")
+            part = _seed_file(out / PARTS, one.id, f"{scale}-{device}-{seed}.json")
             numbers, seconds = _seed(one, Lab(scale, seed, Path(), device), part, force)
             found.append(numbers)
             spent += seconds

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 FEW_STEPS, FEW_TOKENS = 30, 2000
 FURTHER = 4
-ORDERS = {"windows": "windows drawn at random", "lanes": "on from where the batch before ended"}
 OVER = 5  # the column of the distance from the best possible score, where that is known
 WHAT = ("rank#", "model", "score#", "+-#", "+- over")
 COST = ("parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")

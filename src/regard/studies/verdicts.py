@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from regard.charts.page import page
+from regard.charts.page import figure, page
 from regard.studies.registry import number_of
 from regard.studies.reproduce import Result
 
@@ -17,8 +17,9 @@ def report(results: Sequence[Result]) -> str:
     counts = {outcome: sum(one.outcome == outcome for one in results) for outcome in MARKS}
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
     rows = "".join(
-        f'<tr><td><a href="#{one.study}">{one.study}</a></td><td>{escape(one.claim)}</td>'
-        f'<td class="{MARKS[one.outcome]}">{one.outcome}</td><td>{one.scale}</td><td>{one.seconds:.0f} s</td></tr>'
+        f'<tr><td><a href="#{escape(one.study)}">{escape(one.study)}</a></td><td>{escape(one.claim)}</td>'
+        f'<td class="{MARKS[one.outcome]}">{one.outcome}</td><td>{escape(one.scale)}</td>'
+        f"<td>{one.seconds:.0f} s</td></tr>"
         for one in results
     )
     parts = [
@@ -34,9 +35,9 @@ def _section(one: Result) -> str:
     number = number_of(one.study)
     name = f"{one.study} ({number})" if number else one.study
     return (
-        f'<section id="{one.study}"><h2>{name}: {escape(one.claim)}</h2>'
+        f'<section id="{escape(one.study)}"><h2>{escape(name)}: {escape(one.claim)}</h2>'
         f'<p class="{MARKS[one.outcome]}"><b>{one.outcome}</b>: {escape(one.reason)}.</p>'
-        f"<p>Rule: {escape(one.rule)}. Source: {escape(one.source)}.</p>{one.figure}"
-        f"<p><small>{len(one.seeds)} seeds, {one.scale}, {one.seconds:.0f} s on {escape(one.device)}; {escape(about)}"
-        f"</small></p></section>"
+        f"<p>Rule: {escape(one.rule)}. Source: {escape(one.source)}.</p>{figure(one.figure, one.claim)}"
+        f"<p><small>{len(one.seeds)} seeds, {escape(one.scale)}, {one.seconds:.0f} s on {escape(one.device)}; "
+        f"{escape(about)}</small></p></section>"
     )

@@ -12,13 +12,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from regard.core.config import decode
 from regard.core.data_spec import DataSpec
+from regard.core.limits import require_count
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.errors import UsageError, blamed_on, nearest
 from regard.storage.manifest import read_json
 
 TOKENIZER, PROCESSOR = "tokenizer.json", "codec.json"
-LARGEST_FACT = 1 << 16
 LARGEST_PROCESSOR = 1 << 28  # bytes: of pairs with two vocabularies it holds one of them
 
 
@@ -74,6 +74,6 @@ def read_facts(verified: Callable[[str], Path], hints: Mapping[str, Any]) -> dic
         if not found.get("classes", True):
             raise UsageError("classes: there are none")
         for key, value in found.items():
-            if hints[key] is int and not 0 < value <= LARGEST_FACT:
-                raise UsageError(f"{key}: expected a whole number from 1 to {LARGEST_FACT}, found {value}")
+            if hints[key] is int:
+                require_count(value, key)
         return found

@@ -6,22 +6,22 @@ A sink that fails warns once; training goes on.
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from regard.errors import CheckpointError, UsageError
 from regard.storage import disk
-from regard.storage.regular import read_regular
-from regard.training import metrics
-from regard.training.run_folder import METRICS
+from regard.storage.regular import open_regular
+from regard.training.run_folder import BOARD, METRICS
 
-LARGEST = 1 << 30  # bytes
+LONGEST_LINE = 1 << 20  # bytes
 LARGEST_NUMBER = 1e300
 COUNTED = ("step", "tokens", "seconds")
-NUMBERS = (*COUNTED, "loss", "rate", "norm")
+NUMBERS = (*COUNTED, "loss", "rate", "gradient_norm")
 CURVE = 200
 P = TypeVar("P")
 
@@ -32,7 +32,7 @@ class Metrics:
     def __init__(self, path: Path, warn: Callable[[str], None], *, tensorboard: bool = False) -> None:
         self.path = path
         self.warn = warn
-        self.board = _board(path.parent / "tensorboard") if tensorboard else None
+        self.board = _board(path.parent / BOARD) if tensorboard else None
         self.has_warned = False
 
     def write(self, record: dict[str, Any]) -> None:
@@ -54,22 +54,25 @@ class Metrics:
             self.board.close()
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The records of a file, in order; a last line torn by a kill is left out, and one of other things refused."""
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a file, one after the other; a last line torn by a kill is left out, other things are refused."""
     try:
-        lines = read_regular(path, LARGEST).split(b"\n")
+        with open_regular(path, links=False) as raw, io.BufferedReader(raw) as file:
+            number = 0
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                record = _record(line)
+                if record is not None:
+                    yield _checked(record, f"{path}, line {number}")
     except FileNotFoundError:
-        return []
+        return
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
-    records = ((number, _record(line)) for number, line in enumerate(lines, 1))
-    return [_checked(record, f"{path}, line {number}") for number, record in records if record is not None]
 
 
-def up_to(path: Path, step: int) -> Iterable[bytes]:
+def up_to(path: Path, step: int) -> Iterator[bytes]:
     """The lines of records up to `step`: what a run that goes on from there keeps."""
-    kept = (record for record in read(path) if record.get("step", 0) <= step)
-    return [b"".join(json.dumps(record).encode() + b"\n" for record in kept)]
+    return (json.dumps(record).encode() + b"\n" for record in read(path) if record["step"] <= step)
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
@@ -86,10 +89,10 @@ def _checked(record: dict[str, Any], where: str) -> dict[str, Any]:
         raise CheckpointError(f"{where}: says of no step what it measured; the file is not one of regard")
     for key, value in record.items():
         if key in NUMBERS or key.startswith("valid_"):
-            is_number = (
-                isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) > LARGEST_NUMBER
-            )
-            if not is_number and not (value is None and key not in COUNTED):
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            # A score may well be infinite, such as the perplexity of what was held to be impossible.
+            is_endless = is_number and key not in COUNTED and value in (math.inf, -math.inf)
+            if not is_number or (abs(value) > LARGEST_NUMBER and not is_endless):
                 raise CheckpointError(f"{where}: {key} is no number; the file is not one of regard")
     return record
 
@@ -108,9 +111,8 @@ def curve(path: Path) -> list[dict[str, float]]:
 
 def evaluations(path: Path) -> list[dict[str, float]]:
     """Every evaluation of a training: held-out loss and score by time, step and tokens."""
-    records = metrics.read(path / METRICS)
     tokens, points = 0.0, []
-    for record in records:
+    for record in read(path / METRICS):
         tokens = record.get("tokens", tokens)
         if "valid_loss" in record:
             kept = {name: value for name, value in record.items() if name.startswith("valid_")}

@@ -109,4 +109,6 @@ def carries_state(model: nn.Module, settings: TrainSettings, kind: str) -> bool:
 def _require_length(model: nn.Module, settings: TrainSettings) -> None:
     longest = getattr(model, "max_length", None)
     if longest is not None and settings.length > longest:
-        raise UsageError(f"train.length: {settings.length} is above the {longest} positions of the model; lower it")
+        raise UsageError(
+            f"train.length: {settings.length} is above the {longest} positions of the model; set train.length={longest}"
+        )

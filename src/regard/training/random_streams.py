@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from regard.errors import UsageError
+
+NAMES = ("python", "python_gauss", "numpy", "numpy_gauss", "torch")
+MT19937_WORDS = 624
 
 
 def seed_of(seed: int, step: int, stream: str = "step") -> int:
@@ -65,12 +71,34 @@ def generator_states() -> dict[str, Tensor]:
 
 def restore_generators(states: Mapping[str, Tensor]) -> None:
     """Give the global generators the states that `generator_states` gave; devices that are gone are passed over."""
-    version, *words = states["python"].tolist()
-    gauss = states["python_gauss"].tolist()
-    random.setstate((version, tuple(words), gauss[0] if gauss else None))
-    *keys, position, has_gauss = states["numpy"].tolist()
-    np.random.set_state(("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss, states["numpy_gauss"].item()))
-    torch.set_rng_state(states["torch"])
+    _give(states, random.setstate, np.random.set_state, torch.set_rng_state)
     for index in range(torch.cuda.device_count()):
         if f"cuda{index}" in states:
             torch.cuda.set_rng_state(states[f"cuda{index}"], index)
+
+
+def require_generators(states: Mapping[str, Tensor]) -> None:
+    """Refuse states that are none: each is given to a generator that nobody draws from."""
+    for name in NAMES:
+        if name not in states:
+            raise UsageError(f"generator/{name}: is missing")
+    _give(states, random.Random().setstate, np.random.RandomState().set_state, torch.Generator().set_state)
+    for index in range(torch.cuda.device_count()):
+        if f"cuda{index}" in states:
+            torch.Generator(device=f"cuda:{index}").set_state(states[f"cuda{index}"])
+
+
+def _give(
+    states: Mapping[str, Tensor],
+    set_python: Callable[[tuple[Any, ...]], None],
+    set_numpy: Callable[[tuple[str, np.ndarray, int, int, float]], None],
+    set_torch: Callable[[Tensor], object],
+) -> None:
+    version, *words = states["python"].tolist()
+    gauss = states["python_gauss"].tolist()
+    set_python((version, tuple(words), gauss[0] if gauss else None))
+    *keys, position, has_gauss = states["numpy"].tolist()
+    if not 0 <= position <= MT19937_WORDS:  # numpy itself would read beyond its table
+        raise UsageError(f"generator/numpy: {position} is no place in its table")
+    set_numpy(("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss, states["numpy_gauss"].item()))
+    set_torch(states["torch"])

@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.errors import CheckpointError
 from regard.storage import disk, manifest, tensors
 from regard.training import checkpoint
-from regard.training.run_folder import LOGS, WEIGHTS, RunFolder
+from regard.training.run_folder import BOARD, LOGS, WEIGHTS, RunFolder
 from regard.training.session import Session, average_in
 
 
@@ -50,7 +50,7 @@ def take_back(run: RunFolder) -> bool:
     """
     if disk.names(run.checkpoints) or WEIGHTS in run.manifest.files:
         return False
-    for name in (*run.manifest.files, *LOGS, "tensorboard", manifest.NAME):
+    for name in (*run.manifest.files, *LOGS, BOARD, manifest.NAME):
         disk.discard(run.path / name)
     return True
 

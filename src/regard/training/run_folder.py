@@ -38,6 +38,7 @@ METRICS = "metrics.jsonl"
 SAMPLES = "samples.txt"
 LOGS = (METRICS, SAMPLES)
 CHECKPOINTS = "checkpoints"
+BOARD = "tensorboard"
 TEMPORARY = (".tmp-", ".trash-")
 
 
@@ -134,6 +135,7 @@ def claim(path: Path) -> Iterator[RunFolder]:
         _refuse_foreign(path)
     with only_writer(path, frozenset({CHECKPOINTS})):
         with disk.reported("write", path):
+            _refuse_links(path)
             if not (path / CHECKPOINTS).exists():
                 disk.make_folder(path / CHECKPOINTS)
                 disk.sync_folder(path)
@@ -240,10 +242,17 @@ def _actual(path: Path, record: FileRecord) -> FileRecord | None:
     return record.previous if is_old else replace(record, replacing=False, previous=None)
 
 
+def _refuse_links(path: Path) -> None:
+    """Refuse what would lead a writer out of the folder."""
+    for name in (CHECKPOINTS, BOARD):
+        if os.path.lexists(path / name) and not disk.is_plain_folder(path / name):
+            raise CheckpointError(f"{path / name}: is a link or no folder; move it away")
+
+
 def _refuse_foreign(path: Path) -> None:
     """Leave a folder of other things alone. Before its first manifest a run has nothing but what is named here."""
     names = disk.names(path)
-    own = (LOCK, CHECKPOINTS, "tensorboard")
+    own = (LOCK, CHECKPOINTS, BOARD)
     foreign = [name for name in names if name not in own and not name.startswith(TEMPORARY)]
     if foreign and manifest.NAME not in names:
         raise UsageError(f"{path}: not empty and not a run folder (it has {foreign[0]}); choose another --out")

@@ -13,6 +13,7 @@ from regard.data import settings as data_settings
 from regard.errors import UsageError
 from regard.training import settings as train_settings
 
+SETTINGS = ("model", "data", "train")
 # What a run notes of its data beside the settings, and what was counted.
 IDENTITY = ("name", "hash", "tokenizer")
 FIT: dict[str, Any] = {
@@ -27,7 +28,7 @@ FIT: dict[str, Any] = {
 def checked(content: Any) -> dict[str, Any]:
     """The config of a run, with the defaults of training settings that it does not name; what is none is refused."""
     config = dict(_object(content, ""))
-    for section in ("model", "data", "train", "origins", "environment"):
+    for section in (*SETTINGS, "origins", "environment"):
         config[section] = _object(config.get(section, {}), section)
     decode(config.get("format_version", 1), int, "format_version")
     for key in ("name", "size"):
@@ -39,6 +40,8 @@ def checked(content: Any) -> dict[str, Any]:
         decode(config["data"].get(key, ""), str, f"data.{key}")
     config["train"] = train_settings.from_dict(config["train"]).to_dict()
     for key, origin in config["origins"].items():
+        if key.partition(".")[0] not in SETTINGS:
+            raise UsageError(f"origins.{key}: is no setting of {', '.join(SETTINGS)}")
         decode(origin, str, f"origins.{key}")
     if "fit" in config:
         _check_fit(_object(config["fit"], "fit"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.core.limits import require_possible
 from regard.errors import CheckpointError, UsageError, blamed_on
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 
     from regard.core.config import Config
     from regard.core.data_spec import DataSpec
-
-LARGEST_COUNT = 1 << 24
-LARGEST_VOCABULARY = 1 << 32
-MOST_PARTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +78,7 @@ def saved_model(path: Path, config: dict[str, Any]) -> SavedModel:
     if tree is None:
         raise CheckpointError(f"{file}: has no model; the folder is not one of regard")
     with blamed_on(file):
-        _refuse_absurd(tree, "model.config")
+        require_possible(tree, "model.config")
         found = from_dict(tree, "model.config")
     with blamed_on(f"{file}: model.config"):
         return SavedModel(file, found, on_meta(found))
@@ -95,22 +92,3 @@ def _counts(tree: Any, where: str) -> Iterator[tuple[str, int]]:
             yield f"{where}.{key}", part
         else:
             yield from _counts(part, f"{where}.{key}")
-
-
-def _refuse_absurd(value: Any, where: str) -> None:
-    """Refuse counts that no machine holds, before anything is made of them."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            _refuse_absurd(part, f"{where}.{key}")
-    elif isinstance(value, list):
-        if len(value) > MOST_PARTS:
-            raise UsageError(f"{where}: has {len(value):,} parts, at most {MOST_PARTS} are possible")
-        for place, part in enumerate(value):
-            _refuse_absurd(part, f"{where}.{place}")
-    elif isinstance(value, int):
-        key = where.rpartition(".")[2]
-        most = LARGEST_VOCABULARY if key == "vocab_size" else MOST_PARTS if key == "n_layers" else LARGEST_COUNT
-        if abs(value) > most:
-            raise UsageError(f"{where}: is above {most:,}")
-    elif isinstance(value, float) and abs(value) > LARGEST_VOCABULARY:
-        raise UsageError(f"{where}: is above {LARGEST_VOCABULARY:,}")

@@ -29,7 +29,7 @@ from regard.training.losses import TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
 from regard.training.problem import TrainingProblem
-from regard.training.random_streams import generator_states, restore_generators
+from regard.training.random_streams import generator_states, require_generators, restore_generators
 from regard.training.run_folder import RunFolder
 from regard.training.settings import TrainSettings
 
@@ -164,8 +164,10 @@ class Session:
         tensors.require_same(tensors.forms_of(self.optimiser.tensors()), _below(forms, "optimiser/"), path)
         tensors.require_same(tensors.forms_of(self.ema.tensors()), _below(forms, "average/"), path)
         self._require_state_fits(_below(forms, "carried/"), path)
-        tensors.load_weights(self.model, path / checkpoint.MODEL)
         values = tensors.read(path / checkpoint.OPTIMISER)
+        with blamed_on(path / checkpoint.OPTIMISER):
+            require_generators(_below(values, "generator/"))
+        tensors.load_weights(self.model, path / checkpoint.MODEL)
         tensors.copy_into(self.optimiser.tensors(), _below(values, "optimiser/"))
         tensors.copy_into(self.ema.tensors(), _below(values, "average/"))
         self._restore_state(_below(values, "carried/"))
@@ -179,8 +181,12 @@ class Session:
         if not forms:
             return
         fresh = self.fresh_state(self.settings.batch_size)
-        shapes = {str(i): tuple(tensor.shape) for i, tensor in enumerate(fresh.tensors())}
-        if shapes != {name: form.shape for name, form in forms.items()}:
+        wanted = {str(i): tensors.form_of(tensor) for i, tensor in enumerate(fresh.tensors())}
+        # In bfloat16 what is carried has another width than what a run begins with.
+        fits = wanted.keys() == forms.keys() and all(
+            wanted[name].shape == form.shape and wanted[name].is_float == form.is_float for name, form in forms.items()
+        )
+        if not fits:
             raise CheckpointError(f"{where}: the carried state is of another architecture")
 
     def _restore_state(self, values: Mapping[str, Tensor]) -> None:

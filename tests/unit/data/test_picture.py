@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from regard.data import unpack
 from regard.data.picture import read_captions, read_picture
 from regard.errors import RegardError, UsageError
 
@@ -232,6 +233,34 @@ def test_what_is_no_data_at_all_is_refused(tmp_path):
     assert "holds no captioned pictures" in refusal(str(tmp_path / "a.txt"))
     with pytest.raises(UsageError, match="size must be at least 1"):
         read_captions(str(tmp_path), size=0)
+
+
+def test_an_archive_does_not_say_itself_how_much_it_may_unpack_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpack, "ALWAYS_ALLOWED", 1000)
+    path = Path(array(tmp_path, "a\nb\nc\n", images=np.zeros((3, 256, 256, 3), np.uint8)))
+    assert "unpacks to more than" in refusal(str(path))
+    data = path.read_bytes()
+    at = data.rindex(b"PK\x01\x02") + 20  # the packed size, as the directory of the archive has it
+    path.write_bytes(data[:at] + (1 << 30).to_bytes(4, "little") + data[at + 4 :])
+    assert f"over 100 times its {len(data):,}" in refusal(str(path))
+
+
+def test_the_array_that_was_looked_at_is_the_one_that_is_read(tmp_path):
+    path = array(tmp_path, "a\nb\nc\n")
+    before = [example.picture for example in read_captions(path, size=4)]
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("images", b"something else, of any size")
+    assert all(np.array_equal(a, e.picture) for a, e in zip(before, read_captions(path, size=4), strict=True))
+
+
+def test_an_archive_that_ends_too_early_is_told(tmp_path, monkeypatch):
+    path = array(tmp_path, "a\nb\nc\n")
+
+    def ends(*_: object, **__: object) -> None:
+        raise EOFError
+
+    monkeypatch.setattr(np.lib.format, "read_array", ends)
+    assert "is no good .npz file (EOFError)" in refusal(path)
 
 
 def test_a_row_number_out_of_order_is_refused(tmp_path):

@@ -14,8 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data import unpack
-from regard.data.source import files, fingerprint, lines, read_documents
+from regard.data import decoding, unpack
+from regard.data.decoding import lines
+from regard.data.record import read_records
+from regard.data.source import files, fingerprint, read_documents
+from regard.data.table import read_table
 from regard.errors import DataError, RegardError, ResourceError, UsageError
 
 ODD = "a\x0bb\x0cc\x1cd\u2028e\u0085f"
@@ -239,3 +242,36 @@ def test_the_package_never_splits_lines_by_other_rules():
     for file in (Path(__file__).parents[3] / "src" / "regard" / "data").rglob("*.py"):
         code = file.read_text(encoding="utf-8").replace("`str.splitlines`", "")
         assert "splitlines" not in code, file
+
+
+@pytest.mark.parametrize("name", ["up.txt.GZ", "up.TXT.Gz"])
+def test_the_ending_of_a_packed_file_may_be_in_capitals(tmp_path: Path, name: str):
+    (tmp_path / name).write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert list(read_documents(str(tmp_path / name))) == ["one\ntwo\n"]
+
+
+@given(parts=st.lists(st.sampled_from(["a", "bc", "\r", "\n", "\r\n", ""]), max_size=12), piece=st.integers(1, 4))
+def test_lines_of_a_table_end_at_returns_too_wherever_a_piece_ends(parts, piece):
+    data = "".join(parts).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "PIECE", piece)
+        assert list(lines(io.BytesIO(data), "x", returns=True)) == [one.decode() for one in data.splitlines()]
+
+
+def test_a_table_whose_lines_end_in_returns_may_be_larger_than_a_line(tmp_path):
+    cell = "x" * 100_000
+    rows = [f"{number},{cell}" for number in range(200)]
+    table = read_table(write(tmp_path / "mac.csv", "\r".join(["number,text", *rows]) + "\r"))
+    assert len(table.lines) == 200
+    with pytest.raises(DataError, match="line 2: longer than"):
+        read_table(write(tmp_path / "long.csv", "number,text\r" + cell * 200))
+
+
+@pytest.mark.parametrize("form", ["jsonl", "tsv", "csv"])
+def test_a_file_with_ever_new_columns_is_refused_by_its_line(tmp_path, form):
+    if form == "jsonl":
+        content, line = "\n".join(f'{{"key {number}": 1}}' for number in range(2000)), 1001
+    else:
+        content, line = ("\t" if form == "tsv" else ",").join("x" * 1001), 1
+    with pytest.raises(DataError, match=f"line {line}: more than 1,000 different columns"):
+        read_records(write(tmp_path / f"a.{form}", content))

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.core.progress import Progress, watching
-from regard.data import source
+from regard.data import decoding
 from regard.data.corpus import prepare
 from regard.data.shard import make_shard
 from regard.data.stream import Cutter, Files
@@ -38,7 +38,7 @@ def test_a_text_gives_the_same_corpus_in_small_pieces_and_whole(
     path.write_text(BOOK, encoding="utf-8", newline="")
     chosen: Any = {"tokens": kind, "vocab_size": size, "documents": documents, "valid": valid, "test": 0.5}
     whole = prepare(str(path), **chosen)
-    monkeypatch.setattr(source, "PIECE", 7)
+    monkeypatch.setattr(decoding, "PIECE", 7)
     monkeypatch.setattr(Cutter.__init__, "__defaults__", (7,))
     monkeypatch.setattr(arrays, "WAITING", 1)
     monkeypatch.setattr(arrays, "IN_MEMORY", 16)

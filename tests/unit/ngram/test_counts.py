@@ -6,6 +6,7 @@ import errno
 import io
 import itertools
 import resource
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,16 @@ def test_counts_equal_a_counter(data: st.DataObject, order: int, vocab_size: int
     assert table.tokens == len(ids)
     assert table.first is not None
     assert table.first.tolist() == [ids.index(token) if token in ids else NEVER for token in range(vocab_size)]
+
+
+def test_one_thread_alone_tells_how_much_is_counted_and_it_only_rises():
+    heard: list[tuple[int, float]] = []
+    ids = np.arange(20_000, dtype=np.uint16) % 50
+    count(ids, 2, vocab_size=50, eos_id=0, memory=1, tell=lambda share: heard.append((threading.get_ident(), share)))
+    assert len(heard) > 5
+    assert {thread for thread, _ in heard} == {threading.get_ident()}
+    shares = [share for _, share in heard]
+    assert shares == sorted(shares)
 
 
 def test_an_n_gram_counts_as_often_as_the_rows_that_begin_with_it() -> None:

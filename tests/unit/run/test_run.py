@@ -11,6 +11,7 @@ import pytest
 from hostile import write
 
 import regard
+from regard.data.tokenizer import file as tokenizer_file
 from regard.errors import UsageError
 from regard.tasks.text import TextDataset
 
@@ -172,3 +173,26 @@ def test_where_every_token_is_a_character_bits_per_character_are_bits_per_token(
     assert report["bits_per_character"] == pytest.approx(expected, rel=1e-12)
     scored = counted.score("the cat")
     assert scored.bits_per_character == pytest.approx(-scored.log_prob / math.log(2) / 7, rel=1e-12)
+
+
+@pytest.mark.parametrize("model", ["fnn", "bert"])
+def test_a_run_that_is_evaluated_does_not_say_where_anything_is_written(tmp_path: Path, model: str):
+    data, cache = tmp_path / "d.txt", tmp_path / "cache"
+    data.write_text("".join(f"the dog {i} saw the cat {i % 7} .\n" for i in range(300)))
+    settings = {"size": "tiny", "budget": "2steps", "length": 8, "batch_size": 2, "device": "cpu"}
+    made = regard.train(model, data, out=tmp_path / "run", cache=cache, documents="line", **settings)
+    shutil.rmtree(cache)
+    loaded = regard.load(tmp_path / "run", device="cpu")
+    assert loaded.evaluate().to_dict() == made.evaluate().to_dict()
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize(("model", "data"), [("fnn", "world:stories"), ("tagger", "world:tags"), ("ngram", "world:ab")])
+def test_a_vocabulary_that_is_in_memory_is_not_read_again_after_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, data: str
+):
+    settings = {"size": "tiny", "budget": "2steps", "length": 8, "batch_size": 2, "device": "cpu", "quiet": True}
+    with monkeypatch.context() as patch:
+        patch.setattr(tokenizer_file, "from_dict", lambda *_: pytest.fail("read again"))
+        made = regard.train(model, f"{data}?train=20&valid=4", out=tmp_path / "run", **settings)
+    assert regard.load(tmp_path / "run", device="cpu").evaluate().to_dict() == made.evaluate().to_dict()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from regard.core.registry import MODELS, entry
 from regard.errors import RegardError, UsageError
+from regard.run.choice import with_task
 from regard.run.settings import (
     SECTIONS,
     Origin,
@@ -17,11 +18,12 @@ from regard.run.settings import (
     parse_value,
     read_assignments,
     read_recipe,
-    refuse_absurd,
     resolve,
     section_of,
 )
+from regard.run.train import Job, train_run
 from regard.training import settings as train_settings
+from regard.training.display import Silent
 
 
 def write(path: Path, text: str) -> Path:
@@ -149,8 +151,28 @@ def test_a_bad_assignment_is_refused_with_its_key(assignment: str, words: str):
 
 @pytest.mark.parametrize("assignment", ["model.n_layers=1000000000", "model.d_model=1099511627776"])
 def test_absurd_counts_are_refused_before_anything_is_built(assignment: str):
-    with pytest.raises(UsageError, match="--yes-really"):
-        refuse_absurd(resolve(read_assignments([assignment])))
+    settings = resolve(read_assignments([assignment]))
+    with pytest.raises(UsageError, match=r"model\.[a-z_]+: [0-9]+ is above [0-9,]+; lower it"):
+        entry(settings["model.name"]).config(2, settings["model.size"], **settings.model_changes)
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "assignment", "largest"),
+    [
+        ("world:electricity", "forecaster", "data.history=65537", 65536),
+        ("world:electricity", "forecaster", "data.horizon=65537", 65536),
+        ("world:shapes?train=8&valid=4", "captioner", "data.size=65537", 65536),
+        ("world:stories?train=8&valid=4", "ngram", "model.k=1e10", 1 << 32),
+        ("world:stories?train=8&valid=4", "fnn", "model.d_hidden=16777217", 1 << 24),
+    ],
+)
+def test_what_could_not_be_loaded_again_is_refused_before_it_is_trained(
+    tmp_path: Path, data: str, model: str, assignment: str, largest: int
+):
+    layer = read_assignments([f"data.path={data}", f"model.name={model}", "model.size=tiny", assignment])
+    with pytest.raises(UsageError, match=rf"{assignment.partition('=')[0]}: .*{largest:,}"):
+        train_run(Job(resolve(with_task(layer)), tmp_path / "run", is_large=True), Silent())
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_keyword_finds_its_section():
@@ -187,7 +209,6 @@ def test_any_value_is_either_valid_or_refused_in_one_line(case: tuple[str, dict[
     model, changes = case
     try:
         settings = resolve({"model.name": Origin(model, "flag --model")}, changes)
-        refuse_absurd(settings)
         train_settings.from_dict(settings.section("train"))
         entry(model).config(2, settings["model.size"], **settings.model_changes)
     except RegardError as error:

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,10 @@ def question(server: Lab, path: str, asked: dict[str, Any], seconds: float = 20)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
     line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     return line
+
+
+def connect(server: Lab) -> HTTPConnection:
+    return HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
 
 
 def answer(line: socket.socket) -> tuple[int, dict[str, Any]]:
@@ -164,6 +169,46 @@ def test_an_answer_nobody_waits_for_is_not_computed_any_further(server: Lab, mon
     line.close()
     assert stopped.wait(10)
     assert answer(question(server, "/api/tokens", {"run": "run", "text": "the dog"}))[0] == 200
+
+
+def test_one_who_has_said_all_and_still_reads_gets_the_answer(server: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = registry.shown
+
+    def slow(*given: Any) -> Any:
+        end = time.monotonic() + 0.4
+        while time.monotonic() < end:
+            wanted.check()
+            time.sleep(0.01)
+        return real(*given)
+
+    monkeypatch.setattr(registry, "shown", slow)
+    told = connect(server)
+    told.request("POST", "/api/view", json.dumps(view_of("the dog")), {"Content-Type": "application/json"})
+    told.sock.shutdown(socket.SHUT_WR)
+    assert told.getresponse().status == 200
+    told.close()
+
+
+def test_one_who_has_said_all_and_then_leaves_is_noticed(server: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, stopped = threading.Event(), threading.Event()
+
+    def endless(*_: Any) -> Any:
+        begun.set()
+        try:
+            while True:
+                wanted.check()
+                time.sleep(0.01)
+        except ConnectionAbortedError:
+            stopped.set()
+            raise
+
+    monkeypatch.setattr(registry, "shown", endless)
+    line = question(server, "/api/view", view_of("the dog"))
+    line.shutdown(socket.SHUT_WR)
+    assert begun.wait(10)
+    assert not stopped.wait(0.3)
+    line.close()
+    assert stopped.wait(10)
 
 
 def test_a_computation_is_stopped_when_its_time_is_up_and_says_so(server: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,6 +319,21 @@ def test_no_more_than_so_many_connections_are_answered_at_a_time(monkeypatch: py
         assert lines[0].recv(20).startswith(b"HTTP/1.1 200")
         assert threading.active_count() - before <= 2
         for line in lines:
+            line.close()
+
+
+def test_silent_connections_give_way_to_one_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "AT_ONCE", 4)
+    with answering(RunProvider(dict)) as server:
+        silent = [socket.create_connection(server.server_address, timeout=20) for _ in range(4)]  # pyright: ignore[reportArgumentType]
+        began = time.monotonic()
+        for _ in range(3):
+            told = connect(server)
+            told.request("GET", "/api/examples")
+            assert told.getresponse().status == 200
+            told.close()
+        assert time.monotonic() - began < lab.IN_TIME / 2
+        for line in silent:
             line.close()
 
 

@@ -95,7 +95,8 @@ def test_ranking_sentence_and_commands(done: Comparison) -> None:
 def test_reports_are_self_contained_and_whole(done: Comparison) -> None:
     page = (done.out / "report.html").read_text()
     assert "<script" not in page
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "default-src 'none'" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     pictures = page.split("<svg")[1:]
     assert len(pictures) > 4
     for picture in pictures:

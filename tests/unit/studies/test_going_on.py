@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from regard.errors import CheckpointError, LockedError, ResourceError, Stopped, UsageError
+from regard.errors import CheckpointError, DataError, LockedError, ResourceError, Stopped, UsageError
 from regard.storage.lock import only_writer
 from regard.studies import compare as comparing
+from regard.studies import ledger
 from regard.studies import race as racing
 from regard.studies import report as reporting
 from regard.studies.board import LineBoard
@@ -218,3 +222,192 @@ def test_what_is_damaged_or_no_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a file"):
         run(tmp_path, out=tmp_path / "d.txt" / "c")
     assert (tmp_path / "c" / KEPT).exists()
+
+
+DIGESTS = ("../../mine", "x", "0123456789abcdeg", "", "0123456789abcdef\n", 5, None)
+
+
+@pytest.mark.parametrize("digest", DIGESTS)
+def test_no_word_of_a_state_file_leads_out_of_the_folder(tmp_path: Path, digest: Any) -> None:
+    data = write(tmp_path / "d.txt", "ab")
+    run(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "letter.txt").write_text("dear")
+    (tmp_path / "c" / "earlier" / "ngram-..").mkdir(parents=True)
+    state = json.loads((tmp_path / "c" / "state.json").read_text())
+    state["ngram"]["digest"] = digest
+    (tmp_path / "c" / "state.json").write_text(json.dumps(state))
+    write(data, "abcdefgh")
+    with pytest.raises(CheckpointError, match=r"state\.json: ngram"):
+        run(tmp_path)
+    assert (mine / "letter.txt").read_text() == "dear"
+    assert sorted(os.listdir(tmp_path)) == ["c", "d.txt", "mine"]
+
+
+def test_a_finished_run_that_was_set_aside_comes_back_untouched_with_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write(tmp_path / "d.txt", "ab")
+    first = run(tmp_path, FNN)
+    before = contents(tmp_path / "c" / "fnn_lr-0.01")
+    write(data, "abcdefgh")
+    second = run(tmp_path, FNN)
+    monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained again"))
+    write(data, "ab")
+    assert run(tmp_path, FNN).order == first.order
+    assert contents(tmp_path / "c" / "fnn_lr-0.01") == before
+    write(data, "abcdefgh")
+    assert run(tmp_path, FNN).order == second.order
+
+
+def test_setting_a_run_aside_destroys_none_that_was_set_aside_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write(tmp_path / "d.txt", "ab")
+    run(tmp_path, FNN)
+    finished = contents(tmp_path / "c" / "fnn_lr-0.01")
+    write(data, "abcdefgh")
+    run(tmp_path, FNN)
+    # The state knows nothing of what was set aside, as after a kill at the wrong moment: A is begun again, and cut off.
+    state = json.loads((tmp_path / "c" / "state.json").read_text())
+    (tmp_path / "c" / "state.json").write_text(json.dumps({FNN: state[FNN]}))
+    write(data, "ab")
+    monkeypatch.setattr(loop, "_step", sends(signal.SIGTERM, loop._step))
+    assert run(tmp_path, FNN).stopped
+    monkeypatch.undo()
+    write(data, "abcdefgh")
+    run(tmp_path, FNN)
+    aside = sorted((tmp_path / "c" / "earlier").iterdir())
+    assert len(aside) == 2
+    assert finished in [contents(path) for path in aside]
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_a_kill_at_any_moment_of_setting_aside_and_bringing_back_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    data = write(tmp_path / "d.txt", "ab")
+    first = run(tmp_path)
+    write(data, "abcdefgh")
+    second = run(tmp_path)
+    left = [moment]
+
+    def kills(real: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*given: Any) -> Any:
+            if left[0] == 0:
+                raise Killed
+            left[0] -= 1
+            return real(*given)
+
+        return wrapped
+
+    write(data, "ab")
+    monkeypatch.setattr(ledger.disk, "publish", kills(ledger.disk.publish))
+    monkeypatch.setattr(ledger.disk, "rename", kills(ledger.disk.rename))
+    with contextlib.suppress(Killed):
+        run(tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained again"))
+    assert run(tmp_path).order == first.order
+    write(data, "abcdefgh")
+    assert run(tmp_path).order == second.order
+
+
+@pytest.mark.parametrize("name", ["ngram", "rates", "earlier"])
+def test_a_link_in_the_place_of_a_folder_of_the_comparison_is_refused(tmp_path: Path, name: str) -> None:
+    data, mine = write(tmp_path / "d.txt", "ab"), tmp_path / "mine"
+    mine.mkdir()
+    run(tmp_path)
+    if name == "ngram":
+        (tmp_path / "c" / "ngram").rename(tmp_path / "elsewhere")
+        (tmp_path / "c" / "state.json").unlink()
+    (tmp_path / "c" / name).symlink_to(mine)
+    write(data, "abcdefgh")
+    found = run(tmp_path, "fnn" if name == "rates" else "ngram")
+    assert [row.code for row in found.failed] == [4]
+    assert f"{name}: is a link" in found.failed[0].failed
+    assert os.listdir(mine) == []
+
+
+def test_force_takes_away_a_comparison_and_nothing_that_it_did_not_make(tmp_path: Path) -> None:
+    write(tmp_path / "d.txt", "ab")
+    run(tmp_path)
+    folder = tmp_path / "c"
+    (folder / "notes.txt").write_text("mine")
+    (folder / "work").mkdir()
+    state = json.loads((folder / "state.json").read_text())
+    (folder / "state.json").write_text(json.dumps(state | {"work": state["ngram"], "notes.txt": state["ngram"]}))
+    (folder / "ngram" / "config.json").write_text("{}")
+    assert not run(tmp_path, force=True).failed
+    assert {"notes.txt", "work", "ngram"} <= set(os.listdir(folder))
+    assert not (folder / "earlier").exists()
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_folder_of_other_things_is_no_place_for_a_comparison(tmp_path: Path, force: bool) -> None:
+    write(tmp_path / "d.txt", "ab")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "state.json").write_text("{}")
+    (folder / "thesis.tex").write_text("years")
+    before = contents(folder)
+    with pytest.raises(UsageError, match="not empty and not a comparison"):
+        run(tmp_path, out=folder, force=force)
+    (folder / "comparison.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"comparison\.json: not what a comparison keeps"):
+        run(tmp_path, out=folder, force=force)
+    assert before.items() <= contents(folder).items()
+
+
+def test_a_model_that_does_not_fit_the_settings_is_told_before_any_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "d.txt", "ab")
+    monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained"))
+    with pytest.raises(UsageError, match=r"^backpack cannot .* 65 is above the 64 positions .* set train\.length=64"):
+        run(tmp_path, "ngram", "lstm", "backpack", length=65)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_target_that_is_too_long_for_a_model_is_told_before_any_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"a b {i}\t{'c ' * 70}{i}\n" for i in range(40)]
+    (tmp_path / "p.tsv").write_text("".join(rows))
+    monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained"))
+    short = "transformer?position=learned&max_length=16"
+    with pytest.raises((UsageError, DataError), match=f"^{re.escape(short)} cannot be trained so: .* positions"):
+        run(tmp_path, "seq2seq", short, data=tmp_path / "p.tsv", task="pairs")
+
+
+OUTCOMES: dict[str, Any] = {
+    "score": "x",
+    "parts": [None],
+    "curve": [{"step": 1}],
+    "scores": [],
+    "slices": {"a": 3},
+    "speed": None,
+    "step": 10**400,
+    "samples": [1],
+    "scored": [[["a"]]],
+    "sample": 7,
+    "seconds": [],
+}
+
+
+@pytest.mark.parametrize("key", [*OUTCOMES, "", "all"])
+def test_an_outcome_that_is_malformed_is_refused_by_file_and_key(tmp_path: Path, key: str) -> None:
+    write(tmp_path / "d.txt", "ab")
+    run(tmp_path)
+    state = json.loads((tmp_path / "c" / "state.json").read_text())
+    if key in OUTCOMES:
+        state["ngram"]["outcome"][key] = OUTCOMES[key]
+    else:
+        state["ngram"]["outcome"] = {} if key == "all" else {"path": ""}
+    (tmp_path / "c" / "state.json").write_text(json.dumps(state))
+    with pytest.raises(CheckpointError, match=rf"state\.json: outcome\.{key if key in OUTCOMES else ''}"):
+        run(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import json
 import os
 import re
@@ -12,9 +14,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from regard.errors import LockedError, Stopped, UsageError
+from regard.errors import CheckpointError, LockedError, Stopped, UsageError
 from regard.storage.lock import only_writer
-from regard.studies import registry, reproduce
+from regard.studies import registry, reproduce, verdicts
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 
 
@@ -154,3 +156,53 @@ def test_a_study_from_outside_comes_through_the_same_door(monkeypatch: pytest.Mo
     for name in ("mask", "p3"):
         with pytest.raises(UsageError, match="is taken by"):
             registry.register_study(type("Mine", (Tossed,), {"id": name}))
+
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def test_no_word_or_figure_of_a_results_folder_is_markup_of_the_page(tossed: type[Tossed], tmp_path: Path) -> None:
+    run(tmp_path)
+    told = json.loads((tmp_path / "mask.json").read_text())
+    words = dict.fromkeys(("claim", "source", "rule", "reason", "device"), SCRIPT) | {"versions": {SCRIPT: SCRIPT}}
+    (tmp_path / "mask.json").write_text(json.dumps(told | words))
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg">{SCRIPT}</svg>'
+    (tmp_path / "mask.svg").write_text(drawing)
+    found = reproduce.saved(tmp_path / "mask.json")
+    assert found is not None
+    page = verdicts.report([found])
+    assert SCRIPT not in page
+    assert "default-src 'none'" in page
+    assert base64.b64encode(drawing.encode()).decode() in page
+    (tmp_path / "mask.json").write_text(json.dumps(told | {"study": f'mask"{SCRIPT}'}))
+    assert reproduce.saved(tmp_path / "mask.json") is None
+    assert SCRIPT not in verdicts.report([dataclasses.replace(found, study=SCRIPT)])
+
+
+HOSTILE: dict[str, tuple[Any, ...]] = {
+    "outcome": ("maybe", None, []),
+    "scale": ("huge", {}),
+    "seconds": ("x", None),
+    "versions": ([], {"torch": 3}),
+    "seeds": (None, [3]),
+    "claim": (5, None),
+}
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+def test_a_result_that_is_malformed_is_none(key: str, tossed: type[Tossed], tmp_path: Path) -> None:
+    run(tmp_path)
+    told = json.loads((tmp_path / "mask.json").read_text())
+    for value in HOSTILE[key]:
+        (tmp_path / "mask.json").write_text(json.dumps(told | {key: value}))
+        assert reproduce.saved(tmp_path / "mask.json") is None
+
+
+def test_a_link_in_the_place_of_the_seeds_is_refused(tossed: type[Tossed], tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "seeds").symlink_to(mine)
+    with pytest.raises(CheckpointError, match="seeds: is a link"):
+        run(tmp_path / "out")
+    assert os.listdir(mine) == []

@@ -205,6 +205,34 @@ def test_moments_of_another_shape_or_rule_are_refused_before_anything_is_touched
         assert weight_hash(model) == weight_hash(build())
 
 
+GENERATORS = {
+    "python": (None, torch.zeros(3, dtype=torch.int64), torch.zeros(0)),
+    "python_gauss": (None,),
+    "numpy": (None, torch.tensor([0] * 624 + [10**6, 0]), torch.tensor([-1] * 626), torch.zeros(2, dtype=torch.int64)),
+    "numpy_gauss": (None, torch.zeros(2)),
+    "torch": (None, torch.zeros(3, dtype=torch.uint8), torch.zeros(5056)),
+}
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_states_of_generators_that_are_none_are_refused_before_anything_is_touched(tmp_path, name):
+    build, settings = begin({})
+    interrupt_at(tmp_path / "run", build, settings, 5, "no")
+    saved = tmp_path / "run" / "checkpoints" / "00000003"
+    values = tensors.read(saved / "optimiser.safetensors")
+    metadata, state = tensors.weights_metadata(build()), checkpoint.read_state(saved)
+    weights = tensors.read(saved / "model.safetensors")
+    for wrong in GENERATORS[name]:
+        changed = {key: value for key, value in values.items() if key != f"generator/{name}"}
+        changed |= {} if wrong is None else {f"generator/{name}": wrong}
+        shutil.rmtree(saved)
+        checkpoint.save(tmp_path / "run" / "checkpoints", 3, checkpoint.Contents(weights, metadata, changed, state))
+        model = build()
+        with pytest.raises(CheckpointError, match=r"00000003/optimiser\.safetensors: "):
+            run(tmp_path / "run", model=model, resume="last")
+        assert weight_hash(model) == weight_hash(build())
+
+
 def test_another_environment_warns(tmp_path, monkeypatch):
     build, settings = begin({})
     interrupt_at(tmp_path / "run", build, settings, 5, "no")

@@ -308,6 +308,19 @@ def test_links_are_refused(tmp_path):
         checkpoint.verify(other)
 
 
+@pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
+def test_a_link_in_the_place_of_a_folder_of_a_run_leads_no_writer_out_of_it(tmp_path, name):
+    run(tmp_path / "run")
+    mine = tmp_path / "mine"
+    (mine / ".tmp-work").mkdir(parents=True)
+    if (tmp_path / "run" / name).exists():
+        (tmp_path / "run" / name).rename(tmp_path / "moved")
+    (tmp_path / "run" / name).symlink_to(mine)
+    with pytest.raises(CheckpointError, match=f"{name}: is a link or no folder"):
+        run(tmp_path / "run", resume="auto")
+    assert os.listdir(mine) == [".tmp-work"]
+
+
 def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path):
     path = checkpoint.save(tmp_path, 1, contents())
     path.rename(tmp_path / "00000007")

@@ -225,7 +225,7 @@ def test_samples_are_written_without_disturbing_the_run(tmp_path):
 
 def test_the_log_has_a_line_for_every_reading_and_every_evaluation(tmp_path):
     run(tmp_path / "run")
-    records = metrics.read(tmp_path / "run" / "metrics.jsonl")
+    records = list(metrics.read(tmp_path / "run" / "metrics.jsonl"))
     assert [r["step"] for r in records if "valid_loss" in r] == [4, 8, 12]
     trained = [r for r in records if "loss" in r]
     assert {"step", "seconds", "tokens", "loss", "gradient_norm", "rate", "tokens_per_second"} == trained[0].keys()
@@ -245,9 +245,9 @@ def test_a_log_that_cannot_be_written_warns_once_and_the_run_goes_on(tmp_path, m
 
 def test_a_torn_last_line_of_the_log_is_left_out(tmp_path):
     (tmp_path / "log").write_bytes(b'{"step": 1}\n[3]\n{"step": 2}\n{"step": 3, "lo')
-    assert metrics.read(tmp_path / "log") == [{"step": 1}, {"step": 2}]
+    assert list(metrics.read(tmp_path / "log")) == [{"step": 1}, {"step": 2}]
     assert b"".join(metrics.up_to(tmp_path / "log", 1)) == b'{"step": 1}\n'
-    assert metrics.read(tmp_path / "absent") == []
+    assert list(metrics.read(tmp_path / "absent")) == []
 
 
 def test_tensorboard_asked_for_and_not_installed_says_so(tmp_path, monkeypatch):
@@ -405,7 +405,7 @@ def test_a_signal_during_a_slow_score_ends_it_at_once_and_the_step_is_evaluated_
     with pytest.raises(Stopped, match="stopped by SIGTERM at step 4, with a checkpoint"):
         again("no")
     assert not went_on
-    assert metrics.read(tmp_path / "run" / "metrics.jsonl")[-1].get("valid_loss") is None
+    assert list(metrics.read(tmp_path / "run" / "metrics.jsonl"))[-1].get("valid_loss") is None
     assert again("last").step == 12
     assert weights[0] == weights[1], "of step 4, evaluated twice"
 

@@ -57,7 +57,7 @@ class Attention(Study):
             run = lab.train("transformer", data, name.replace(" ", "-"), **given)
             found[name] = {"bleu": run.evaluate().to_dict()["bleu"], "perplexity": held_out_perplexity(run)}
             if not changes:
-                found["seconds"] = metrics.read(run.path / METRICS)[-1]["seconds"]
+                found["seconds"] = list(metrics.read(run.path / METRICS))[-1]["seconds"]
         rival = matched(data, ("transformer", size), RIVAL)
         given = rival | training | {"lr": lab.pick(5e-3, 5e-3, 2e-3), "budget": f"{max(1, round(found['seconds']))}s"}
         run = lab.train(RIVAL, data, RIVAL, **given)

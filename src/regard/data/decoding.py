@@ -1,0 +1,102 @@
+"""Bytes to text: a stream in lines or in pieces, what is no UTF-8 refused by its place."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+
+from regard.errors import DataError
+
+LINE_LIMIT = 16 * 1024 * 1024
+HEAD = 1 << 16
+PIECE = 1 << 20  # bytes of a file that are decoded at a time
+LINES = re.compile(rb"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]+")
+BYTE_ORDER_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def lines(
+    stream: io.BufferedIOBase,
+    name: str,
+    limit: int = LINE_LIMIT,
+    advice: str = "break it up, or set documents = file",
+    returns: bool = False,
+) -> Iterator[str]:
+    """The lines of a stream without their ends. Memory is bounded: a line of more than `limit` bytes is refused."""
+    offset = 0
+    number = 1
+    for line in _returned(stream, limit) if returns else iter(lambda: stream.readline(limit + 2), b""):
+        size = len(line)
+        if returns or line.endswith(b"\n"):
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if len(line) > limit:
+            raise DataError(f"{name}, line {number}: longer than {limit:,} bytes; {advice}")
+        yield decoded(line, name, offset, number)
+        offset += size
+        number += 1
+
+
+def _returned(stream: io.BufferedIOBase, limit: int) -> Iterator[bytes]:
+    """Lines with their ends: a line feed, a carriage return, or both. One without an end in sight is not waited for."""
+    rest = b""
+    while chunk := stream.readline(8 * PIECE):
+        *whole, rest = LINES.findall(rest + chunk)
+        yield from whole
+        # After a carriage return the line feed that belongs to it may come with the next chunk.
+        if rest.endswith(b"\n") or len(rest) > limit + 2:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def decoded_pieces(stream: io.BufferedReader, name: str) -> Iterator[str]:
+    """The text of a stream in pieces that end with a whole character."""
+    offset, line, rest = 0, 1, b""
+    while chunk := stream.read(PIECE):
+        data = rest + chunk
+        stop = _whole_characters(data)
+        yield decoded(data[:stop], name, offset, line)
+        offset, line, rest = offset + stop, line + data.count(b"\n", 0, stop), data[stop:]
+    if rest:
+        yield decoded(rest, name, offset, line)
+
+
+def _whole_characters(data: bytes) -> int:
+    """Bytes without those of a character at the end that may go on."""
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte >= 0xC0:  # the first of several
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(data) - back if needed > back else len(data)
+        if byte < 0x80:
+            break
+    return len(data)
+
+
+def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
+    """Refuse what is not UTF-8 text by the look of its first bytes, with a better word than its first bad byte."""
+    head = stream.peek(HEAD)
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if head.startswith(mark):
+            raise DataError(f"{name} is {encoding}, not UTF-8: convert it (iconv -f {encoding} -t UTF-8 IN > OUT)")
+    nulls = head.count(0)
+    if nulls >= 16 and nulls > 0.05 * len(head):
+        raise DataError(f"{name} is no text: {nulls} of its first {len(head)} bytes are NUL; give a text file in UTF-8")
+
+
+def decoded(data: bytes, name: str, offset: int, line: int) -> str:
+    """The text of bytes that begin at `offset` on line `line` of the file; a mark at its very start is dropped."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
+    except UnicodeDecodeError as error:
+        line += data.count(b"\n", 0, error.start)
+        raise DataError(
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02X} at offset {offset + error.start} (line {line}); "
+            f"convert it (iconv -f LATIN1 -t UTF-8 IN > OUT) or mend that line"
+        ) from None

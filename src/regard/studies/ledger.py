@@ -1,0 +1,149 @@
+"""The ledger of a comparison, state.json: which training lies in which folder, and what came of it.
+
+A training is known by its mark (see `identity`). Whatever another one of the same name left is set aside in `earlier`,
+under a name that nothing has yet, and comes back from there when it is asked for again: nothing that was trained is
+lost, and nothing finished is trained twice. Names of folders are made of the models' labels, never read from a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict
+
+from regard.errors import CheckpointError, UsageError, blamed_on
+from regard.storage import disk
+from regard.storage.manifest import read_json
+from regard.studies import outcome as outcomes
+from regard.training.run_folder import CONFIG
+
+STATE = "state.json"
+LARGEST_STATE = 1 << 28
+EARLIER = "earlier"
+RATES = "rates"
+UNKNOWN = "unknown"
+DIGEST = re.compile(r"[0-9a-f]{16}")
+
+
+class Entry(TypedDict):
+    """A training by its mark; outcome None: begun and not finished."""
+
+    digest: str
+    outcome: dict[str, Any] | None
+
+
+class Ledger:
+    """The trainings of the comparison in the folder `out`. note: what a person should know of what is moved."""
+
+    def __init__(self, out: Path, note: Callable[[str], None]) -> None:
+        self.out, self.note = out, note
+        self.entries = read_state(out)
+
+    def folder(self, name: str) -> Path:
+        """Where the training of that name lies, or will; a link in its place is refused."""
+        path = self.out / folder_name(name)
+        for part in (path, path.parent):
+            if part != self.out and part.is_symlink():
+                raise CheckpointError(f"{part}: is a link where a folder of the comparison belongs; move it away")
+        return path
+
+    def outcome(self, name: str, mark: str) -> dict[str, Any] | None:
+        """What came of the training with that mark, if it was finished and is there, now or from `earlier`."""
+        path = self.folder(name)
+        if not self._holds(name, mark, path):
+            self._bring_back(name, mark, path)
+        found = self.entries[name]["outcome"] if self._holds(name, mark, path) else None
+        return None if found is None else found | {"path": str(path)}
+
+    def goes_on(self, name: str, mark: str, counts: bool) -> bool:
+        """Whether an unfinished training with that mark lies there; one with another mark is set aside."""
+        path = self.folder(name)
+        if not (path / CONFIG).exists():
+            return False
+        known = self.entries.get(name)
+        if known is None or known["digest"] != mark:
+            self._set_aside(name, path)
+            return False
+        if counts:
+            disk.remove_tree(path)
+        return not counts
+
+    def write_down(self, name: str, mark: str, outcome: dict[str, Any] | None) -> None:
+        """Before a training what it is, after it what it came to."""
+        self.entries[name] = {"digest": mark, "outcome": outcome}
+        disk.publish(self.out / STATE, [json.dumps(self.entries).encode()])
+
+    def _holds(self, name: str, mark: str, path: Path) -> bool:
+        entry = self.entries.get(name)
+        return entry is not None and entry["digest"] == mark and entry["outcome"] is not None and path.exists()
+
+    def _set_aside(self, name: str, path: Path) -> None:
+        """Move a run away. The ledger says first where it will be: a kill between the two loses nothing."""
+        known = self.entries.get(name)
+        place = self._free(f"{EARLIER}/{name}-{known['digest'] if known is not None else UNKNOWN}")
+        if known is not None:
+            self.write_down(place, known["digest"], known["outcome"])
+        target = self.folder(place)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        disk.rename(path, target)
+        self.note(f"{name}: the run of other data or settings that was there is now {target}")
+
+    def _free(self, name: str) -> str:
+        """That name, or with a number: nothing lies there."""
+        number, found = 1, name
+        while os.path.lexists(self.folder(found)):
+            number += 1
+            found = f"{name}-{number}"
+        return found
+
+    def _bring_back(self, name: str, mark: str, path: Path) -> None:
+        """Put a finished training that was set aside where it was, and what is there aside."""
+        place = re.compile(re.escape(f"{EARLIER}/{name}-{mark}") + r"(-[0-9]+)?")
+        kept = [one for one in self.entries if place.fullmatch(one) and self._holds(one, mark, self.folder(one))]
+        if not kept:
+            return
+        if os.path.lexists(path):
+            self._set_aside(name, path)
+        self.write_down(name, mark, self.entries[kept[0]]["outcome"])
+        disk.rename(self.folder(kept[0]), path)
+        del self.entries[kept[0]]
+        self.note(f"{name}: the finished run of the same data and settings is back from {EARLIER}")
+
+
+def read_state(out: Path) -> dict[str, Entry]:
+    """Trainings of an earlier go at this comparison, finished or begun."""
+    file = out / STATE
+    if not os.path.lexists(file):
+        return {}
+    state = read_json(file, LARGEST_STATE, constants=True)
+    with blamed_on(file):
+        if not isinstance(state, dict):
+            raise UsageError("not the trainings of a comparison; begin anew with --force")
+        return {name: _entry(name, one) for name, one in state.items()}
+
+
+def folder_name(name: str) -> str:
+    """The name of a training as that of a folder: of its own, and of no folder above.
+
+    >>> folder_name("rates/lstm?n_layers=3-0.001"), folder_name("lstm?start=../a")
+    ('rates/lstm_n_layers-3-0.001', 'lstm_start-.._a')
+    """
+    above = ""
+    for part in (EARLIER, RATES):
+        if name.startswith(f"{part}/"):
+            above, name = f"{above}{part}/", name.removeprefix(f"{part}/")
+    plain = "".join(c if c.isalnum() or c in "._-" else {"=": "-"}.get(c, "_") for c in name)
+    return above + (f"_{plain}" if plain.startswith(".") else plain)
+
+
+def _entry(name: str, told: Any) -> Entry:
+    if not isinstance(told, dict) or not isinstance(told.get("digest"), str) or not DIGEST.fullmatch(told["digest"]):
+        raise UsageError(f"{name}: not a training of a comparison; begin anew with --force")
+    outcome = told.get("outcome")
+    if outcome is None:
+        return {"digest": told["digest"], "outcome": None}
+    is_trial = name.removeprefix(f"{EARLIER}/").startswith(f"{RATES}/")
+    return {"digest": told["digest"], "outcome": outcomes.checked(outcome, measured=not is_trial)}
