@@ -15,8 +15,8 @@ from regard.run.train import plan, train_run
 from regard.storage.temporary import temporary_folder
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
+from regard.studies.ledger import STATE
 from regard.studies.protocol import TEST_SHARE
-from regard.studies.race import STATE
 from regard.training.display import Silent
 
 WORLD = "world:stories?train=1000&valid=100&seed=0"
