@@ -1,8 +1,11 @@
 """State: what a sequence model must carry from one chunk of tokens to the next.
 
 A state is a value. It goes into a call and a new one comes out; no module keeps one. Every tensor in it is batch
-first, so that rows can be picked (`select`) for beams and for a server's slots, and it carries its own position, so
-that nothing has to be guessed from the shape of a cache.
+first, so that rows can be picked (`select`) for beams, and it carries its own position, so that nothing has to be
+guessed from the shape of a cache.
+
+Who decodes may own a state: `reserve` gives one of fixed size, whose rows are slots that texts come into (`insert`) and
+leave (`free`) while the others go on.
 """
 
 from __future__ import annotations
@@ -54,13 +57,35 @@ class State:
         """Cut from the graph: the boundary of truncated backpropagation."""
         return self.map(Tensor.detach)
 
-    def reserve(self, length: int) -> Self:
-        """A copy with room for `length` tokens in all, so that decoding writes in place instead of growing.
+    def reserve(self, length: int, memory: int | None = None) -> Self:
+        """A copy of fixed size that the caller owns, with room for `length` tokens in all.
 
-        A reserved state is used once: the call that takes it writes into its buffer. Copy with `select` to branch.
-        States of constant size return themselves.
+        From here on neither a shape nor a constant of it changes with the tokens read, so that a step can be compiled
+        or captured once. Large buffers are written in place: the call that takes a reserved state uses it up. Copy
+        with `select` to branch. States of constant size return themselves.
+
+        What goes beyond the room is refused on the CPU. Elsewhere to know it would be to wait for the device: the token
+        is counted and not kept, so that whoever owns the state has to count.
+
+        memory  room for so many vectors of a memory in each row, which `insert` brings; None keeps what was met.
         """
-        return dataclasses.replace(self, **{f.name: _reserve(getattr(self, f.name), length) for f in _fields(self)})
+        reserved = {f.name: _reserve(getattr(self, f.name), length, memory) for f in _fields(self)}
+        return dataclasses.replace(self, **reserved)
+
+    def insert(self, rows: Tensor, other: Self) -> Self:
+        """The state whose rows `rows` (n,), each named once, are those of `other`: n rows of the same mixer, wherever
+        they stand, that have met their memory where there is one. Written in place where it is reserved.
+        """
+        if len(rows) != other.batch_size:
+            raise ValueError(f"{len(rows)} rows cannot take the {other.batch_size} of another state: name one for each")
+        inserted = {f.name: _insert(getattr(self, f.name), rows, getattr(other, f.name)) for f in _fields(self)}
+        return dataclasses.replace(self, **inserted)
+
+    def free(self, rows: Tensor) -> Self:
+        """The state whose rows `rows` (n,) are as before any token: zeros, unless a state begins with something else
+        and says so. Nothing is left of what they held. Written in place where it is reserved.
+        """
+        return dataclasses.replace(self, **{f.name: _free(getattr(self, f.name), rows) for f in _fields(self)})
 
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor, in field order."""
@@ -108,6 +133,9 @@ class RecentTokens(State):
     @property
     def position(self) -> Tensor:
         return self.count
+
+    def free(self, rows: Tensor) -> RecentTokens:
+        return RecentTokens(self.tokens.index_fill(0, rows, -1), self.count.index_fill(0, rows, 0))
 
     def after(self, history: Tensor, lengths: Tensor | None) -> RecentTokens:
         """The state after a chunk: `history` (B, N + T) is these tokens and the chunk, of which `lengths` are real."""
@@ -181,11 +209,31 @@ def _select(value: Any, index: Tensor) -> Any:
     return value
 
 
-def _reserve(value: Any, length: int) -> Any:
+def _reserve(value: Any, length: int, memory: int | None) -> Any:
     if isinstance(value, State):
-        return value.reserve(length)
+        return value.reserve(length, memory)
     if isinstance(value, tuple):
-        return tuple(_reserve(part, length) for part in value)
+        return tuple(_reserve(part, length, memory) for part in value)
+    return value
+
+
+def _insert(value: Any, rows: Tensor, other: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.index_copy(0, rows, other.to(value.dtype))
+    if isinstance(value, State):
+        return value.insert(rows, other)
+    if isinstance(value, tuple):
+        return tuple(_insert(part, rows, its) for part, its in zip(value, other, strict=True))
+    return value
+
+
+def _free(value: Any, rows: Tensor) -> Any:
+    if isinstance(value, Tensor):
+        return value.index_fill(0, rows, 0)
+    if isinstance(value, State):
+        return value.free(rows)
+    if isinstance(value, tuple):
+        return tuple(_free(part, rows) for part in value)
     return value
 
 

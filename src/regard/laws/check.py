@@ -17,7 +17,7 @@ from regard.core.mixer import Mixer
 from regard.core.plugin import import_module
 from regard.core.stack import MixerConfig
 from regard.errors import RegardError, UsageError, nearest
-from regard.laws import form, module
+from regard.laws import form, module, slots
 from regard.laws.precision import precision
 from regard.laws.result import Broken, LawResult, Ledger
 from regard.laws.subject import Subject, from_mixer, from_model, hostile
@@ -37,7 +37,9 @@ LAWS: dict[str, Law] = {
     "position": form.position,
     "purity": module.purity,
     "gradient": module.gradient,
-    "reserve": form.reserve,
+    "reserve": slots.reserve,
+    "insert": slots.insert,
+    "free": slots.free,
     "record": module.record,
     "reach": module.reach,
     "round trip": module.round_trip,
@@ -55,6 +57,8 @@ EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
     "position": (lambda s: not s.has_state, "has_state = False: it reads whole texts"),
     "select": (lambda s: not s.has_state, "has_state = False: there are no rows to choose of"),
     "reserve": (lambda s: not s.causal, "causal = False: it is not used step by step"),
+    "insert": (lambda s: not s.causal, "causal = False: it is not used step by step"),
+    "free": (lambda s: not s.causal, "causal = False: it is not used step by step"),
     "reach": (lambda s: s.width is None or s.scale > 1, "a law of mixers at ordinary inputs"),
     "precision": (lambda s: s.scale > 1, "a law of ordinary inputs: half precision ends at 65,504"),
     "equivariance": (lambda s: s.width is None, "a law of mixers"),

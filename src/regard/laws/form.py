@@ -1,4 +1,4 @@
-"""Laws of form: a sequence taken whole, in steps, in chunks, padded, packed, selected or reserved is the same sequence.
+"""Laws of form: a sequence taken whole, in steps, in chunks, padded, packed or selected is the same sequence.
 
 Each function raises `Broken` at its smallest failing case and writes the differences it met into the ledger. Cases go
 from short to long, so that the first failure is the minimal one.
@@ -207,42 +207,23 @@ def position(subject: Subject, _ledger: Ledger) -> None:
     for seen in (0, 3):
         state = subject.state(3, seen)
         read = torch.full((3,), seen)
-        _stands(state, read, f"{seen} tokens")
-        _stands(subject(subject.inputs(3, 4), state)[1], read + 4, f"{seen} + 4 tokens")
+        stands(state, read, f"{seen} tokens")
+        stands(subject(subject.inputs(3, 4), state)[1], read + 4, f"{seen} + 4 tokens")
         _, after = subject(subject.inputs(3, 4), subject.state(3, seen), Context(lengths=lengths))
-        _stands(after, read + lengths, f"{seen} + {lengths.tolist()} tokens")
+        stands(after, read + lengths, f"{seen} + {lengths.tolist()} tokens")
         order = torch.tensor([2, 0, 0])
-        _stands(after.select(order), (read + lengths)[order], f"rows {order.tolist()} of {seen} + {lengths.tolist()}")
+        stands(after.select(order), (read + lengths)[order], f"rows {order.tolist()} of {seen} + {lengths.tolist()}")
         if subject.causal:
             _, after = subject.one(subject.inputs(3, 1), after)
-            _stands(after, read + lengths + 1, f"{seen} + {lengths.tolist()} tokens and a step")
+            stands(after, read + lengths + 1, f"{seen} + {lengths.tolist()} tokens and a step")
 
 
-def _stands(state: State, read: Tensor, case: str) -> None:
+def stands(state: State, read: Tensor, case: str) -> None:
+    """Every part of a state stands where `read` (B,) tokens lead."""
     for part in state.parts_within():
         if part.position.tolist() != read.tolist():
             found = f"{type(part).__name__}.position is {part.position.tolist()}"
             raise Broken(f"{found} after {case}, which are {read.tolist()}")
-
-
-@torch.no_grad()
-def reserve(subject: Subject, ledger: Ledger) -> None:
-    """A preallocated state equals a grown one, for equal and unequal rows, also past what was reserved."""
-    for lengths in (None, torch.tensor([3, 1])):
-        for room in (4, 12):
-            x = subject.inputs(2, 3)
-            context = Context(lengths=lengths)
-            _, grown = subject(x, subject.state(2), context)
-            _, reserved = subject(x, subject.state(2).reserve(room), context)
-            later = grown.reserve(room)
-            for t in range(6):
-                token = subject.inputs(2, 1, seed=50 + t)
-                expected, grown = subject(token, grown)
-                case = f"step {t} after {'3' if lengths is None else lengths.tolist()} tokens, room for {room}"
-                got, reserved = subject(token, reserved)
-                ledger.equal(got, expected, case + ", reserved before the first token")
-                got, later = subject(token, later)
-                ledger.equal(got, expected, case + ", reserved after them")
 
 
 def same_state(ledger: Ledger, got: State, expected: State, case: str) -> None:

@@ -16,7 +16,7 @@ from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Mixer
 from regard.core.state import State
 from regard.laws.result import Broken
-from regard.laws.view import PADDING, VOCABULARY, view
+from regard.laws.view import PADDING, VOCABULARY, elsewhere, view
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Subject:
     width     of the vectors a mixer takes; None for a model, which takes tokens.
     scale     of the random inputs; large ones drive gates to 0 and 1.
     dtype     of the vectors that a mixer takes.
+    memory    seed and slots of what a mixer looks at where it needs to; the last slot is padding.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Subject:
     config: Config | None = None
     scale: float = 1.0
     dtype: torch.dtype = torch.float64
+    memory: tuple[int, int] = (3, 5)
 
     def inputs(self, batch: int, length: int, seed: int = 0) -> Tensor:
         """Random vectors (B, T, D) or tokens (B, T), always the same for the same numbers."""
@@ -76,6 +78,11 @@ class Subject:
         state = self.module.init_state(batch)  # pyright: ignore[reportCallIssue]
         return state if seen == 0 else self(self.inputs(batch, seen, seed), state)[1]
 
+    def elsewhere(self) -> Subject:
+        """The same with something else to look at, of another length, where it looks at anything."""
+        module = elsewhere(self.module) if self.has_source else self.module
+        return replace(self, module=module, memory=(4, 7))
+
     def __call__(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         y, after = self.module(x, state, self._with_memory(context, state.batch_size))
         return self._answer(y), after
@@ -96,9 +103,10 @@ class Subject:
         """The context with something to look at where that is needed: the same for every row, its padding poisoned."""
         if self.width is None or not getattr(self.facts, "needs_memory", False):
             return context
-        memory = torch.randn(1, 5, self.width, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-        memory[:, 4:] = float("nan")
-        memory, lengths = memory.to(self.dtype), torch.full((batch_size,), 4)
+        seed, slots = self.memory
+        memory = torch.randn(1, slots, self.width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        memory[:, slots - 1 :] = float("nan")
+        memory, lengths = memory.to(self.dtype), torch.full((batch_size,), slots - 1)
         return replace(context, memory=memory.expand(batch_size, -1, -1), memory_lengths=lengths)
 
     def one(self, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -120,6 +128,11 @@ class Subject:
     @property
     def has_source(self) -> bool:
         return hasattr(self.module, "source")
+
+    @property
+    def looks_outside(self) -> bool:
+        """Whether what it looks at beside its own text is in its state."""
+        return self.has_source or bool(getattr(self.facts, "needs_memory", False))
 
     @property
     def chunk_sizes(self) -> tuple[int, ...]:

@@ -51,6 +51,15 @@ def sources(reads: str, batch: int) -> tuple[Tensor, Tensor | None]:
     return torch.randint(READ, (batch, 5), generator=generator), lengths
 
 
+def elsewhere(module: nn.Module) -> nn.Module:
+    """What the laws call of an encoder-decoder, with another source."""
+    whole: Any = module
+    given, lengths = sources(whole.model.reads, 4)
+    if given.is_floating_point():
+        given = given.to(next(module.parameters()).dtype)
+    return whole.model.given(given[2:3], None if lengths is None else lengths[2:3])
+
+
 class Stateless(nn.Module):
     """A model of whole texts; its state only counts. One answer for a text is a sequence of one."""
 

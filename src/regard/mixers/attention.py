@@ -9,7 +9,7 @@ H, G    heads, and groups of heads that share keys and values (Ainslie et al. 20
 window  a position sees itself and the window - 1 positions before it (Beltagy et al. 2020)
 rotary, alibi  positions inside the scores, see layers/position.py
 
-Slot p of the state holds the key of position p, so that a state means the same whatever batch it was made in.
+Keys and values of the past are in the state, see mixers/kv_cache.py.
 """
 
 from __future__ import annotations
@@ -32,84 +32,7 @@ from regard.core.tap import Tap
 from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
-
-# Free slots of a state with room to grow, at least, and as a part of those in use: it seldom has to be copied for more.
-LEAST_FREE, PART_FREE = 8, 4
-
-
-@dataclass(frozen=True)
-class KeyValueState(State):
-    """keys, values (B, S, G, K): slot p belongs to position p; slots from a row's position on are undefined.
-
-    filled   slots in use by the longest row, known without asking the device.
-    ragged   whether rows may stand at different positions.
-    reserved whether there is room beyond `filled`, to be written in place.
-    """
-
-    keys: Tensor
-    values: Tensor
-    count: Tensor
-    filled: int = 0
-    ragged: bool = False
-    reserved: bool = False
-
-    @property
-    def position(self) -> Tensor:
-        return self.count
-
-    def reserve(self, length: int) -> KeyValueState:
-        room = max(length, self.filled)
-
-        def grown(old: Tensor) -> Tensor:
-            # Zeros, not empty: a masked slot still meets a weight of 0, and 0 times NaN is NaN.
-            new = old.new_zeros(old.shape[0], room, *old.shape[2:])
-            new[:, : self.filled] = old[:, : self.filled]
-            return new
-
-        return dataclasses.replace(self, keys=grown(self.keys), values=grown(self.values), reserved=True)
-
-    def select(self, index: Tensor) -> KeyValueState:
-        """Rows `index`. Of the room beyond `filled` little is copied: a beam does this at every step."""
-        kept = min(self.keys.shape[1], self.filled + self._free)
-        keys, values = self.keys[:, :kept].index_select(0, index), self.values[:, :kept].index_select(0, index)
-        return dataclasses.replace(self, keys=keys, values=values, count=self.count.index_select(0, index))
-
-    def append(self, keys: Tensor, values: Tensor, lengths: Tensor | None) -> KeyValueState:
-        """The state after a chunk whose first `lengths` tokens in each row are real."""
-        length = keys.shape[1]
-        keys, values = keys.to(self.keys.dtype), values.to(self.values.dtype)
-        ragged = self.ragged or lengths is not None
-        filled = self.filled + length
-        if self.filled == 0 and not self.reserved:
-            return KeyValueState(keys, values, advance(self.count, length, lengths), filled, ragged)
-        state = self if self.reserved and filled <= self.keys.shape[1] else self._with_room(length)
-        if not self.ragged:
-            state.keys[:, self.filled : filled] = keys
-            state.values[:, self.filled : filled] = values
-        else:
-            rows = torch.arange(len(keys), device=keys.device)[:, None]
-            slots = self.count[:, None] + torch.arange(length, device=keys.device)  # (B, T)
-            state.keys[rows, slots] = keys
-            state.values[rows, slots] = values
-        count = advance(self.count, length, lengths)
-        return dataclasses.replace(state, count=count, filled=filled, ragged=ragged)
-
-    @property
-    def _free(self) -> int:
-        return max(LEAST_FREE, self.filled // PART_FREE)
-
-    def _with_room(self, length: int) -> KeyValueState:
-        """A copy with `length` more slots, so that what was handed in stays as it was.
-
-        Where room was asked for and is used up, more will be wanted.
-        """
-        more = max(length, self._free) if self.reserved else length
-
-        def grown(old: Tensor) -> Tensor:
-            return torch.cat([old[:, : self.filled], old.new_zeros(len(old), more, *old.shape[2:])], 1)
-
-        return dataclasses.replace(self, keys=grown(self.keys), values=grown(self.values))
-
+from regard.mixers.kv_cache import KeyValueState, distances
 
 @dataclass(frozen=True)
 class AttentionConfig(MixerConfig, kind="attention"):
@@ -198,20 +121,24 @@ class SelfAttention(Mixer):
         return KeyValueState(empty, empty, zero_position(batch_size, empty.device))
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        beginning = _Place(lengths=None if self.causal else context.lengths)
         if state is None:
             start = torch.zeros(1, dtype=torch.long, device=x.device)
-            return self._attend(*self._project(x, start), None, None if self.causal else context.lengths), None
+            return self._attend(*self._project(x, start), beginning), None
         assert isinstance(state, KeyValueState)
-        q, k, v = self._project(x, state.count if state.ragged else state.count[:1])
+        bounds = state.bounds
+        start = state.count[:1] if bounds.level else state.count
+        q, k, v = self._project(x, start)
         if not self.causal:
             after = dataclasses.replace(state, count=advance(state.count, x.shape[1], context.lengths))
-            return self._attend(q, k, v, None, context.lengths), after
-        after = state.append(k, v, context.lengths)
-        if state.filled == 0:
+            return self._attend(q, k, v, beginning), after
+        after = state.append(k, v, context.lengths, bounds)
+        if bounds.high == 0:
             # From the beginning, padding on the right is never seen by a real token: the causal mask is enough.
-            return self._attend(q, k, v, None, None), after
-        keys, values = after.keys[:, : after.filled], after.values[:, : after.filled]
-        return self._attend(q, keys.to(q.dtype), values.to(q.dtype), state, None), after
+            return self._attend(q, k, v, beginning), after
+        used = bounds.high + x.shape[1]
+        keys, values = after.keys[:, :used].to(q.dtype), after.values[:, :used].to(q.dtype)
+        return self._attend(q, keys, values, _Place(start, bounds.level)), after
 
     def _project(self, x: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, K), keys and values (B, T, G, K), positions already in them when they are rotary."""
@@ -224,22 +151,22 @@ class SelfAttention(Mixer):
             q, k = rotate(q, positions), rotate(k, positions)
         return self.queries(q), self.keys(k), self.values(v)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
-        """Outputs (B, T, D) of queries that follow `state`, or that start the sequence when it is None."""
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
+        """Outputs (B, T, D) of queries that stand at `place` among the keys."""
         c = self.config
         if c.groups != c.n_heads:
             repeats = c.n_heads // c.groups
             k, v = k.repeat_interleave(repeats, 2), v.repeat_interleave(repeats, 2)
         heard = self.scores.recorded or self.weights.recorded
         if heard or isinstance(self.score, AdditiveScore):
-            y = self._readable(q, k, v, state, lengths)
+            y = self._readable(q, k, v, place)
         else:
-            y = self._fast(q, k, v, state, lengths)
+            y = self._fast(q, k, v, place)
         return self.heads_to_output(self.summary(y).flatten(2))
 
-    def _readable(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
+    def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""
-        distance, seen = self._geometry(q, k, state, lengths)
+        distance, seen = self._geometry(q, k, place)
         scores = self.score(q, k)  # (B, H, T, S)
         if self.config.position == "alibi":
             # Slopes are meant for base e: in another base they are divided by what the softmax will multiply with.
@@ -248,7 +175,7 @@ class SelfAttention(Mixer):
         weights = F.dropout(weights, self.config.dropout, self.training)
         return torch.einsum("BHTS,BSHK->BTHK", weights, v)
 
-    def _fast(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
+    def _fast(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
         """The same through torch's fused kernel, whose memory is linear in the length."""
         return self.score(q, k, lambda q, k: self._fused(q, k, v, state, lengths))
 
@@ -257,30 +184,26 @@ class SelfAttention(Mixer):
         c = self.config
         mask, is_causal = None, False
         plain = c.window is None and c.position != "alibi"
-        if plain and state is None and lengths is None:
+        if plain and place.start is None and place.lengths is None:
             is_causal = c.causal
-        elif not (plain and state is not None and not state.ragged and q.shape[1] == 1):
-            distance, seen = self._geometry(q, k, state, lengths)
+        elif not (plain and place.flush and q.shape[1] == 1):
+            distance, seen = self._geometry(q, k, place)
             mask = seen[:, None]
             if c.position == "alibi":
                 mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
         dropout = c.dropout if self.training else 0.0
         return fused_attention(q, k, v, mask, is_causal=is_causal, scale=self.score.scale, base=c.base, dropout=dropout)
 
-    def _geometry(
-        self, q: Tensor, k: Tensor, state: KeyValueState | None, lengths: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def _geometry(self, q: Tensor, k: Tensor, place: _Place) -> tuple[Tensor, Tensor]:
         """How far behind each query a key lies, and which keys it may see; (1 or B, T, S) each."""
-        if state is None:
-            start = torch.zeros(1, dtype=torch.long, device=q.device)
-        else:
-            start = state.count if state.ragged else state.count[:1]
+        start = torch.zeros(1, dtype=torch.long, device=q.device) if place.start is None else place.start
         distance = distances(start, q.shape[1], k.shape[1])
         seen = distance >= 0 if self.causal else torch.ones_like(distance, dtype=torch.bool)
         if self.config.window is not None:
             seen = seen & (distance.abs() < self.config.window)
         if not self.causal:
             distance = distance.abs()
+            lengths = place.lengths
             if lengths is not None:
                 real = real_tokens(lengths, k)[:, None]
                 if self.config.window is None and lengths.device.type == "cpu" and int(lengths.min()) > 0:
@@ -294,7 +217,15 @@ class SelfAttention(Mixer):
         return alibi_slopes(self.config.n_heads).to(q.device, q.dtype)[:, None, None]
 
 
-def distances(start: Tensor, length: int, slots: int) -> Tensor:
-    """How many positions slot s lies behind query t of a chunk that begins at `start` (B,); (B, T, S)."""
-    t, s = torch.arange(length, device=start.device), torch.arange(slots, device=start.device)
-    return (start[:, None] + t)[..., None] - s
+@dataclass(frozen=True)
+class _Place:
+    """Where queries stand among keys.
+
+    start    (1 or B,) position of the first query; None where queries and keys begin together.
+    flush    whether the last key is that of the last query in every row.
+    lengths  real keys of each row, for what looks at the future; None where all are, or where none that is not is seen.
+    """
+
+    start: Tensor | None = None
+    flush: bool = False
+    lengths: Tensor | None = None

@@ -30,10 +30,11 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, where_row
 from regard.layers.pooling import PoolingConfig, PoolingName
 from regard.layers.score import ScoreName
-from regard.mixers.cross import CrossAttentionConfig, MemoryState
+from regard.mixers.cross import CrossAttentionConfig
 from regard.mixers.given import FirstState
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
+from regard.mixers.memory import MemoryState
 from regard.mixers.rnn import RnnConfig
 
 CellName = Literal["rnn", "lstm", "gru", "gru-cho"]

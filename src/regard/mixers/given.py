@@ -31,7 +31,10 @@ from regard.mixers.rnn import RnnConfig
 
 @dataclass(frozen=True)
 class GivenState(State):
-    """inner: of the recurrence. vector (B, D): the summary; D is 0 before a memory was met."""
+    """inner: of the recurrence. vector (B, D): the summary; D is 0 before a memory was met.
+
+    Rows that have met one, inserted among rows that have not, give all of them their width.
+    """
 
     inner: State
     vector: Tensor
@@ -39,6 +42,14 @@ class GivenState(State):
     @property
     def position(self) -> Tensor:
         return self.inner.position
+
+    def insert(self, rows: Tensor, other: GivenState) -> GivenState:
+        width = other.vector.shape[1]
+        if width == 0 < self.vector.shape[1]:
+            raise ValueError("a row must have met its memory before it is inserted among rows that have met theirs")
+        vector = self.vector if self.vector.shape[1] else self.vector.new_zeros(len(self.vector), width)
+        vector = vector.index_copy(0, rows, other.vector.to(vector.dtype))
+        return GivenState(self.inner.insert(rows, other.inner), vector)
 
 
 @dataclass(frozen=True)

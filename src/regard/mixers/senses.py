@@ -28,7 +28,8 @@ from regard.core.tap import Tap
 from regard.layers.position import PositionConfig, check_width
 from regard.layers.score import softmax
 from regard.layers.senses import SenseVectors
-from regard.mixers.attention import AttentionConfig, KeyValueState, distances
+from regard.mixers.attention import AttentionConfig
+from regard.mixers.kv_cache import KeyValueState, distances
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,14 @@ class Senses(Mixer):
         match = self.context_to_match(self.context_norm(h)).unflatten(-1, (2, self.n_senses, self.d_key))
         q, k = match.unbind(2)  # (B, T, C, D / C)
         senses = self.sense_vectors(self.senses(x))  # (B, T, C, D)
-        after = own.append(k, senses, context.lengths)
+        bounds = own.bounds
+        after = own.append(k, senses, context.lengths, bounds)
         keys, values = k, senses
-        if own.filled:
-            keys, values = (past[:, : after.filled].to(q.dtype) for past in (after.keys, after.values))
+        if bounds.high:
+            used = bounds.high + x.shape[1]
+            keys, values = (past[:, :used].to(q.dtype) for past in (after.keys, after.values))
         scores = torch.einsum("BTCK,BSCK->BCTS", q, keys) / math.sqrt(self.d_key)
-        start = own.count if own.ragged else own.count[:1]
+        start = own.count[:1] if bounds.level else own.count
         seen = distances(start, q.shape[1], keys.shape[1]) >= 0
         weights = self.sense_weights(softmax(scores, seen[:, None]))  # (B, C, T, S)
         # One product over senses and positions together: (T, C S) times (C S, D).

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from regard.core.context import Context
 from regard.core.tap import record
 from regard.errors import UsageError
-from regard.mixers.cross import CrossAttention, CrossAttentionConfig, MemoryState
+from regard.mixers.cross import CrossAttention, CrossAttentionConfig
+from regard.mixers.memory import MemoryState
 
 
 def made(**settings: object) -> CrossAttention:
