@@ -16,7 +16,10 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.laws import LawResult, check, check_mixer
-from regard.mixers.attention import AttentionConfig, KeyValueState, SelfAttention
+from regard.mixers.attention import AttentionConfig, SelfAttention
+from regard.mixers.cross import CrossAttention, CrossAttentionConfig
+from regard.mixers.kv_cache import Bounds, KeyValueState
+from regard.mixers.memory import MemoryState
 
 WIDTH = 4
 
@@ -241,25 +244,156 @@ class ClaimsToPermute(Trace):
     permutes = True
 
 
-class ShortState(KeyValueState):
-    """Room is made by dropping the newest slot."""
+class WrongAttention(SelfAttention):
+    """Attention whose states are of a class of their own."""
 
-    def reserve(self, length: int) -> KeyValueState:
-        state = super().reserve(length)
-        if self.filled:
-            state.keys[:, self.filled - 1] = 0
-        return state
+    state_type: type[KeyValueState] = KeyValueState
 
-
-class ReserveLosesSlot(SelfAttention):
     def __init__(self) -> None:
         super().__init__(AttentionConfig(WIDTH, 2))
         self.d_model = WIDTH
 
+    def init_state(self, batch_size: int) -> State:
+        return retyped(super().init_state(batch_size), self.state_type)
+
     def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         y, after = super().forward(x, state, context)
-        assert isinstance(after, KeyValueState)
-        return y, ShortState(**{f.name: getattr(after, f.name) for f in dataclasses.fields(after)})
+        return y, retyped(after, self.state_type)
+
+
+def retyped(state: State | None, kind: type[State]) -> State:
+    assert state is not None
+    return kind(**{f.name: getattr(state, f.name) for f in dataclasses.fields(state)})
+
+
+class ShortState(KeyValueState):
+    """Room is made by dropping the newest slot."""
+
+    def reserve(self, length: int, memory: int | None = None) -> KeyValueState:
+        state, used = super().reserve(length), self.keys.shape[1]
+        if used:
+            state.keys[:, used - 1] = 0
+        return state
+
+
+class ReserveLosesSlot(WrongAttention):
+    state_type = ShortState
+
+
+class GrowingState(KeyValueState):
+    """Asked for room it stays one that grows."""
+
+    def reserve(self, length: int, memory: int | None = None) -> KeyValueState:
+        return self
+
+
+class ReserveGrows(WrongAttention):
+    state_type = GrowingState
+
+
+class RingState(KeyValueState):
+    """A token beyond the room takes the slot of the first."""
+
+    def append(self, keys: Tensor, values: Tensor, lengths: Tensor | None, bounds: Bounds) -> KeyValueState:
+        room = self.keys.shape[1]
+        if not self.reserved or bounds.high < room:
+            return super().append(keys, values, lengths, bounds)
+        return dataclasses.replace(self, count=advance(self.count, keys.shape[1], lengths))
+
+
+class NeverRefuses(WrongAttention):
+    state_type = RingState
+
+
+class CountlessState(KeyValueState):
+    """An inserted row brings its keys and values, and stands where its slot stood."""
+
+    def insert(self, rows: Tensor, other: KeyValueState) -> KeyValueState:
+        return dataclasses.replace(super().insert(rows, other), count=self.count)
+
+
+class InsertKeepsCount(WrongAttention):
+    state_type = CountlessState
+
+
+class SharedState(KeyValueState):
+    """Rows are inserted in place, also where the state is somebody else's."""
+
+    def insert(self, rows: Tensor, other: KeyValueState) -> KeyValueState:
+        self.count.index_copy_(0, rows, other.count)
+        return super().insert(rows, other)
+
+
+class InsertWritesIntoState(WrongAttention):
+    state_type = SharedState
+
+
+class MessyState(KeyValueState):
+    """Row 1 is written to, whichever rows were named."""
+
+    def insert(self, rows: Tensor, other: KeyValueState) -> KeyValueState:
+        after = super().insert(rows, other)
+        after.values[1] += 1
+        return after
+
+
+class InsertTouchesOthers(WrongAttention):
+    state_type = MessyState
+
+
+class OldMemoryState(MemoryState):
+    """An inserted row looks at what its slot has looked at before."""
+
+    def insert(self, rows: Tensor, other: MemoryState) -> MemoryState:
+        return dataclasses.replace(self, count=self.count.index_copy(0, rows, other.count))
+
+
+class InsertKeepsMemory(CrossAttention):
+    def __init__(self) -> None:
+        super().__init__(CrossAttentionConfig(WIDTH, 2))
+        self.d_model = WIDTH
+
+    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> tuple[Tensor, State | None]:
+        y, after = super().forward(x, state, context)
+        return y, None if after is None else retyped(after, OldMemoryState)
+
+
+class EmptyState(KeyValueState):
+    """A freed row stands at the beginning, with its keys and values where they were."""
+
+    def free(self, rows: Tensor) -> KeyValueState:
+        return dataclasses.replace(self, count=self.count.index_fill(0, rows, 0), ragged=True)
+
+
+class FreeLeavesSlots(WrongAttention):
+    state_type = EmptyState
+
+
+class FadedState(TraceState):
+    """What is freed is multiplied by 0, which undoes only what is finite."""
+
+    def free(self, rows: Tensor) -> TraceState:
+        after = super().free(rows)
+        return dataclasses.replace(after, trace=self.trace.index_copy(0, rows, 0 * self.trace[rows]))
+
+
+class FreeMultiplies(Trace):
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        return y, retyped(after, FadedState)
+
+
+class KeptState(TraceState):
+    """The count of a freed row goes on."""
+
+    def free(self, rows: Tensor) -> TraceState:
+        return dataclasses.replace(super().free(rows), count=self.count)
+
+
+class FreeKeepsCount(Trace):
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        y, after = super().forward(x, state, context)
+        return y, retyped(after, KeptState)
 
 
 @dataclass(frozen=True)
@@ -303,7 +437,16 @@ def test_the_mixer_they_all_start_from_keeps_the_laws() -> None:
         (StartsOver, "chunk", "1 + 1 tokens against 2, 2 seen before: at [0, 0, 0] got"),
         (DeadParameter, "gradient", "the gradient of unused is zero everywhere"),
         (WrongGradient, "gradient", "gradient of fade along a direction"),
-        (ReserveLosesSlot, "reserve", "step 0 after 3 tokens, room for 4, reserved after them"),
+        (ReserveLosesSlot, "reserve", "step 0 after 3 tokens, room for 9, reserved after them"),
+        (ReserveGrows, "reserve", "step 0 after 3 tokens, room for 9: a shape or a constant of a reserved state changed"),
+        (NeverRefuses, "reserve", "a token after all of 3 tokens, room for 9 was not refused"),
+        (InsertKeepsCount, "insert", "CountlessState.position is [4, 1, 2] after rows of 0 tokens into rows of [4, 1, 2]"),
+        (InsertWritesIntoState, "insert", "rows of 0 tokens into rows of [4, 1, 2], a state that was to stay as it was"),
+        (InsertTouchesOthers, "insert", "rows of 0 tokens into rows of [4, 1, 2], row 1 after it, call 0"),
+        (InsertKeepsMemory, "insert", "rows of 0 tokens into rows of [4, 1, 2], row 2 after it, call 0"),
+        (FreeLeavesSlots, "free", "row 1 freed after nan, tensor 0 of EmptyState: not finite at"),
+        (FreeMultiplies, "free", "row 1 freed after nan, tensor 0 of FadedState: not finite at [0, 0]"),
+        (FreeKeepsCount, "free", "KeptState.position is [4, 4, 4] after row 1 freed after nan, which are [4, 0, 4]"),
         (TapChangesValue, "record", "outputs while listening to *, 0 tokens seen before"),
         (SilentTap, "record", "the tap never is never passed"),
         (ForgetsTooSoon, "reach", "y_t feels x_(t-3)"),

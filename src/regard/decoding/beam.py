@@ -30,6 +30,10 @@ from regard.decoding.prompt import checked_prompts, padded
 from regard.errors import NumericError, UsageError
 
 
+# Steps for which a state is given room at once, at least, and as a part of those taken: every step may copy all of it.
+LEAST_FREE, PART_FREE = 8, 4
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """A text of the beam with its numbers: score = log_prob / penalty + coverage.
@@ -118,8 +122,8 @@ def _search(model: TokenModel, rows: list[list[int]], beams: list[_Beam]) -> Non
     if not rows:
         return
     tokens, lengths = padded(rows, model_device(model))
-    room = tokens.shape[1] + max(beam.max_tokens for beam in beams) - 1
-    logits, state = next_logits(model, tokens, model.init_state(len(rows)).reserve(room), lengths)
+    used = room = tokens.shape[1]
+    logits, state = next_logits(model, tokens, model.init_state(len(rows)), lengths)
     while True:
         live = [beam for beam in beams if beam.live]
         offers = _offers(logits, live)
@@ -133,6 +137,10 @@ def _search(model: TokenModel, rows: list[list[int]], beams: list[_Beam]) -> Non
             return
         if parents != list(range(rows_before)):
             state = state.select(torch.tensor(parents, device=logits.device))
+        if used == room:
+            room += max(LEAST_FREE, used // PART_FREE)
+            state = state.reserve(room)
+        used += 1
         last = [[text.token] for beam in beams for text in beam.live]
         logits, state = next_logits(model, torch.tensor(last, device=logits.device), state)
 

@@ -1,8 +1,8 @@
 """Generation: a batch of prompts continued token by token, the same for every model.
 
-The prompts go through the model in one call; after that each token costs one step, and the state was given its room
-at the start. A row draws from a random stream of its own, so that what it becomes depends on the seed and its number
-and never on the rows beside it. Rows that have ended leave the batch.
+The prompts go through the model in one call; after that each token costs one step (`Mixer.step`) of a state of fixed
+size. A row draws from a random stream of its own, so that what it becomes depends on the seed and its number and never
+on the rows beside it. Rows that have ended leave the batch.
 
 A model with learned positions has a last one. When a row has filled the window, it either ends (finish "context") or
 slides: its state is rebuilt from the last half of the window, and `Generation.slides` counts how often. Sliding is
@@ -31,8 +31,9 @@ from regard.errors import NumericError, UsageError
 
 Finish = Literal["eos", "stop", "length", "context"]
 DEFAULT = Sampling()
-# Steps for which a state is given room at once. A longer text gets room again each time it has doubled.
-STEPS_RESERVED = 4096
+# Steps for which a state is given room at once; a longer text gets as much room again as it has used. Not all at once:
+# off the CPU every step looks at the whole room.
+STEPS_RESERVED = 256
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ def _run(model: TokenModel, rows: list[_Row], limits: Limits, settings: Sampling
     """Steps of all rows until each has ended."""
     window = min(float(limit) for limit in (model.max_length, limits.window, math.inf) if limit is not None)
     with eval_mode(model):
-        cohorts = [_prefill(model, rows, limits, window)] if rows else []
+        cohorts = [_prefill(model, rows, window)] if rows else []
         while cohorts:
             for cohort in cohorts:
                 tokens, log_probs = _choose(cohort, settings)
@@ -208,7 +209,7 @@ def _run(model: TokenModel, rows: list[_Row], limits: Limits, settings: Sampling
             cohorts = [after for cohort in cohorts for after in _advance(model, cohort, limits, window)]
 
 
-def _prefill(model: TokenModel, rows: list[_Row], limits: Limits, window: float) -> _Cohort:
+def _prefill(model: TokenModel, rows: list[_Row], window: float) -> _Cohort:
     """A state for these rows from their tokens, or from the last half window of tokens that exceed the window."""
     contexts = []
     for row in rows:
@@ -219,10 +220,8 @@ def _prefill(model: TokenModel, rows: list[_Row], limits: Limits, window: float)
             contexts.append(row.tokens)
         row.context = len(contexts[-1])
     tokens, lengths = padded(contexts, model_device(model))
-    steps = max(min(limits.max_tokens - len(row.log_probs) - 1, window - row.context) for row in rows)
-    reserved = tokens.shape[1] + int(min(steps, STEPS_RESERVED))
-    logits, state = next_logits(model, tokens, model.init_state(len(rows)).reserve(reserved), lengths)
-    return _Cohort(rows, state, logits, tokens.shape[1], reserved)
+    logits, state = next_logits(model, tokens, model.init_state(len(rows)), lengths)
+    return _Cohort(rows, state, logits, tokens.shape[1], tokens.shape[1])
 
 
 def _advance(model: TokenModel, cohort: _Cohort, limits: Limits, window: float) -> Iterator[_Cohort]:
@@ -231,20 +230,20 @@ def _advance(model: TokenModel, cohort: _Cohort, limits: Limits, window: float) 
     full = [row for row in cohort.rows if row.finish is None and row.context >= window]
     if going:
         device = cohort.logits.device
-        state, reserved = cohort.state, cohort.reserved
+        rows, state, reserved = [cohort.rows[i] for i in going], cohort.state, cohort.reserved
         if len(going) < len(cohort.rows):
             state = state.select(torch.tensor(going, device=device))
         if cohort.used == reserved:
-            reserved *= 2
+            steps = max(min(limits.max_tokens - len(row.log_probs), window - row.context) for row in rows)
+            reserved += int(min(steps, max(STEPS_RESERVED, reserved)))
             state = state.reserve(reserved)
-        rows = [cohort.rows[i] for i in going]
         tokens = torch.tensor([[row.tokens[-1]] for row in rows], device=device)
         for row in rows:
             row.context += 1
         logits, state = next_logits(model, tokens, state)
         yield _Cohort(rows, state, logits, cohort.used + 1, reserved)
     if full:
-        yield _prefill(model, full, limits, window)
+        yield _prefill(model, full, window)
 
 
 def _choose(cohort: _Cohort, settings: Sampling) -> tuple[list[int], list[float]]:

@@ -220,7 +220,7 @@ def test_room_is_reserved_once_and_nothing_grows(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(generate_module, "next_logits", step)
     generate(model, [prompt(1, 2), prompt(3)], limits=Limits(max_tokens=8))
-    assert sizes == [model.init_state(2).reserve(2 + 8 - 1).nbytes] * 8
+    assert sizes[1:] == [model.init_state(2).reserve(2 + 8 - 1).nbytes] * 7
 
 
 def test_room_doubles_when_a_very_long_text_has_used_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
