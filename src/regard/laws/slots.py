@@ -107,9 +107,7 @@ def _inserted(ledger: Ledger, state: State, rows: Tensor, other: State, case: st
     return mixed
 
 
-def _go_on(
-    subject: Subject, ledger: Ledger, state: State, alone: dict[int, tuple[Subject, State]], case: str
-) -> None:
+def _go_on(subject: Subject, ledger: Ledger, state: State, alone: dict[int, tuple[Subject, State]], case: str) -> None:
     """A chunk and two steps: each row of `state` that is named equals the one that goes on alone."""
     for number, length in enumerate((2, 1, 1)):
         x = subject.inputs(state.batch_size, length, seed=60 + number)

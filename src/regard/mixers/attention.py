@@ -34,6 +34,7 @@ from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
 from regard.mixers.kv_cache import KeyValueState, distances
 
+
 @dataclass(frozen=True)
 class AttentionConfig(MixerConfig, kind="attention"):
     """n_kv_heads: G, None for H. d_head: K, None for d_model / H. base: of the softmax, None for e."""
@@ -177,9 +178,9 @@ class SelfAttention(Mixer):
 
     def _fast(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
         """The same through torch's fused kernel, whose memory is linear in the length."""
-        return self.score(q, k, lambda q, k: self._fused(q, k, v, state, lengths))
+        return self.score(q, k, lambda q, k: self._fused(q, k, v, place))
 
-    def _fused(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState | None, lengths: Tensor | None) -> Tensor:
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
         """Of folded queries and keys."""
         c = self.config
         mask, is_causal = None, False
