@@ -29,7 +29,6 @@ from regard.decoding.penalty import NO_PENALTY, CoveragePenalty, LengthPenalty
 from regard.decoding.prompt import checked_prompts, padded
 from regard.errors import NumericError, UsageError
 
-
 # Steps for which a state is given room at once, at least, and as a part of those taken: every step may copy all of it.
 LEAST_FREE, PART_FREE = 8, 4
 

@@ -22,8 +22,10 @@ STANDING = (4, 1, 2)
 
 @torch.no_grad()
 def reserve(subject: Subject, ledger: Ledger) -> None:
-    """A state of fixed size equals a grown one, for equal and unequal rows. No shape and no constant of it changes from
-    step to step, and a token beyond its room is refused."""
+    """A state of fixed size equals a grown one, for equal and unequal rows.
+
+    No shape and no constant of it changes from step to step, and a token beyond its room is refused.
+    """
     for lengths in (None, torch.tensor([3, 1])):
         for room in (9, 12):
             x, context = subject.inputs(2, 3), Context(lengths=lengths)
@@ -69,15 +71,17 @@ def _refuses(subject: Subject, full: State, case: str) -> None:
 
 @torch.no_grad()
 def insert(subject: Subject, ledger: Ledger) -> None:
-    """Rows inserted among others go on as they would alone, with the memory that they have met, and the others as if
-    nothing had happened; into a state that grows, into slots, and into slots that are all empty."""
+    """Rows inserted among others go on as they would alone, with the memory that they have met.
+
+    The others go on as if nothing had happened. Into a state that grows, into slots, and into slots that are all empty.
+    """
     guests, rows = subject.elsewhere(), torch.tensor([2, 0])
     for seen in (0, 3):
         _, other = guests(guests.inputs(2, seen, seed=11), guests.state(2))
         alone = {row: (guests, other.select(torch.tensor([i]))) for i, row in enumerate(rows.tolist())}
         for reserved in (False, True):
             case = f"rows of {seen} tokens into rows of {list(STANDING)}{' with room' if reserved else ''}"
-            mixed = _inserted(ledger, _standing(subject, reserved), rows, other, case)
+            mixed = _inserted(ledger, _standing(subject, reserved), rows, other, case, reserved)
             stands(mixed, torch.tensor([seen, STANDING[1], seen]), case)
             stays = subject, _standing(subject, reserved).select(torch.tensor([1]))
             _go_on(subject, ledger, mixed, {1: stays, **alone}, case)
@@ -94,15 +98,14 @@ def _standing(subject: Subject, reserved: bool) -> State:
     return state.reserve(ROOM, MEMORY) if reserved else state
 
 
-def _inserted(ledger: Ledger, state: State, rows: Tensor, other: State, case: str) -> State:
-    """`other` in `state`. It is left as it was, and so is the state unless it is reserved, which then keeps its form."""
-    form = _form(state)
-    before = [tensor.clone() for tensor in (*other.tensors(), *state.tensors())]
+def _inserted(ledger: Ledger, state: State, rows: Tensor, other: State, case: str, reserved: bool) -> State:
+    """`other` in `state`: a reserved one keeps its form. Any other one stays as it was, and so does `other`."""
+    form, kept = _form(state), [*other.tensors(), *(() if reserved else state.tensors())]
+    before = [tensor.clone() for tensor in kept]
     mixed = state.insert(rows, other)
-    reserved = "with room" in case
     if reserved and _form(mixed) != form:
         raise Broken(f"{case}: a shape or a constant of a reserved state changed")
-    for tensor, old in zip((*other.tensors(), *(() if reserved else state.tensors())), before, strict=False):
+    for tensor, old in zip(kept, before, strict=True):
         ledger.equal(tensor, old, f"{case}, a state that was to stay as it was")
     return mixed
 
@@ -121,9 +124,10 @@ def _go_on(subject: Subject, ledger: Ledger, state: State, alone: dict[int, tupl
 
 @torch.no_grad()
 def free(subject: Subject, ledger: Ledger) -> None:
-    """A freed row is as before any token: of two pasts nothing is left that tells them apart, not even NaN or 1e30 in one
-    of them. Alone it goes on from the beginning, a row inserted in its place as it would alone, and the others as if
-    nothing had happened."""
+    """A freed row is as before any token: of two pasts nothing is left that tells them apart, not even NaN or 1e30.
+
+    It goes on from the beginning, a row inserted in its place as it would alone, the others as if nothing had happened.
+    """
     row = torch.tensor([1])
     for poison in POISONS:
         sick = subject.poisoned(poison)

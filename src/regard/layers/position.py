@@ -113,7 +113,8 @@ class Positions(nn.Module):
         positions = start[:, None] + torch.arange(length, device=start.device)  # (B, T)
         if self.table is None or self.max_length is None:
             return _looked_up(positions, self.d_model)
-        if start.device.type == "cpu" and positions.numel() and int(positions.max()) >= self.max_length:
+        at_hand = start.device.type == "cpu" and positions.numel() > 0 and not torch.compiler.is_compiling()
+        if at_hand and int(positions.max()) >= self.max_length:
             raise UsageError(
                 f"position {int(positions.max())} is past the {self.max_length} learned positions; use a shorter text "
                 f"or a model without learned positions (model.position=rotary)"

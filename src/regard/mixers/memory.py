@@ -20,13 +20,13 @@ from regard.mixers.kv_cache import put_rows, with_room
 class MemoryState(State):
     """keys (N, S, H, K), values (N, S, H, V) of N memories, and how many are real; S is 0 before one was met.
 
-    place   (B,) where a row's queries stand among those of all memories, `width` for each: row b looks at memory
-            place[b] // width.
-    even    whether place is 0, 1, 2 .., so that queries stand where they are.
-    padded  whether some vectors may not be real.
-    hollow  whether some memory may have no real one at all.
-    reserved  whether each row has a memory of its own with room for S vectors, owned by the caller and written in place.
-              It takes its memories by `insert` and meets no other.
+    place     (B,) where a row's queries stand among those of all memories, `width` for each: row b looks at memory
+              place[b] // width.
+    even      whether place is 0, 1, 2 .., so that queries stand where they are.
+    padded    whether some vectors may not be real.
+    hollow    whether some memory may have no real one at all.
+    reserved  whether each row has a memory of its own with room for S vectors, owned by the caller and written in
+              place. It takes its memories by `insert` and meets no other.
     """
 
     keys: Tensor
