@@ -1,13 +1,16 @@
-"""The two ways to call the command: in this process, which saves the second that importing torch takes, or as one."""
+"""The ways to call the command: in this process, which saves the second that importing torch takes, as one, or many
+times in one of its own.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,3 +76,40 @@ def call_process(*argv: str, stdin: str = "", cwd: Path | None = None, **changes
         check=False,
     )
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@contextlib.contextmanager
+def conversation(cwd: Path, **changes: str) -> Iterator[Call]:
+    """One process that is given commands as long as the block lasts."""
+    process = subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=cwd,
+        env=environment(**changes),
+        text=True,
+    )
+    asks, answers = process.stdin, process.stdout
+    assert asks is not None
+    assert answers is not None
+
+    def call(*argv: str) -> Outcome:
+        print(json.dumps(argv), file=asks, flush=True)
+        return Outcome(**json.loads(answers.readline()))
+
+    try:
+        yield call
+    finally:
+        asks.close()
+        process.wait(timeout=30)
+        answers.close()
+
+
+def answer_commands() -> None:
+    """The other end of a conversation: a command a line, and what it left a line."""
+    for line in sys.stdin:
+        print(json.dumps(vars(call_here(*json.loads(line)))), flush=True)
+
+
+if __name__ == "__main__":
+    answer_commands()

@@ -1,9 +1,5 @@
 """Retention for regard: a mixer, a language model and a grader of it, a task of ordinal labels, a look and a study.
 
-Importing the package registers them all, as `--import regard_retention` does; where it is installed, its entry points
-import each part when it is first asked for.
+Nothing is imported here, so that each part is when it is first asked for: by the entry points of the package where it
+is installed, else by `--import regard_retention.retnet` and so on.
 """
-
-from regard_retention import decay, grader, half_life, ordinal, retention, retnet
-
-__all__ = ["decay", "grader", "half_life", "ordinal", "retention", "retnet"]

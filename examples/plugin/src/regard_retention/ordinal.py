@@ -93,7 +93,7 @@ class Ordinal(ExampleTask[GradeProcessor]):
     unit: ClassVar[str] = "texts"
     model: ClassVar[str] = "grader"
     headed: ClassVar[str | None] = "grader"
-    ladder: ClassVar[tuple[str, ...]] = ("dan", "lstm", "retention")
+    ladder: ClassVar[tuple[str, ...]] = ("dan", "lstm", "grader")
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
     turn: ClassVar[int] = 2  # before labelled text, which would take grades for classes
     echoes: ClassVar[bool] = True
