@@ -8,6 +8,8 @@ import contextlib
 import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -76,6 +78,12 @@ def call_process(*argv: str, stdin: str = "", cwd: Path | None = None, **changes
         check=False,
     )
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """The words after `regard` of the lines that call it, in the blocks of a page."""
+    blocks = re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [shlex.split(line)[1:] for block in blocks for line in block.splitlines() if line.startswith("regard ")]
 
 
 @contextlib.contextmanager

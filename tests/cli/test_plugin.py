@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import TEXT, TINY, Call, call_here, conversation, environment
+from calling import TEXT, TINY, Call, call_here, commands_of, conversation, environment
 
 from open_lab import lab_process
 from plugin_example import PLUGIN, installed
 
-WORDS = ("awful", "poor", "fair", "good", "great")
-GRADED = "text\tgrade\n" + "".join(
-    f"the {thing} was {WORDS[number % 5]} on day {number}\t{number % 5 + 1}\n"
-    for number, thing in enumerate(["soup", "room", "show", "film"] * 20)
-)
+GRADED = (PLUGIN / "meals.tsv").read_text(encoding="utf-8")
+PAGES = (PLUGIN.parents[1] / "CONTRIBUTING.md", PLUGIN / "README.md")
+ELSEWHERE = ("check", "lab")  # commands of the pages that other tests here run
 GENERAL = {"next", "forgetting", "meaning", "drop", "shuffle", "future"}
+SHORT = ("--size", "tiny", "--device", "cpu", "--set", "train.batch_size=4")
 STEPS = ("--size", "tiny", "--device", "cpu", "--budget", "6steps", "--quiet")
-TYPED = "the soup was great"
+RUNS = ("runs/text", "runs/grades")
+TYPED = "the soup was perfect"
 
 
 class Installed:
@@ -95,7 +95,7 @@ def test_a_run_of_its_task_goes_on_answers_and_is_evaluated(plugin: Installed):
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
     held_out, whole = plugin.told("evaluate", "runs/grades"), plugin.told("evaluate", "runs/grades", "meals.tsv")
     assert 0 <= held_out["mae"] <= 4
-    assert whole["examples"] == 80
+    assert whole["examples"] == 120
 
 
 @pytest.mark.parametrize(
@@ -121,17 +121,6 @@ def test_its_look_tells_the_decays_of_the_paper(plugin: Installed):
     assert left["weights"][0] == pytest.approx([(1 - 2**-5) ** 2, 1 - 2**-5, 1.0])
 
 
-def test_its_models_are_compared(plugin: Installed):
-    race = ("--size", "tiny", "--budget", "6steps", "--seeds", "1")
-    told = plugin.told("compare", "meals.tsv", *race, "--out", "graded")
-    assert {row["label"] for row in told["rows"]} == {"dan", "lstm", "grader"}
-    assert told["protocol"]["task"] == "ordinal"
-    assert not any(row["failed"] for row in told["rows"])
-    short = (*race, "--set", "train.length=16", "--out", "texts")
-    told = plugin.told("compare", "my.txt", "--models", "ngram,retnet", *short)
-    assert {row["label"] for row in told["rows"] if not row["failed"]} == {"ngram", "retnet"}
-
-
 def test_the_name_of_an_encoder_is_taken_under_the_head_of_its_task(plugin: Installed):
     card = plugin.told("train", "meals.tsv", "--model", "lstm", *STEPS, "--out", "lstm")
     assert card["model"] == "grader"
@@ -145,7 +134,7 @@ def test_its_study_is_run(plugin: Installed):
 
 
 def test_the_page_shows_its_runs(plugin: Installed):
-    with lab_process(plugin.folder, environment(PYTHONPATH=plugin.path), "--device", "cpu") as (_, told):
+    with lab_process(plugin.folder, environment(PYTHONPATH=plugin.path), *RUNS, "--device", "cpu") as (_, told):
 
         def asked(path: str, **question: Any) -> Any:
             body = json.dumps(question).encode() if question else None
@@ -187,7 +176,7 @@ def test_a_grade_that_is_none_is_refused_with_its_line(plugin: Installed):
     (plugin.folder / "bad.tsv").write_text(GRADED + "so so\t6\n", encoding="utf-8")
     outcome = plugin.call("train", "bad.tsv", *STEPS)
     assert outcome.code == 3
-    assert "bad.tsv, line 82: expected a text and a grade from 1 to 5, found '6'" in outcome.err
+    assert "bad.tsv, line 122: expected a text and a grade from 1 to 5, found '6'" in outcome.err
 
 
 def test_where_it_is_not_installed_a_run_of_its_task_says_what_to_do(plugin: Installed):
@@ -196,6 +185,31 @@ def test_where_it_is_not_installed_a_run_of_its_task_says_what_to_do(plugin: Ins
         assert outcome.code in (2, 4)
         assert "unknown task 'ordinal'" in outcome.err
         assert "--import MODULE" in outcome.err
+
+
+def test_the_commands_of_the_walk_through_work_in_their_order(plugin: Installed):
+    seen, compared = list[list[str]](), dict[str, set[str]]()
+    for argv in (argv for page in PAGES for argv in commands_of(page)):
+        if argv in seen or argv[0] in ELSEWHERE:
+            continue
+        seen.append(argv)
+        if argv[0] == "compare":
+            rows = plugin.told(*shorter(argv), "--seeds", "1")["rows"]
+            compared[argv[1]] = {row["label"] for row in rows if not row["failed"]}
+        else:
+            assert plugin.done(*shorter(argv)), argv
+    assert {argv[0] for argv in seen} >= {"train", "generate", "score", "evaluate", "explain", "reproduce"}
+    assert compared == {"my.txt": {"ngram", "lstm", "retnet"}, "meals.tsv": {"dan", "lstm", "grader"}}
+
+
+def shorter(argv: list[str]) -> list[str]:
+    """The same on smaller models and for fewer steps."""
+    words = list(argv)
+    if "--budget" in argv:
+        words[argv.index("--budget") + 1] = "6steps" if "--resume" in argv else "4steps"
+    if argv[0] in ("train", "compare") and "--resume" not in argv:
+        words += [*SHORT, *(["--set", "train.length=16"] if "my.txt" in argv else [])]
+    return words
 
 
 def test_every_module_of_it_stands_in_its_pyproject():
