@@ -1,17 +1,65 @@
-"""How the package is built: nothing but a task's own file holds its name, and every task comes through one door."""
+"""How the package is built: which room may import which, what lies at the root, one door for parts of every kind."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from regard import tasks
+from regard.core import config, registry
+from regard.explain import look
+from regard.explain import registry as explain
+from regard.run import readers
+from regard.studies import registry as studies
 
 SOURCE = Path(tasks.__file__).parents[1]
+# Beside the rooms.
+ROOT = {"__init__.py", "__main__.py", "errors.py"}
+# A room imports from those on lines above its own, and on its own line from those to the left of it. `Run` has explain
+# for one of its verbs; explain looks at what a task calls `Trained`, and knows no run.
+ORDER = (
+    ("terminal", "charts", "storage"),
+    ("core",),
+    ("kernels", "layers", "mixers"),
+    ("ngram", "models"),
+    ("data", "decoding", "evaluation", "training"),
+    ("tasks",),
+    ("explain",),
+    ("run",),
+    ("studies",),
+    ("serving",),
+    ("interop",),
+    ("bench",),
+    ("cli",),
+)
+# Rooms that know less than their line would let them: these alone.
+ALONE = {
+    "terminal": set[str](),
+    "charts": {"terminal"},
+    "storage": set[str](),
+    "core": set[str](),
+    "kernels": {"core"},
+    "laws": {"core"},
+    "ngram": {"core", "storage"},
+    "models": {"core", "kernels", "layers", "mixers", "ngram"},
+}
+# Rooms that others would let them know, and which they do not.
+NEVER = {
+    "data": {"mixers", "models", "ngram"},
+    "decoding": {"kernels", "layers", "mixers", "models", "ngram"},
+    "evaluation": {"kernels", "layers", "mixers", "models", "ngram"},
+    "serving": {"studies"},
+    "interop": {"studies", "serving"},
+    "cli": {"kernels", "layers", "mixers"},
+}
+LONGEST_FILE, LONGEST_FUNCTION = 300, 50
+# A kernel is one function.
+ONE_FUNCTION = {"kernels/selective_scan_triton.py"}
 NAMES = frozenset(tasks.BUILT_IN)
 # The files of tasks; what worlds and models say of themselves, which task they are for; and the laws, which make up
 # something to read for every kind of model.
@@ -20,10 +68,95 @@ FREE = ("tasks", "data/worlds", "models", "laws")
 CALLS = ("task_named", "world_of", "shape_of")
 
 
-def others() -> list[Path]:
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every file of the package by its place."""
+    files = sorted(SOURCE.rglob("*.py"))
+    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in files}
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The rooms of regard that a file imports from, at any depth and also for types alone.
+
+    A name in the list of a registry is no import: what stands there is a name, not what is behind it.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports say the whole name"
+            modules = [node.module or ""]
+            if node.module == "regard":
+                modules = [f"regard.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from ((node.lineno, module.split(".")[1]) for module in modules if module.startswith("regard."))
+
+
+def rooms() -> set[str]:
+    return {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+
+
+def allowed(room: str) -> set[str]:
+    """The rooms that one may import from."""
+    if room in ALONE:
+        return ALONE[room]
+    below = set[str]({"laws"} if room in ("bench", "cli") else ())
+    for line in ORDER:
+        if room in line:
+            below |= set(line[: line.index(room)])
+            return below - NEVER.get(room, set())
+        below |= set(line)
+    raise AssertionError(f"{room} is a new room: say in ORDER where it stands")
+
+
+def crossing() -> dict[tuple[str, str], list[str]]:
+    """From which room to which something is imported, and where."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for place, tree in trees().items():
+        room, inside, _ = place.partition("/")
+        for line, other in imported(tree) if inside else ():
+            if other in rooms() and other != room:
+                found.setdefault((room, other), []).append(f"{place}, line {line}: {room} imports {other}")
+    return found
+
+
+def test_only_three_files_lie_at_the_root():
+    assert {path.name for path in SOURCE.iterdir() if path.is_file()} == ROOT
+    assert rooms() == {room for line in ORDER for room in line} | {"laws"}
+
+
+def test_imports_go_one_way():
+    found = [where for (room, other), places in crossing().items() if other not in allowed(room) for where in places]
+    assert found == []
+
+
+def test_no_two_rooms_import_each_other():
+    pairs = set(crossing())
+    assert {pair for pair in pairs if pair[::-1] in pairs} == set()
+
+
+def test_a_wrong_direction_is_seen():
+    assert [other for _, other in imported(ast.parse("def f():\n    from regard.cli import main"))] == ["cli"]
+    assert [other for _, other in imported(ast.parse("from regard import errors, tasks"))] == ["errors", "tasks"]
+    assert "run" not in allowed("tasks")
+    assert "layers" not in allowed("laws")
+    assert "cli" not in allowed("bench")
+
+
+def test_a_file_is_read_in_one_sitting_and_a_function_fits_on_a_screen():
+    long = [place for place in trees() if (SOURCE / place).read_text(encoding="utf-8").count("\n") > LONGEST_FILE]
+    for place, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and place not in ONE_FUNCTION:
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                long += [f"{place}, {node.name}: {lines} lines"] if lines > LONGEST_FUNCTION else []
+    assert long == []
+
+
+def others() -> list[str]:
     """Every file that is to know no task by its name."""
-    free = tuple(SOURCE / part for part in FREE)
-    return [path for path in sorted(SOURCE.rglob("*.py")) if not any(path.is_relative_to(part) for part in free)]
+    return [place for place in trees() if not place.startswith(tuple(f"{part}/" for part in FREE))]
 
 
 def named(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -59,11 +192,7 @@ def called(node: ast.Call) -> str:
 
 
 def test_no_file_but_its_own_holds_the_name_of_a_task():
-    found = [
-        f"{path.relative_to(SOURCE)}, line {line}: {name}"
-        for path in others()
-        for line, name in named(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    found = [f"{place}, line {line}: {name}" for place in others() for line, name in named(trees()[place])]
     assert found == []
 
 
@@ -90,3 +219,52 @@ def test_a_built_in_task_registers_as_one_from_outside_does(name: str):
     assert task.model
     assert task.ladder
     assert task.world
+
+
+@pytest.mark.parametrize("name", registry.MODELS)
+def test_a_built_in_model_registers_as_one_from_outside_does(name: str):
+    entry = registry.entry(name)
+    assert (entry.name, entry.preset.__module__) == (name, registry.MODELS[name])
+    assert entry.task in tasks.names()
+    assert "tiny" in entry.sizes
+
+
+def test_built_in_mixers_are_known_by_their_kind_alone():
+    registry.load_kinds()
+    files = {cls.__module__ for cls in registry.mixers().values()}
+    for name in registry.MIXERS:
+        module = f"regard.mixers.{name}"
+        assert module in files or any(cls.__module__ == module for cls in config.KINDS.values()), name
+    assert {path.stem for path in (SOURCE / "mixers").glob("[a-z]*.py")} == set(registry.MIXERS)
+
+
+def test_built_in_looks_register_as_those_from_outside_do():
+    every, known = explain.looks(), look.registered_looks()
+    for name in explain.FILES:
+        assert known[f"regard.explain.looks.{name}"], name
+    assert {path.stem for path in (SOURCE / "explain" / "looks").glob("[a-z]*.py")} == set(explain.FILES)
+    assert len(every) == sum(map(len, known.values()))
+
+
+@pytest.mark.parametrize("name", studies.BUILT_IN)
+def test_a_built_in_study_registers_as_one_from_outside_does(name: str):
+    study = type(studies.study(name))
+    assert (study.id, study.__module__) == (name, f"regard.studies.claims.{name}")
+    assert studies._studies[name] is study
+
+
+def test_formats_register_as_those_from_outside_do(tmp_path: Path):
+    assert readers.reader_of(tmp_path) is None
+    for module in readers.MODULES:
+        assert "register_reader(" in (SOURCE / f"{module.removeprefix('regard.').replace('.', '/')}.py").read_text()
+
+
+def test_entry_points_have_one_door():
+    """Whatever kind of part is announced, what imports it is written once."""
+    asks = [place for place, tree in trees().items() if "entry_points" in names_used(tree)]
+    assert asks == ["core/plugin.py"]
+
+
+def names_used(tree: ast.AST) -> set[str]:
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return set(words(tree)) | {alias.name for node in imports for alias in node.names}

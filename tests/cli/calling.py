@@ -1,13 +1,18 @@
-"""The two ways to call the command: in this process, which saves the second that importing torch takes, or as one."""
+"""The ways to call the command: in this process, which saves the second that importing torch takes, as one, or many
+times in one of its own.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
+import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,3 +78,46 @@ def call_process(*argv: str, stdin: str = "", cwd: Path | None = None, **changes
         check=False,
     )
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """The words after `regard` of the lines that call it, in the blocks of a page."""
+    blocks = re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [shlex.split(line)[1:] for block in blocks for line in block.splitlines() if line.startswith("regard ")]
+
+
+@contextlib.contextmanager
+def conversation(cwd: Path, **changes: str) -> Iterator[Call]:
+    """One process that is given commands as long as the block lasts."""
+    process = subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=cwd,
+        env=environment(**changes),
+        text=True,
+    )
+    asks, answers = process.stdin, process.stdout
+    assert asks is not None
+    assert answers is not None
+
+    def call(*argv: str) -> Outcome:
+        print(json.dumps(argv), file=asks, flush=True)
+        return Outcome(**json.loads(answers.readline()))
+
+    try:
+        yield call
+    finally:
+        asks.close()
+        process.wait(timeout=30)
+        answers.close()
+
+
+def answer_commands() -> None:
+    """The other end of a conversation: a command a line, and what it left a line."""
+    for line in sys.stdin:
+        print(json.dumps(vars(call_here(*json.loads(line)))), flush=True)
+
+
+if __name__ == "__main__":
+    answer_commands()

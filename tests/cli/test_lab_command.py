@@ -19,7 +19,7 @@ from open_lab import lab_process
 BUSY = """
 import sys
 import torch
-from regard.explain import offer
+from regard.explain import registry
 
 def busy(*_):
     print("computes", file=sys.stderr, flush=True)
@@ -27,7 +27,7 @@ def busy(*_):
     while True:
         a = torch.tanh(a @ a + a)
 
-offer.shown = busy
+registry.shown = busy
 """
 ENDED = 5.0  # seconds; the aim is one, of a machine that may be busy with other tests
 

@@ -1,22 +1,29 @@
-"""A mixer, a model, a look and a study from outside the package go where the built-in ones go."""
+"""A mixer, a model, a look and a study of `--import` go where the built-in ones go; errors planted in them are caught.
+
+They are those of `examples/plugin`, under other names, so that what one test imports is not there in the next.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 from calling import TEXT, TINY, Outcome, call_here
+from torch.nn import Module
 
+from plugin_example import copied
+from regard import tasks
 from regard.core import plugin
 from regard.core import registry as models
 from regard.errors import UsageError
 from regard.explain import look as looks
+from regard.explain import mechanism
 from regard.explain.registry import looks as all_looks
 from regard.serving.provider import RunProvider
 from regard.studies import registry as studies
-from stranger import written
 
 GENERAL = {"next", "forgetting", "meaning", "drop", "shuffle", "future"}
 LABELLED = "text\tlabel\n" + "".join(
@@ -36,20 +43,29 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     models.load_kinds()
     all_looks()
+    tasks.tasks()
+    mechanism.mechanism_of(Module())
     for name in studies.BUILT_IN:
         studies.study(name)
     monkeypatch.setattr(models, "_entries", dict(models._entries))
+    monkeypatch.setattr(tasks, "_registered", dict(tasks._registered))
+    monkeypatch.setattr(mechanism, "_mechanisms", dict(mechanism._mechanisms))
     monkeypatch.setattr(studies, "_studies", dict(studies._studies))
     monkeypatch.setattr(looks, "_looks", {module: list(there) for module, there in looks._looks.items()})
 
 
-def placed(here: Path, name: str, **given: bool) -> tuple[str, ...]:
-    """A module in the current folder with its parts called after `name`, and the words that import it."""
-    (here / f"{name}_parts.py").write_text(written(name, **given), encoding="utf-8")
+SILENT = [('{"memory": "state"}', "{}")]
+
+
+def placed(
+    here: Path, name: str, changes: Sequence[tuple[str, str]] = (), modules: Sequence[str] = ("retnet",)
+) -> tuple[str, ...]:
+    """The parts in the current folder, called after `name`, and the words that import some of their modules."""
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
     (here / "l.tsv").write_text(LABELLED, encoding="utf-8")
     (here / "t.conll").write_text(TAGGED, encoding="utf-8")
-    return ("--import", f"{name}_parts")
+    package = copied(here, name, changes)
+    return tuple(word for module in modules for word in ("--import", f"{package}.{module}"))
 
 
 def done(*argv: str) -> Outcome:
@@ -78,20 +94,22 @@ def every_view(run: str, use: tuple[str, ...], text: str) -> set[str]:
 
 
 def test_a_mixer_that_says_nothing_of_itself_gets_the_general_looks(here: Path) -> None:
-    use = placed(here, "plainly")
-    trained("my.txt", "plainly", use, "r")
+    use = placed(here, "plainly", SILENT)
+    trained("my.txt", "plainly_retnet", use, "r")
     assert every_view("r", use, "the cat sat on the mat") == GENERAL
     assert json.loads(done("explain", "r", "the cat", "--json", *use).out)["view"] == "next"
     for view in ("attention", "gates", "states", "steps", "selection", "senses", "pooling"):
         outcome = call_here("explain", "r", "the cat", "--view", view, *use)
         assert outcome.code == UsageError.exit_code
-        assert outcome.err.startswith(f"regard: error: a plainly model has no {view} to show; this run can show next")
+        assert outcome.err.startswith(
+            f"regard: error: a plainly_retnet model has no {view} to show; this run can show "
+        )
         assert len(outcome.err.splitlines()) == 1
 
 
 def test_a_mixer_that_shows_its_state_gets_the_looks_at_states(here: Path) -> None:
-    use = placed(here, "showing", state=True)
-    trained("my.txt", "showing", use, "r")
+    use = placed(here, "showing")
+    trained("my.txt", "showing_retnet", use, "r")
     assert every_view("r", use, "the cat sat on the mat") == GENERAL | {"states", "hidden"}
     told = json.loads(done("explain", "r", "the cat", "--view", "states", "--json", *use).out)
     assert [panel["rows"] for panel in told["panels"] if panel["key"] == "changes"] == [["retention 1", "retention 2"]]
@@ -99,15 +117,15 @@ def test_a_mixer_that_shows_its_state_gets_the_looks_at_states(here: Path) -> No
 
 def test_parts_that_feel_order_are_named_though_nobody_knows_them(here: Path) -> None:
     use = placed(here, "ordered")
-    trained("my.txt", "ordered", use, "r")
+    trained("my.txt", "ordered_retnet", use, "r")
     told = json.loads(done("explain", "r", "the cat sat", "--view", "shuffle", "--json", *use).out)
     (rows,) = [panel["rows"] for panel in told["panels"] if panel["key"] == "parts"]
     assert rows == [["retention 1", "sees only what came before"], ["retention 2", "sees only what came before"]]
 
 
-@pytest.mark.parametrize("part", ["reader", "reader_mixer"])
+@pytest.mark.parametrize("part", ["reader_retnet", "reader_retention"])
 def test_a_model_and_a_mixer_from_outside_are_encoders_under_a_classifier_and_a_tagger(here: Path, part: str) -> None:
-    use = placed(here, "reader", state=True)
+    use = placed(here, "reader")
     trained("l.tsv", part, use, "l")
     trained("t.conll", part, use, "t")
     for run, name in (("l", "classifier"), ("t", "tagger")):
@@ -126,10 +144,10 @@ def test_a_model_and_a_mixer_from_outside_are_encoders_under_a_classifier_and_a_
 
 def test_an_encoder_that_nobody_knows_is_refused_with_the_nearest(here: Path) -> None:
     use = placed(here, "nearly")
-    asked = ("train", "l.tsv", "--model", "classifier", "--set", "model.encoder=neraly", "--budget", "1steps")
+    asked = ("train", "l.tsv", "--model", "classifier", "--set", "model.encoder=neraly_retention", "--budget", "1steps")
     outcome = call_here(*asked, *use)
     assert outcome.code == UsageError.exit_code
-    assert "unknown encoder 'neraly', did you mean 'nearly'?" in outcome.err
+    assert "unknown encoder 'neraly_retention', did you mean 'nearly_retention'?" in outcome.err
     for name, why in (("cross", "looks at a memory"), ("senses", "must be told context"), ("ngram", "unknown encoder")):
         outcome = call_here(*asked[:-4], "--set", f"model.encoder={name}", "--budget", "1steps")
         assert outcome.code == UsageError.exit_code
@@ -137,8 +155,8 @@ def test_an_encoder_that_nobody_knows_is_refused_with_the_nearest(here: Path) ->
 
 
 def test_the_page_looks_into_a_run_of_a_mixer_from_outside(here: Path) -> None:
-    use = placed(here, "paged", state=True)
-    trained("my.txt", "paged", use, "runs/r")
+    use = placed(here, "paged")
+    trained("my.txt", "paged_retnet", use, "runs/r")
     provider = RunProvider(lambda: {"r": here / "runs" / "r"}, "cpu")
     offered = provider.offer("r")
     assert set(offered["views"]) == set(offered["limits"]) == GENERAL | {"states", "hidden"}
@@ -148,61 +166,53 @@ def test_the_page_looks_into_a_run_of_a_mixer_from_outside(here: Path) -> None:
 
 
 def test_everything_from_outside_is_listed_and_used(here: Path) -> None:
-    use = placed(here, "listed", more=True)
+    use = placed(here, "listed", modules=("retnet", "ordinal", "half_life"))
     told = json.loads(done("list", "--json", *use).out)
     names = {part: [card["name"] for card in told[part]] for part in told}
-    for part, name in (("models", "listed"), ("mixers", "listed_mixer"), ("looks", "listed_length")):
-        assert name in names[part], part
-    assert names["studies"][-1] == "listed_fading"
-    trained("my.txt", "listed", use, "r")
-    assert "listed_length" in every_view("r", use, "the cat")
-    found = json.loads(done("reproduce", "listed_fading", "--quick", "--json", *use).out)["studies"]
+    for part in ("models", "tasks", "mixers", "looks", "studies"):
+        assert any(name.startswith("listed_") for name in names[part]), part
+    trained("my.txt", "listed_retnet", use, "r")
+    assert "listed_decay" in every_view("r", use, "the cat")
+    found = json.loads(done("reproduce", "listed_half_life", "--quick", "--json", *use).out)["studies"]
     assert [one["outcome"] for one in found] == ["holds"]
 
 
-def test_entry_points_of_installed_packages_are_found(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    placed(here, "packed", more=True)
-    monkeypatch.syspath_prepend(str(here))
-    groups = ("regard.models", "regard.mixers", "regard.looks", "regard.studies")
-    announced = {group: [EntryPoint("packed", "packed_parts", group)] for group in groups}
-    monkeypatch.setattr(plugin, "entry_points", lambda group: announced.get(group, []))
-    monkeypatch.setattr(plugin, "_loaded", set())
-    told = json.loads(done("list", "--json").out)
-    assert "packed" in [card["name"] for card in told["models"]]
-    assert "packed_length" in [card["name"] for card in told["looks"]]
-    done("reproduce", "packed_fading", "--list")
-    broken = EntryPoint("late", "no_such_module", "regard.looks")
-    monkeypatch.setattr(plugin, "entry_points", lambda group: [broken] if group == "regard.looks" else [])
+@pytest.mark.parametrize("group", ["models", "mixers", "tasks", "looks", "studies"])
+def test_an_entry_point_that_fails_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, group: str) -> None:
+    broken = EntryPoint("late", "no_such_module", f"regard.{group}")
+    monkeypatch.setattr(plugin, "entry_points", lambda group: [broken] if group == broken.group else [])
     monkeypatch.setattr(plugin, "_loaded", set())
     outcome = call_here("list")
     assert outcome.code == UsageError.exit_code
-    assert "the entry point late = no_such_module of regard.looks failed: ModuleNotFoundError" in outcome.err
+    assert f"the entry point late = no_such_module of regard.{group} failed: ModuleNotFoundError" in outcome.err
 
 
-PLANTED = {
-    "decay": ("carried = self.decay ** (t + 1)", "carried = self.decay ** t", "chunk"),
-    "future": ("torch.where(age >= 0,", "torch.where(age >= -1,", "causality"),
-    "padding": ("left = count[:, None] - 1 - t", "left = x.shape[1] - 1 - t.expand(len(x), -1)", "padding"),
-    "count": ("RetentionState(memory, state.count + 1)", "RetentionState(memory, state.count)", "step"),
-    "tap": ('"memory": "state"', '"memories": "state"', "record"),
-    "meaning": ('"memory": "state"', '"memory": "gate"', "record"),
-    "map": ('("values_to_output",)', '("values_to_outputs",)', "record"),
+# What is changed, and the law by which that is found. The position is told from how often a token was read, so that a
+# count which never moves is seen by it alone.
+PLANTED: dict[str, tuple[list[tuple[str, str]], str]] = {
+    "decay_of_the_past": ([("_share(log_decay, place + 1)", "_share(log_decay, place)")], "chunk"),
+    "decay_in_steps": ([("share * state.memory + k", "state.memory + k")], "step"),
+    "future": ([("masked_fill(age < 0, 0)", "masked_fill(age < -1, 0)")], "causality"),
+    "padding": ([("real[:, part].sum(1)", "real[:, part].logical_or(real).sum(1)")], "padding"),
+    "count": ([("RetentionState(memory, state.count + 1)", "RetentionState(memory, state.count)")], "step"),
+    "still": (
+        [("state.count + 1", "state.count"), ("advance(state.count, x.shape[1], context.lengths)", "state.count")],
+        "position",
+    ),
+    "tap": ([('"memory": "state"', '"memories": "state"')], "record"),
+    "meaning": ([('"memory": "state"', '"memory": "gate"')], "record"),
+    "map": ([('("values_to_output",)', '("values_to_outputs",)')], "record"),
+    "reach": ([("writes_to_stream = (", "reach = 2\n    writes_to_stream = (")], "reach"),
+    "half": ([("dtype=self.dtype_of_sums()", "dtype=torch.float16")], "precision"),
 }
 
 
 @pytest.mark.parametrize("error", PLANTED)
 def test_errors_planted_in_a_mixer_from_outside_are_caught(here: Path, error: str) -> None:
-    name = f"wrong_{error}"
-    before, after, law = PLANTED[error]
-    source = written(name, state=True)
-    assert before in source
-    (here / f"{name}.py").write_text(source.replace(before, after), encoding="utf-8")
-    outcome = call_here("check", f"{name}_mixer", "--json", "--import", name)
+    changes, law = PLANTED[error]
+    module = copied(here, f"wrong_{error}", changes)
+    outcome = call_here("check", f"wrong_{error}_retention", "--json", "--import", f"{module}.retention")
     assert outcome.code == 1
     broken = {result["law"] for result in json.loads(outcome.out)["results"] if result["held"] is False}
     assert law in broken
-
-
-def test_the_mixer_without_planted_errors_keeps_every_law(here: Path) -> None:
-    use = placed(here, "lawful", state=True)
-    done("check", "lawful", "lawful_mixer", "lawful_mixer-fast", *use)
+    assert error != "still" or broken == {"position"}

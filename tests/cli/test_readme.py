@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from urllib.request import urlopen
 
-from calling import TEXT, TINY, call_here, environment
+from calling import TEXT, TINY, call_here, commands_of, environment
 
 README = Path(__file__).parents[2] / "README.md"
 LONG = ("check --all", "check my_module:MyMixer", "bench", "reproduce mask", "lab")
@@ -28,10 +28,8 @@ SHORT = (*TINY, "--budget", "2steps", "--quiet")
 
 
 def commands() -> list[list[str]]:
-    """The lines of the README's blocks that call regard."""
-    blocks = re.findall(r"^```\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines() if line.startswith("regard ")]
-    return [shlex.split(line)[1:] for line in lines if not line.removeprefix("regard ").startswith(LONG)]
+    """Those of the README that take no minutes."""
+    return [argv for argv in commands_of(README) if not shlex.join(argv).startswith(LONG)]
 
 
 def test_every_command_of_the_readme_works_in_its_order(here: Path):

@@ -3,8 +3,8 @@
 `--import MODULE`, `module:Name` on the command line and in a call from Python come through here. What is read from
 files (recipes, run folders, data) is looked up by plain names, and a name with a colon in it is then refused.
 Packages that are installed may announce parts of theirs by entry points, a group for each kind of part:
-`regard.models`, `regard.mixers`, `regard.looks`, `regard.studies`. An entry point names a module that registers
-something when it is imported, as a module of `--import` does.
+`regard.models`, `regard.mixers`, `regard.tasks`, `regard.looks`, `regard.studies`. An entry point names a module that
+registers something when it is imported, as a module of `--import` does. `examples/plugin` is such a package.
 """
 
 from __future__ import annotations

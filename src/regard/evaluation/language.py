@@ -142,10 +142,9 @@ def evaluate(
     else:
         spans = stretches(end, length)
     tally = _Tally(np.zeros(end, dtype=bool))
-    known = world is not None
     with stage("evaluating", end, "tokens") as advance:
-        sizes = {"batch_size": batch_size, "at_once": at_once}
-        for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, best=known, **sizes):
+        asked = {"batch_size": batch_size, "at_once": at_once, "best": world is not None}
+        for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, **asked):
             tally.add(reading)
             advance(len(reading.index))
     report = tally.report(shard, total)

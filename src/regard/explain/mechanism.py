@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from regard.core.plugin import load_entry_points
+
 if TYPE_CHECKING:
     from regard.core.trace import Trace
     from regard.explain.mechanisms.calculation import Calculation
@@ -64,11 +66,13 @@ def register_mechanism(part: type[nn.Module], mechanism: Mechanism) -> None:
 
 def mechanism_of(module: nn.Module) -> Mechanism | None:
     """What is known of a part of a model, by its type or that which it is made from."""
-    _load_built_in()
+    _load()
     return next((_mechanisms[part] for part in type(module).__mro__ if part in _mechanisms), None)
 
 
 @cache
-def _load_built_in() -> None:
+def _load() -> None:
+    """Those of the package, and those that installed ones announce together with their looks."""
     for name in FILES:
         importlib.import_module(f"regard.explain.mechanisms.{name}")
+    load_entry_points("regard.looks")

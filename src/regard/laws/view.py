@@ -18,12 +18,12 @@ from regard.core.data_spec import EXAMPLE
 from regard.core.inputs import PastKnown
 from regard.core.model import logits_of
 from regard.core.state import Position, State, advance, zero_position
-from regard.layers.spelling import spelling
 
 VOCABULARY = 11
 PADDING = VOCABULARY - 1  # a token that no text has
 CLASSES = 3
 PAST = 168  # steps of a series that are read
+LETTER = 98  # what a word with its spelling writes for the byte of an a
 READ = 4  # different tokens of a source, which the smallest vocabulary has
 
 
@@ -128,5 +128,6 @@ class Foreseeing(nn.Module):
 
 def _words(tokens: Tensor) -> Tensor:
     """Tokens with a spelling of their own, (B, T, 1 + L): the shortest has one letter."""
-    spelt = torch.stack([torch.from_numpy(spelling(chr(97 + i) * (i + 1))) for i in range(VOCABULARY)]).long()
+    number, place = torch.arange(VOCABULARY)[:, None], torch.arange(VOCABULARY)
+    spelt = torch.where(place <= number, LETTER + number, 0)
     return torch.cat([tokens[..., None], spelt[tokens]], -1)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import inspect
 import math
 import tomllib
 import typing
@@ -189,10 +188,9 @@ def known_settings(section: str, model: str) -> dict[str, Any]:
         return {name: hint for name, (hint, _) in data_settings().items()}
     if section == "train":
         return {name: hint for name, (hint, _) in train_settings().items()}
-    preset = _entry(model).preset
-    hints = typing.get_type_hints(preset)
-    keywords = _keyword_defaults(preset)
-    return {"name": str, "size": str} | {name: hints.get(name, Any) for name in keywords}
+    known = _entry(model)
+    hints = typing.get_type_hints(known.preset)
+    return {"name": str, "size": str} | {name: hints.get(name, Any) for name in known.parameters_of_preset()}
 
 
 def data_settings() -> dict[str, tuple[Any, Any]]:
@@ -259,11 +257,6 @@ def _entry(model: str) -> Entry:
     from regard.core.registry import entry
 
     return entry(model)
-
-
-def _keyword_defaults(function: Any) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def _refuse_misplaced(key: str) -> None:

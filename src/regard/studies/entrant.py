@@ -53,20 +53,23 @@ class Size:
         return self.note == COUNTS
 
 
-def read_entrant(text: str) -> Entrant:
-    """The entrant that a person wrote."""
+def read_entrant(text: str, headed: str | None = None) -> Entrant:
+    """The entrant that a person wrote. headed: the model of the task under whose head any encoder's name goes."""
     name, _, query = text.strip().partition("?")
     if not name:
         raise UsageError("--models: a name is missing; write such as --models ngram,lstm,gpt")
-    from regard.core.registry import entry
+    from regard.core.registry import entry, names
+    from regard.models.encoder_stack import encoders
 
-    entry(name)
+    # A mixer is no model, and still the name of an encoder.
+    model = headed if headed is not None and name not in names() and name in encoders() else name
+    entry(model)
     changes: Layer = {"model.name": Origin(name, "--models")}
     for pair in query.split("&") if query else []:
         key, equals, value = pair.partition("=")
         if not equals:
             raise UsageError(f"--models {text}: expected key=value after the question mark, found {pair!r}")
-        changes[key if "." in key else section_of(key, name)] = Origin(parse_value(value), "--models")
+        changes[key if "." in key else section_of(key, model)] = Origin(parse_value(value), "--models")
     return Entrant(text.strip(), changes)
 
 
@@ -78,7 +81,8 @@ def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
         ladder = task_named(task).ladder
         others = [name for name in names() if name not in (*MODELS, *ladder) and entry(name).task == task]
         models = [*ladder, *others]
-    found = [read_entrant(text) for text in models]
+    headed = task_named(task).headed
+    found = [read_entrant(text, headed) for text in models]
     labels = [one.label for one in found]
     for label in labels:
         if labels.count(label) > 1:

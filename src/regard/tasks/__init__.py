@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from regard.core.plugin import load_entry_points
 from regard.errors import UsageError, blamed_on, nearest
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ AUTO = "auto"  # told from the data
 TEXT = "text"  # what a run from before there were tasks is for
 
 _registered: dict[str, type[Task[Any]]] = {}
-_plugins_loaded = False
 
 
 def register_task(task: T) -> T:
@@ -53,7 +52,7 @@ def register_task(task: T) -> T:
 
 def names() -> list[str]:
     """Every registered task, built-in ones first."""
-    _load_plugins()
+    load_entry_points("regard.tasks")
     return [*BUILT_IN, *(name for name in _registered if name not in BUILT_IN)]
 
 
@@ -89,12 +88,3 @@ def saved_task(file: object, config: Mapping[str, Any]) -> Task[Any]:
 def shape_of(name: str) -> str:
     """The shape of a task in the taxonomy, such as N-M; of one that is not registered nothing is known."""
     return task_named(name).shape if name in names() else ""
-
-
-def _load_plugins() -> None:
-    """Packages announce tasks by the entry point group `regard.tasks`."""
-    global _plugins_loaded
-    if not _plugins_loaded:
-        _plugins_loaded = True
-        for point in entry_points(group="regard.tasks"):
-            point.load()

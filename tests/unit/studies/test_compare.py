@@ -233,6 +233,13 @@ def test_entrants_are_read_with_their_settings() -> None:
     }
 
 
+def test_a_mixer_is_an_entrant_where_the_task_has_a_head_for_encoders() -> None:
+    (one,) = entrants_for("labelled", ["ssd?n_layers=3"])
+    assert {key: origin.value for key, origin in one.changes.items()} == {"model.name": "ssd", "model.n_layers": 3}
+    with pytest.raises(UsageError, match="unknown model 'ssd'"):
+        entrants_for("text", ["ssd"])
+
+
 def test_sizes_are_within_a_twentieth_where_the_family_allows() -> None:
     settings = [
         resolve({"model.name": Origin(name, "x")})
