@@ -42,7 +42,7 @@ class Row:
     on_edge  the best rate is the lowest or the highest that was tried.
     runs     what was measured of each seed.
     failed   why there is nothing, if there is nothing. code: the exit code of that failure.
-    stopped  by a signal: what was tested are the seeds that had ended. held_out: the lowest loss of the one that had not.
+    stopped  by a signal: tested are the seeds that had ended. held_out: the lowest loss of the one that had not.
     """
 
     label: str

@@ -120,8 +120,8 @@ def notes(comparison: Comparison) -> list[str]:
     spent = f"{protocol.slice:.0%} of it for {len(protocol.factors)} learning rates, the rest for "
     told = [
         f"Held equal: data, tokens, split{order}, and a budget of {protocol.budget} a model ({spent}{protocol.seeds} "
-        f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; a model meets the test part when its training "
-        f"has ended.",
+        f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; a model meets the test part when its "
+        f"training has ended.",
     ]
     apart = [f"{row.label} {row.note}" for row in rows if row.note] + unlike
     if apart:

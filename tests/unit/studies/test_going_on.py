@@ -17,10 +17,9 @@ import pytest
 from regard.errors import CheckpointError, DataError, LockedError, ResourceError, Stopped, UsageError
 from regard.storage.lock import only_writer
 from regard.studies import compare as comparing
-from regard.studies import ledger
+from regard.studies import ledger, summary
 from regard.studies import race as racing
 from regard.studies import report as reporting
-from regard.studies import summary
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import KEPT, Comparison
