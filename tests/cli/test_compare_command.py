@@ -156,6 +156,26 @@ def test_bad_input_is_one_line_and_leaves_nothing(argv: list[str], code: int, wo
     assert not (here / "runs").exists()
 
 
+def test_a_folder_of_other_things_is_refused_and_left_as_it_was(here: Path, trained: Path) -> None:
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    (here / "mine").mkdir()
+    (here / "mine" / "letter.txt").write_text("dear", encoding="utf-8")
+    (here / "empty").mkdir()
+    for folder in ("mine", str(trained)):
+        before = sorted(path.name for path in Path(folder).iterdir())
+        for more in ([], ["--force"]):
+            outcome = call_here("compare", "my.txt", "--models", "ngram", *SMALL, "--out", folder, *more)
+            assert outcome.code == USAGE, outcome.err
+            assert "choose another --out" in outcome.err
+        study = call_here("reproduce", "query", "--quick", "--out", str(trained))
+        assert (study.code, "already holds a run" in study.err) == (USAGE, True)
+        assert sorted(path.name for path in Path(folder).iterdir()) == before
+    assert call_here("compare", "my.txt", "--models", "ngram", *SMALL, "--out", "empty").code == 0
+    assert call_here("compare", "my.txt", "--models", "ngram", *SMALL, "--out", "empty").code == 0
+    assert call_here("reproduce", "query", "--quick", "--out", "empty").code == USAGE
+    assert "removes" in call_here("compare", "--help").out
+
+
 def test_too_little_text_is_told(here: Path) -> None:
     (here / "my.txt").write_text("a b c", encoding="utf-8")
     outcome = call_here("compare", "my.txt", *SMALL)

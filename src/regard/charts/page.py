@@ -11,7 +11,8 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; width: 100%; font-size: 0.92rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; margin-inline: calc(50% - min(50vw - 1.5rem, 42rem)); }
+.wide table { width: auto; min-width: min(100%, 60rem); margin: auto; }
 th, td { text-align: left; padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
@@ -19,7 +20,7 @@ svg, img { width: 100%; max-width: 46rem; height: auto; display: block; margin: 
 img { background: #fff; color-scheme: light; }
 pre { white-space: pre-wrap; background: #8881; padding: 0.6rem 0.8rem; border-radius: 4px; font-size: 0.9rem; }
 .lead { font-size: 1.1rem; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
 details { margin: 0.6rem 0; } small { opacity: 0.8; }
 """
 # Nothing runs and nothing is loaded, whatever the words and figures on the page are.

@@ -36,7 +36,10 @@ class CompareFlags:
     ] = field(default_factory=list)
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a README.")] = False
     scaling: Annotated[bool, typer.Option("--scaling", help="Each model at four sizes, with a fitted curve.")] = False
-    force: Annotated[bool, typer.Option("--force", help="Begin again where a comparison is already.")] = False
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Begin anew: removes the runs and reports of the comparison in FOLDER first."),
+    ] = False
 
     def __post_init__(self) -> None:
         if self.parameters is not None and self.parameters < 1:

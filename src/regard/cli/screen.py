@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from regard.errors import DataError
-from regard.terminal.table import COMMANDS, finite, show_table, visible
+from regard.terminal.label import wrapped
+from regard.terminal.table import COMMANDS, finite, show_table, visible, width_of
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class Screen:
 
     def hint(self, text: str) -> None:
         """What to do next, for somebody who sits at a terminal."""
-        if sys.stdout.isatty() and not self.quiet:
-            self.line(text)
+        most = width_of(sys.stdout)
+        if most is not None and not self.quiet:
+            self.line("\n".join(wrapped(text, most)))
 
     def object(self, value: dict[str, Any]) -> None:
         """The result for a program."""

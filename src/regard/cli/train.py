@@ -31,7 +31,11 @@ class TrainFlags:
         None
     )
     budget: Annotated[
-        str | None, typer.Option(help="90s, 2m, 1h, 500steps, 3Mtokens or 1e15flops. [default: 2m]", metavar="AMOUNT")
+        str | None,
+        typer.Option(
+            help="90s, 2m, 1h, 500steps, 3Mtokens or 1e15flops; with --resume the total. [default: 2m]",
+            metavar="AMOUNT",
+        ),
     ] = None
     out: Annotated[str | None, typer.Option(help="The run folder. [default: runs/MODEL]", metavar="RUN")] = None
     task: Annotated[str | None, typer.Option(help="What the data is for; told from it without.", metavar="NAME")] = None

@@ -9,6 +9,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+from regard.errors import TooLong
 from regard.explain.view import MOST_EXACT, MOST_WHOLE, Heat, Links, View, packed
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
@@ -57,7 +58,19 @@ class Api:
         name = asked.get("view")
         if name is not None:
             name = _field(asked, "view", str)
-        return self.provider.view(_field(asked, "run", str), name, _text(asked), _field(asked, "options", dict))
+        run, text, options = _field(asked, "run", str), _field(asked, "text", str), _field(asked, "options", dict)
+        if len(text) > LONGEST:
+            self._refuse_huge(run, name, text, options)
+        return self.provider.view(run, name, text, options)
+
+    def _refuse_huge(self, run: str, name: str | None, text: str, options: dict[str, Any]) -> None:
+        """Refuse a text that nobody counts the tokens of, with how much of it the view takes."""
+        told = f"the text has {len(text):,} characters, and {LONGEST:,} are the most: give a shorter one"
+        try:
+            self.provider.view(run, name, text[:LONGEST], options)
+        except TooLong as error:
+            raise TooLong(told, error.most, error.fits) from None
+        raise Refused(413, told)
 
     def _curves(self, asked: dict[str, Any]) -> dict[str, Any]:
         runs = _field(asked, "runs", list)

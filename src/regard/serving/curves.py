@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from regard.errors import UsageError, nearest
+from regard.errors import CheckpointError, UsageError, nearest
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
 from regard.training.metrics import evaluations, thinned
+from regard.training.run_folder import read_config
 
 AXES = {"tokens": "tokens seen", "step": "steps", "seconds": "seconds of training"}
 LOSS = "loss"
@@ -41,7 +43,7 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
     return View(
         name="curves",
         title=f"Held-out {y} while training",
-        panels=_panels(shown, [name for name in lines if name not in shown], x, y, log),
+        panels=_panels(shown, [name for name in lines if name not in shown], x, y, log) + _unlike(paths, shown),
         controls=controls,
         remake=lambda asked: learning_curves(paths, **{"x": x, "y": y, "log": log} | asked),
     )
@@ -64,6 +66,19 @@ def _panels(lines: dict[str, list[tuple[float, float]]], empty: list[str], x: st
     if not panels:
         panels.append(Note(text="No run is chosen."))
     return panels
+
+
+def _unlike(paths: Mapping[str, Path], shown: Collection[str]) -> list[Panel]:
+    """That the runs were not measured on the same, where they were not."""
+    found: dict[str, list[str]] = {}
+    for name in shown:
+        with suppress(CheckpointError):  # of a damaged run the list says so
+            about = read_config(paths[name])["data"]
+            found.setdefault(str(about.get("hash")), []).append(f"{name} on {about.get('path') or 'data unknown'}")
+    if len(found) < 2:
+        return []
+    told = "; ".join(", ".join(names) for names in found.values())
+    return [Note(text=f"Not of the same data or tokens, so that the curves do not compare the models: {told}.")]
 
 
 def _row(name: str, line: list[tuple[float, float]]) -> list[Any]:

@@ -11,8 +11,16 @@ from typing import Any, Protocol, TextIO
 
 from regard.core.progress import Progress
 from regard.run.live import Patient, progress_on
+from regard.terminal.label import cut, width
 from regard.terminal.table import human, span, visible, visible_line
 from regard.training.display import Display, Evaluation, Result, Start, Update
+
+COLUMNS = ("model", "stage", "step", "loss", "held out", "speed", "left")
+WANTED = ("model", "stage", "left", "held out", "loss", "step", "speed")  # in a narrow terminal the first of these
+NUMBERS = ("step", "loss", "speed", "left")
+LEAST = {"stage": 11, "left": 6, "held out": 6, "loss": 6, "step": 5}  # what they take once they are known
+LONGEST_STAGE = 20
+GAP, BAR = 2, 50
 
 
 @dataclass
@@ -192,21 +200,22 @@ class LiveBoard(_Places):
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for name, justify in (("model", "left"), ("stage", "left"), ("step", "right"), ("loss", "right")):
-            table.add_column(name, justify=justify, no_wrap=True)  # pyright: ignore[reportArgumentType]
-        table.add_column("held out", no_wrap=True)
-        table.add_column("speed", justify="right", no_wrap=True)
-        table.add_column("left", justify="right", no_wrap=True)
+        cells = {place.label: _cells(place) for place in self.places.values()}
+        shown = _shown(list(cells.values()), self.console.width)
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        for name in shown:
+            least = max(width(one[name]) for one in cells.values()) if name == "model" and cells else None
+            side = "right" if name in NUMBERS else "left"
+            table.add_column(name, justify=side, no_wrap=True, min_width=least)
+        room = self.console.width - sum(_wide(name, list(cells.values())) + GAP for name in shown if name != "stage")
         for place in self.places.values():
+            cells[place.label]["stage"] = cut(cells[place.label]["stage"], max(1, room))
             style = "dim" if place.stage == "waiting" else "bold" if 0 < place.share < 1 else ""
-            loss = "" if place.loss is None else f"{place.loss:.4f}"
-            left = "" if place.left is None else span(place.left)
-            step = f"{place.step:,}" if place.step else ""
-            cells = (place.label, place.stage, step, loss, place.score, place.speed, left)
-            table.add_row(*(Text(visible_line(cell)) for cell in cells), style=style)
+            table.add_row(*(Text(cells[place.label][name]) for name in shown), style=style)
+        told = f"{self.done:4.0%} of the comparison"
         bar = Table.grid(expand=False, padding=(0, 1))
-        bar.add_row(ProgressBar(total=1.0, completed=self.done, width=50), f"{self.done:4.0%} of the comparison")
+        long = max(1, min(BAR, self.console.width - len(told) - GAP))
+        bar.add_row(ProgressBar(total=1.0, completed=self.done, width=long), told)
         return Group(table, bar)
 
     def note(self, text: str) -> None:
@@ -214,3 +223,35 @@ class LiveBoard(_Places):
 
     def finish(self) -> None:
         self.live.stop()
+
+
+def _cells(place: Place) -> dict[str, str]:
+    """What the table says of a model."""
+    told = {
+        "model": place.label,
+        "stage": place.stage,
+        "step": f"{place.step:,}" if place.step else "",
+        "loss": "" if place.loss is None else f"{place.loss:.4f}",
+        "held out": place.score,
+        "speed": place.speed,
+        "left": "" if place.left is None else span(place.left),
+    }
+    return {name: visible_line(text) for name, text in told.items()}
+
+
+def _shown(rows: list[dict[str, str]], most: int) -> list[str]:
+    """The columns for which a terminal has room: model and stage always, then those that say most."""
+    kept = list(WANTED[:2])
+    taken = sum(_wide(name, rows) + GAP for name in kept)
+    for name in WANTED[2:]:
+        taken += _wide(name, rows) + GAP
+        if taken - GAP > most:
+            break
+        kept.append(name)
+    return [name for name in COLUMNS if name in kept]
+
+
+def _wide(name: str, rows: list[dict[str, str]]) -> int:
+    """Columns that a column takes; a stage that is a reason is cut."""
+    most = max((width(row[name]) for row in rows), default=0)
+    return max(len(name), min(most, LONGEST_STAGE) if name == "stage" else most, LEAST.get(name, 0))

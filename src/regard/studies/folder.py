@@ -31,7 +31,10 @@ def refuse_other(path: Path) -> None:
     """Refuse a folder of other things, and one in which a comparison's own names are what they cannot be."""
     names = [name for name in disk.names(path) if name != LOCK and not name.startswith(disk.TEMPORARY)]
     if names and KEPT not in names:
-        raise UsageError(f"{path}: not empty and not a comparison (it has {names[0]}); choose another --out")
+        held = (
+            "already holds a run" if manifest.NAME in names else f"not empty and not a comparison (it has {names[0]})"
+        )
+        raise UsageError(f"{path}: {held}; choose another --out")
     for name in (KEPT, STATE, *REPORTS):
         if (path / name).is_dir():
             raise CheckpointError(f"{path / name}: is a folder where a file of the comparison belongs; move it away")

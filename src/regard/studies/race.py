@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from regard.errors import NumericError, RegardError, ResourceError, Stopped, UsageError
 from regard.run.dataset import work
-from regard.run.run import load
 from regard.run.settings import Layer, Origin, Settings, resolve
 from regard.run.train import Job, train_run
 from regard.studies.board import Board
@@ -43,6 +42,7 @@ class Row:
     on_edge  the best rate is the lowest or the highest that was tried.
     runs     what was measured of each seed.
     failed   why there is nothing, if there is nothing. code: the exit code of that failure.
+    stopped  by a signal: tested are the seeds that had ended. held_out: the lowest loss of the one that had not.
     """
 
     label: str
@@ -56,6 +56,7 @@ class Row:
     failed: str = ""
     code: int = 0
     stopped: bool = False
+    held_out: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -163,8 +164,10 @@ class Race:
             job = Job(settings, path, "auto" if goes_on else "no")
             # A count leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
             run, result = self._unless_stopped(lambda: train_run(job, display, self.data), at_once=counts)
+            tested = {} if intervals is None else self._unless_stopped(lambda: self._tested(settings, run, intervals))
         except Stopped:
-            row.runs += [found for found in [self._cut_off(path, intervals)] if found]
+            if intervals is not None:
+                row.held_out = min((point["valid_loss"] for point in curve(path)), default=None)
             raise
         outcome: dict[str, Any] = {
             "path": str(path),
@@ -173,9 +176,8 @@ class Race:
             "valid": result.best_loss if result.best_score is None else result.best_score,
             "peak_memory": peak.read(),
             "curve": curve(path),
+            **tested,
         }
-        if intervals is not None:
-            outcome |= self._unless_stopped(lambda: measured(run, intervals=intervals) | self._read(settings, run))
         self.ledger.write_down(name, known_by, outcome)
         return outcome
 
@@ -188,20 +190,8 @@ class Race:
             raise Stopped(f"stopped by {self.interrupt.received}")
         return found
 
-    def _cut_off(self, path: Path, intervals: bool | None) -> dict[str, Any] | None:
-        """What can be said of a training that a signal ended: its best weights so far, if it has any."""
-        if intervals is None:
-            return None
-        try:
-            run = load(path, device=self.device)
-        except RegardError:
-            return None
-        run.dataset = self.data
-        points = curve(path)
-        last = points[-1] if points else {"step": 0, "tokens": 0, "seconds": 0.0}
-        kept = {key: last[key] for key in ("step", "tokens", "seconds")}
-        told = {"path": str(path), "seed": run.config["train"]["seed"], "reason": "stopped", "curve": points}
-        return told | kept | measured(run, intervals=intervals)
+    def _tested(self, settings: Settings, run: Any, intervals: bool) -> dict[str, Any]:
+        return measured(run, intervals=intervals) | self._read(settings, run)
 
     def _read(self, settings: Settings, run: Any) -> dict[str, Any]:
         """Of a model that learns by steps: operations of training for each target, and how its samples come."""

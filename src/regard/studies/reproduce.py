@@ -18,11 +18,12 @@ from typing import Any, Literal
 from regard.core.config import decode
 from regard.core.version import __version__
 from regard.errors import CheckpointError, Stopped, UsageError
-from regard.storage import disk
+from regard.storage import disk, manifest
 from regard.storage.lock import only_writer
 from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
 from regard.studies.claims.study import SEEDS, Found, Lab, Outcome, ScaleName, Study
+from regard.studies.folder import KEPT
 from regard.studies.machine import versions
 from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
@@ -67,6 +68,7 @@ def reproduce(
     for one in chosen:
         if scale not in one.scales:
             raise UsageError(f"{one.id} has no form for {scale}; it has {', '.join(one.scales)}")
+    _refuse_other(out)
     with only_writer(out):
         if (out / PARTS).is_symlink():
             raise CheckpointError(f"{out / PARTS}: is a link where the folder of the seeds belongs; move it away")
@@ -92,6 +94,13 @@ def _unless_stopped(one: Study, scale: ScaleName, device: str, out: Path, force:
                 f"{one.id}: stopped by {interrupt.received}; what is done is in {out}, the same command goes on"
             )
     return result
+
+
+def _refuse_other(out: Path) -> None:
+    """Leave the folders of runs and comparisons to them."""
+    for name, what in ((manifest.NAME, "a run"), (KEPT, "a comparison")):
+        if (out / name).exists():
+            raise UsageError(f"{out}: already holds {what}; choose another --out")
 
 
 def saved(path: Path, scale: ScaleName | None = None) -> Result | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -11,7 +11,7 @@ from regard.studies.measure import disagreements
 from regard.studies.protocol import Protocol, share
 from regard.studies.scaling import families, power_law, winners
 from regard.studies.standing import PARTS, SEEDS, Standing, first_to, sentence, standing
-from regard.terminal.table import aligned, human, span, visible
+from regard.terminal.table import aligned, fitted, human, span, visible, width_of
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 FEW_STEPS, FEW_TOKENS = 30, 2000
 FURTHER = 4
 OVER = 5  # the column of the distance from the best possible score, where that is known
-WHAT = ("rank#", "model", "score#", "+-#", "+- over")
+INTERVAL = "+- over"
+WHAT = ("rank#", "model", "score#", "+-#", INTERVAL)
 COST = ("parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")
 COLUMNS = WHAT + COST
 
@@ -31,22 +32,18 @@ def show(comparison: Comparison, stream: TextIO) -> None:
         print(visible(line), file=stream)
 
 
-def width_of(stream: TextIO) -> int | None:
-    """How wide a terminal is; None of a pipe."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
-
-
 def lines(comparison: Comparison, width: int | None = None) -> list[str]:
-    """The whole; sentences in lines of at most `width`, tables and commands as they are."""
+    """The whole; table and sentences in lines of at most `width`, commands as they are."""
     columns, rows = ranking(comparison)
+    table = aligned(columns, rows) if width is None else fitted(columns, rows, width, columns.index("model"))
     told = [finding(comparison), *law_lines(comparison), *notes(comparison)]
     if width is not None:
         told = [line for text in told for line in textwrap.wrap(text, width, break_on_hyphens=False)]
-    return [*aligned(columns, rows), "", *told, "", *commands(comparison)]
+    return [*table, "", *told, "", *commands(comparison)]
 
 
 def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    """The ranking; models without a score come last, with their reason."""
+    """The ranking; models without a score come last. What the intervals are over is a column where they differ."""
     metric = comparison.protocol.metric
     columns = [metric + "#" if name == "score#" else name for name in COLUMNS]
     order = comparison.order
@@ -57,13 +54,21 @@ def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
             scores = [run["score"] for run in row.runs]
             rows.append(_cells("stopped", standing(row.label, scores, row.runs[0]["parts"]), comparison))
         elif row.label not in known:
-            reason = row.failed or ("stopped before its first evaluation" if row.stopped else "its score is not finite")
-            rows.append(["-", row.label, reason, *[""] * (len(COLUMNS) - 3)])
+            what = "failed" if row.failed else "stopped" if row.stopped else "-"
+            rows.append([what, row.label, *[""] * (len(COLUMNS) - 2)])
     if comparison.optimum is not None:
         columns.insert(OVER, "over best#")
         for cells in rows:
-            cells.insert(OVER, _over(cells[1], comparison) if cells[0] != "-" else "")
+            cells.insert(OVER, _over(cells[1], comparison) if cells[2] else "")
+    if len(intervals(comparison)) < 2:
+        place = columns.index(INTERVAL)
+        columns, rows = columns[:place] + columns[place + 1 :], [row[:place] + row[place + 1 :] for row in rows]
     return columns, rows
+
+
+def intervals(comparison: Comparison) -> list[str]:
+    """What the intervals were taken over, each kind once."""
+    return list(dict.fromkeys(f"{one.count} {one.over}" for one in comparison.order if one.over))
 
 
 def _over(label: str, comparison: Comparison) -> str:
@@ -115,7 +120,8 @@ def notes(comparison: Comparison) -> list[str]:
     spent = f"{protocol.slice:.0%} of it for {len(protocol.factors)} learning rates, the rest for "
     told = [
         f"Held equal: data, tokens, split{order}, and a budget of {protocol.budget} a model ({spent}{protocol.seeds} "
-        f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; the test part was read once.",
+        f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; a model meets the test part when its "
+        f"training has ended.",
     ]
     apart = [f"{row.label} {row.note}" for row in rows if row.note] + unlike
     if apart:
@@ -136,9 +142,22 @@ def notes(comparison: Comparison) -> list[str]:
         told.append(f"The test part has {comparison.facts['test']} tokens: with so few, chance decides much.")
     told += chances(comparison)
     told += [f"{row.label} failed: {row.failed}" for row in comparison.failed]
+    told += [f"{row.label} was stopped {_reached(row)}" for row in rows if row.stopped]
+    told += [f"{row.label}: its score is not finite." for row in rows if row.runs and not _is_finite(row)]
     if comparison.stopped:
         told.append("Stopped early: the same command goes on where it was.")
     return told
+
+
+def _reached(row: Row) -> str:
+    """How far a model was when a signal came: what was not trained to its end is not tested."""
+    if row.held_out is not None:
+        return f"at a held-out loss of {row.held_out:.4g} and not tested."
+    return "between two seeds: its score is of fewer." if row.runs else "before its first evaluation."
+
+
+def _is_finite(row: Row) -> bool:
+    return all(math.isfinite(run["score"]) for run in row.runs)
 
 
 def orders(comparison: Comparison) -> list[str]:
@@ -157,14 +176,16 @@ def orders(comparison: Comparison) -> list[str]:
 def chances(comparison: Comparison) -> list[str]:
     """What each interval is of."""
     by = {over: [one.label for one in comparison.order if one.over == over] for over in (SEEDS, PARTS)}
+    same = intervals(comparison)
+    over = f"+- is over {same[0]}" if len(same) == 1 else "+- is"
     if by[PARTS] and not by[SEEDS]:
-        return ["+- is of the test text alone: one training each tells nothing of the chance of training."]
+        return [f"{over}, of the test text alone: one training each tells nothing of the chance of training."]
     if by[PARTS]:
         return [
             f"+- of {', '.join(by[PARTS])} is over parts of the test text, of the others over seeds: two kinds of "
             f"chance, which are not set against each other."
         ]
-    return []
+    return [f"{over}, the chance of training."] if len(same) == 1 else []
 
 
 def front(comparison: Comparison) -> list[str]:

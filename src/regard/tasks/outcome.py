@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.terminal.table import human, span, visible
+from regard.training import budget
 
 if TYPE_CHECKING:
     from regard.tasks.task import Task, Trained
     from regard.training.display import Result
 
 JUDGED_EXAMPLES = 1000
+LATE = 1.5  # a training ends a little after its time, and a short one long after it
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:
     """The scores on held-out examples beside the best possible ones, and a few answers."""
     facts = _measured(task, run, result)
-    return Outcome(facts, _lines(task, run, result, facts), _next_commands(task, run))
+    return Outcome(facts, _lines(task, run, result, facts), _next_commands(task, run, result))
 
 
 def _measured(task: Task[Any], run: Trained, result: Result) -> dict[str, Any]:
@@ -72,21 +74,21 @@ def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any])
     return lines + [f"  | {line}" for line in visible(facts["sample"]).split("\n") if line.strip()]
 
 
-def _next_commands(task: Task[Any], run: Trained) -> list[str]:
+def _next_commands(task: Task[Any], run: Trained, result: Result) -> list[str]:
     where = shlex.quote(str(run.path))
     return [
         task.command(where, run.held_out("valid")[0]),
         f"regard evaluate {where}",
         f"regard show {where}",
-        f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'])}",
+        f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'], result)}",
     ]
 
 
-def longer(budget: str) -> str:
-    """Twice a budget, in its own unit.
-
-    >>> longer("2m"), longer("1.5Mtokens")
-    ('4m', '3Mtokens')
-    """
-    number = budget.strip().rstrip("abcdefghijklmnopqrstuvwxyzMGTP ")
-    return f"{2 * float(number):g}{budget.strip()[len(number) :].strip()}"
+def longer(text: str, result: Result) -> str:
+    """A budget with which a run goes on as far again: twice its own, or twice what was spent where that is more."""
+    whole = budget.parse(text)
+    spent = {"seconds": result.seconds, "steps": result.step, "tokens": result.tokens}.get(whole.kind, 0.0)
+    if spent > LATE * whole.amount:
+        return whole.told(2 * spent)
+    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzMGTP ")
+    return f"{2 * float(number):g}{text.strip()[len(number) :].strip()}"

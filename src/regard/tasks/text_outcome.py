@@ -25,7 +25,7 @@ ANY_PROMPT = "Once upon"
 def text_outcome(task: PlainText, run: Trained, result: Result) -> Outcome:
     """Of a counted model too."""
     facts = _measured(task, run, result)
-    return Outcome(facts, _lines(run, result, facts), _next_commands(run))
+    return Outcome(facts, _lines(run, result, facts), _next_commands(run, result))
 
 
 def _measured(task: PlainText, run: Trained, result: Result) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _lines(run: Trained, result: Result, facts: dict[str, Any]) -> list[str]:
     return lines + [f"  | {line}" for line in written]
 
 
-def _next_commands(run: Trained) -> list[str]:
+def _next_commands(run: Trained, result: Result) -> list[str]:
     where, prompt = shlex.quote(str(run.path)), shlex.quote(opening(run))
     return [
         f"regard generate {where} {prompt}",
@@ -80,7 +80,7 @@ def _next_commands(run: Trained) -> list[str]:
         f"regard show {where}",
         f"regard explain {where} {prompt}"
         if "fit" in run.config
-        else f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'])}",
+        else f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'], result)}",
     ]
 
 

@@ -1,43 +1,110 @@
-"""Tables and numbers for people: drawn by rich on a terminal, aligned plain text, never cut to a width, in a pipe."""
+"""Tables and numbers for people: fitted to a terminal, and in a pipe plain text that is never cut to a width."""
 
 from __future__ import annotations
 
 import math
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
+
+from regard.terminal.label import padded, width, wrapped
 
 # C0 but \t and \n, DEL and C1; marks, embeddings, overrides and isolates of direction; line and paragraph separators.
 COMMANDS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]"
 )
 STYLES = {"NO": "bold red", "yes": "green"}
+GAP, INDENT = 2, 4
+LONG, READABLE = 24, 32  # columns of a text that may be folded, and those that it keeps at least beside others
+DIVIDED = 3  # columns that rich sets between two
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print a table. A column whose name ends in `#` holds numbers and is set to the right."""
     columns, title = [visible_line(name) for name in columns], visible_line(title)
     texts = [["" if cell is None else visible_line(str(cell)) for cell in row] for row in rows]
-    if sys.stdout.isatty():
+    most = width_of(sys.stdout)
+    if most is not None and _has_room(columns, texts, most):
         _draw(columns, texts, title)
         return
-    for line in ([title] if title else []) + aligned(columns, texts):
+    lines = aligned(columns, texts) if most is None else fitted(columns, texts, most)
+    for line in ([title] if title and most is None else wrapped(title, most or 0) if title else []) + lines:
         print(line)
+
+
+def width_of(stream: TextIO) -> int | None:
+    """How wide a terminal is; None of a pipe."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def aligned(columns: Sequence[str], rows: list[list[str]]) -> list[str]:
     """Plain lines with two spaces between columns."""
-    table = [[name.rstrip("#") for name in columns], *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
+    widths = _widths(columns, rows)
     lines = []
-    for row in table:
+    for row in [[name.rstrip("#") for name in columns], *rows]:
         cells = [
-            cell.rjust(width) if name.endswith("#") else cell.ljust(width)
-            for cell, width, name in zip(row, widths, columns, strict=True)
+            padded(cell, size, right=name.endswith("#")) for cell, size, name in zip(row, widths, columns, strict=True)
         ]
-        lines.append("  ".join(cells).rstrip())
+        lines.append((" " * GAP).join(cells).rstrip())
     return lines
+
+
+def fitted(columns: Sequence[str], rows: list[list[str]], most: int, key: int = 0) -> list[str]:
+    """Lines of at most so many columns that leave nothing out.
+
+    What has no room beside the rest goes below, in further tables that begin with the column `key`; long texts are
+    folded below their rows.
+
+    >>> fitted(["a", "b#", "c#"], [["x", "123", "4567"]], 7)
+    ['a    b', 'x  123', '', 'a     c', 'x  4567']
+    """
+    widths = _widths(columns, rows)
+    if sum(widths) + GAP * (len(columns) - 1) <= most:
+        return aligned(columns, rows)
+    folded = _folded(columns, widths, key)
+    lines: list[str] = []
+    tables = _side_by_side([place for place in range(len(columns)) if place not in folded], widths, most, key)
+    for table in tables:
+        head, *body = aligned([columns[place] for place in table], [[row[place] for place in table] for row in rows])
+        lines += [*([""] if lines else []), head]
+        for line, row in zip(body, rows, strict=True):
+            below = [row[place] for place in folded if row[place]] if table is tables[-1] else []
+            lines.append(line)
+            lines += [f"{' ' * INDENT}{part}" for text in below for part in wrapped(text, max(1, most - INDENT))]
+    return lines
+
+
+def _side_by_side(places: list[int], widths: list[int], most: int, key: int) -> list[list[int]]:
+    """Which columns stand in which table: as many as have room, one beside the key at least."""
+    tables: list[list[int]] = [[]]
+    for place in places:
+        taken = sum(widths[one] + GAP for one in tables[-1]) + widths[place]
+        is_begun = any(one != key for one in tables[-1])
+        if is_begun and taken > most and place != key:
+            tables.append([key])
+        tables[-1].append(place)
+    return tables
+
+
+def _widths(columns: Sequence[str], rows: list[list[str]]) -> list[int]:
+    table = [[name.rstrip("#") for name in columns], *rows]
+    return [max(width(row[place]) for row in table) for place in range(len(columns))]
+
+
+def _folded(columns: Sequence[str], widths: list[int], key: int = 0) -> list[int]:
+    """The columns of long texts."""
+    texts = (place for place, name in enumerate(columns) if place != key and not name.endswith("#"))
+    return [place for place in texts if widths[place] > LONG]
+
+
+def _has_room(columns: Sequence[str], rows: list[list[str]], most: int) -> bool:
+    """Whether a table can stand as it is, its long texts folded within their columns."""
+    widths = _widths(columns, rows)
+    folded = _folded(columns, widths)
+    least = [min(size, READABLE) if place in folded else size for place, size in enumerate(widths)]
+    return sum(least) + DIVIDED * (len(columns) - 1) <= most
 
 
 def human(count: float, unit: str = "") -> str:
@@ -109,8 +176,10 @@ def _draw(columns: Sequence[str], rows: list[list[str]], title: str) -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    for name in columns:
-        table.add_column(name.rstrip("#"), justify="right" if name.endswith("#") else "left", overflow="fold")
+    folded = _folded(columns, _widths(columns, rows))
+    for place, name in enumerate(columns):
+        side = "right" if name.endswith("#") else "left"
+        table.add_column(name.rstrip("#"), justify=side, overflow="fold", no_wrap=place not in folded)
     for row in rows:
         table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
     Console(highlight=False).print(table)

@@ -42,10 +42,25 @@ class Budget:
     kind: Literal["seconds", "steps", "tokens", "flops"]
     amount: float
 
+    def spent(self, *, step: float, tokens: float, seconds: float, flops_per_token: float) -> float:
+        """How much of the budget's kind is spent."""
+        spent = {"seconds": seconds, "steps": step, "tokens": tokens, "flops": tokens * flops_per_token}
+        return spent[self.kind]
+
     def progress(self, *, step: float, tokens: float, seconds: float, flops_per_token: float) -> float:
         """How much of the budget is spent, 0 to 1."""
-        spent = {"seconds": seconds, "steps": step, "tokens": tokens, "flops": tokens * flops_per_token}
-        return min(1.0, spent[self.kind] / self.amount)
+        spent = self.spent(step=step, tokens=tokens, seconds=seconds, flops_per_token=flops_per_token)
+        return min(1.0, spent / self.amount)
+
+    def told(self, amount: float) -> str:
+        """An amount of the budget's kind, rounded up, as a person writes it.
+
+        >>> parse("2m").told(22.3), parse("5steps").told(40), parse("3Mtokens").told(1234567)
+        ('23s', '40steps', '1.24e+06tokens')
+        """
+        digits = max(0, len(f"{amount:.0f}") - 3) if self.kind in ("tokens", "flops") else 0
+        whole = math.ceil(amount / 10**digits) * 10**digits
+        return f"{whole if whole < 1e6 else format(whole, 'g')}{'s' if self.kind == 'seconds' else self.kind}"
 
 
 def parse(text: str) -> Budget:

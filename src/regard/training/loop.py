@@ -63,8 +63,8 @@ def train(
         try:
             session = _session(model, task, settings, run, display)
             session.sample = sample
-            start_or_resume(session, about or {}, resume or Resume())
-            result = _run(session, interrupt)
+            done = start_or_resume(session, about or {}, resume or Resume())
+            result = _run(session, interrupt) if done is None else _result(session, done)
             return result
         finally:
             display.finish(result)
@@ -83,7 +83,7 @@ def _run(session: Session, interrupt: Interrupt) -> Result:
             save(session)
         if interrupt.received:
             _stop(session, interrupt.received)
-        reason = _reason_to_end(session)
+        reason = session.reason_to_end()
         if reason is None:
             _step(session)
     if session.task.held_out is not None and session.counters.evaluated_step != session.counters.step:
@@ -92,13 +92,6 @@ def _run(session: Session, interrupt: Interrupt) -> Result:
     if interrupt.received:
         _stop(session, interrupt.received)
     return _end(session, reason)
-
-
-def _reason_to_end(session: Session) -> str | None:
-    patience = session.settings.patience
-    if patience and session.counters.since_best >= patience:
-        return "patience"
-    return "budget" if session.progress() >= 1 else None
 
 
 def _step(session: Session) -> None:
@@ -181,6 +174,11 @@ def _end(session: Session, reason: str) -> Result:
     count.seconds = session.seconds
     facts = {"step": count.step, "best_step": count.best_step, "best_loss": count.best_loss, "reason": reason}
     session.run.close_logs(facts)
+    return _result(session, reason)
+
+
+def _result(session: Session, reason: str) -> Result:
+    count = session.counters
     return Result(
         folder=session.run.path,
         step=count.step,

@@ -47,15 +47,18 @@ def description(model: nn.Module, session: Session, about: Mapping[str, Any]) ->
     }
 
 
-def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) -> None:
-    """Bring the session and its folder to where the run begins or goes on."""
+def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) -> str | None:
+    """Bring the session and its folder to where the run begins or goes on.
+
+    Of a run that has ended and has nothing left to do the reason is given back, and its folder left as it is.
+    """
     run = session.run
     asked = description(session.model, session, about)
     # Weights for use, weights to go on with and two moments of each: found now, not at the first save.
     disk.require_space(run.path, 4 * tensors.size_of(tensors.weights_of(session.model)))
     if run.is_new:
         _start(session, asked, resume)
-        return
+        return None
     if resume.mode == "no":
         raise UsageError(f"{run.path}: already holds a run; continue it with --resume or choose another --out")
     saved = run.config()
@@ -66,13 +69,37 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
         session.display.note(f"WARNING: {problem}; set aside, continuing from an older checkpoint")
     if path is not None:
         session.restore(path)
+        session.start_clock()
+        _refuse_spent(session, saved)
     checkpoint.set_aside_after(run.checkpoints, session.counters.step)
     repair(session, resume.mode)
+    done = session.reason_to_end() if run.manifest.facts.get("reason") else None
+    if done is not None:
+        session.display.note(f"{_told_done(session, done)}: nothing was changed")
+        return done
     if saved["train"] != asked["train"]:
         changed = {key: asked[key] for key in ("train", "origins") if key in asked}
         run.publish({CONFIG: run_folder.json_file(saved | changed)})
     run.open_logs()
     run.rewrite(run_folder.METRICS, metrics.up_to(run.path / run_folder.METRICS, session.counters.step))
+    return None
+
+
+def _refuse_spent(session: Session, saved: Mapping[str, Any]) -> None:
+    """Refuse a new budget with which the run would end where it is."""
+    if session.settings.budget != saved["train"].get("budget") and session.progress() >= 1:
+        raise UsageError(_told_done(session, "budget"))
+
+
+def _told_done(session: Session, reason: str) -> str:
+    """Why a run does not go on, and with what it would."""
+    budget, spent, where = session.budget, session.spent, session.run.path
+    if reason == "budget":
+        more = f"give more, e.g. --budget {budget.told(2 * spent)}"
+        return f"{where}: budget {session.settings.budget} is already spent ({budget.told(spent)} in all); {more}"
+    count = session.counters.since_best
+    told = f"{where}: ended early, the held-out part had not improved for {count} evaluations"
+    return f"{told}; a larger train.patience, or 0 for none, goes on"
 
 
 def _start(session: Session, asked: dict[str, Any], resume: Resume) -> None:

@@ -130,14 +130,28 @@ class Session:
         return self.seconds_before + time.monotonic() - self.clock_start
 
     def progress(self, *, ahead_steps: float = 0.0, ahead_tokens: float = 0.0) -> float:
-        """How much of the budget is spent, or will be a little ahead."""
-        count = self.counters
-        return self.budget.progress(
-            step=count.step + ahead_steps,
-            tokens=count.tokens + ahead_tokens,
-            seconds=self.seconds,
-            flops_per_token=self.flops_per_token if self.budget.kind == "flops" else 0.0,
-        )
+        """How much of the budget is spent, or will be a little ahead, 0 to 1."""
+        return self.budget.progress(**self._counted(ahead_steps, ahead_tokens))
+
+    @property
+    def spent(self) -> float:
+        """The same in the unit of the budget."""
+        return self.budget.spent(**self._counted())
+
+    def _counted(self, ahead_steps: float = 0.0, ahead_tokens: float = 0.0) -> dict[str, float]:
+        return {
+            "step": self.counters.step + ahead_steps,
+            "tokens": self.counters.tokens + ahead_tokens,
+            "seconds": self.seconds,
+            "flops_per_token": self.flops_per_token if self.budget.kind == "flops" else 0.0,
+        }
+
+    def reason_to_end(self) -> str | None:
+        """Why no further step is made, if none is."""
+        patience = self.settings.patience
+        if patience and self.counters.since_best >= patience:
+            return "patience"
+        return "budget" if self.progress() >= 1 else None
 
     def precision(self) -> torch.autocast:
         """Where products are rounded to bfloat16 when the settings say so; weights stay in float32."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import CheckpointError, UsageError
+from regard.serving import curves
 from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
 from regard.serving.shelf import MOST, facts, found_runs
@@ -157,6 +158,16 @@ def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
     by_time = other.remake({"x": "seconds"})
     assert by_time["curves"].lines == {"a": [(2.0, 2.5), (4.0, 5.0)]}  # what was not asked for stays
     assert [control.value for control in by_time.controls] == ["seconds", "bleu", True]
+
+
+def test_curves_of_runs_over_different_data_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = {name: trained(tmp_path / name, 4.0) for name in ("a", "b", "c")}
+    data = {"a": ("1", "my.txt"), "b": ("1", "my.txt"), "c": ("2", "world:stories")}
+    told = {paths[name]: {"data": {"hash": number, "path": path}} for name, (number, path) in data.items()}
+    monkeypatch.setattr(curves, "read_config", told.__getitem__)
+    assert len(learning_curves({name: paths[name] for name in ("a", "b")}).panels) == 2
+    note = learning_curves(paths).panels[-1]
+    assert "a on my.txt, b on my.txt; c on world:stories" in note.text  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_table_of_a_long_training_is_of_every_evaluation(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from regard.errors import CheckpointError, DataError, LockedError, ResourceError, Stopped, UsageError
 from regard.storage.lock import only_writer
 from regard.studies import compare as comparing
-from regard.studies import ledger
+from regard.studies import ledger, summary
 from regard.studies import race as racing
 from regard.studies import report as reporting
 from regard.studies.board import LineBoard
@@ -164,6 +164,23 @@ def test_a_signal_in_any_phase_reports_what_is_there_and_the_same_command_goes_o
     assert not whole.stopped
     assert not whole.failed
     assert len(whole.order) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "words"), [("_step", "before its first evaluation"), ("_end", "at a held-out loss of")]
+)
+def test_a_model_that_was_stopped_is_not_tested(
+    what: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "d.txt", "ab")
+    monkeypatch.setattr(loop, what, sends(signal.SIGINT, getattr(loop, what)))
+    tested: list[object] = []
+    monkeypatch.setattr(racing, "measured", lambda run, **_: tested.append(run) or {})
+    found = run(tmp_path, FNN)
+    assert found.stopped
+    assert not tested
+    assert not found.row(FNN).runs
+    assert any(note.startswith(f"{FNN} was stopped {words}") for note in summary.notes(found))
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -255,7 +255,7 @@ def test_fields_of_settings_are_compared_on_resume(tmp_path):
     run(tmp_path / "run", budget="3steps")
     with pytest.raises(UsageError, match=r"train\.seed: the run was started with 0 and is continued with 1"):
         run(tmp_path / "run", resume="last", budget="3steps", seed=1)
-    run(tmp_path / "run", resume="last", budget="3steps", keep=5)
+    run(tmp_path / "run", resume="last", budget="4steps", keep=5, override=("budget",))
     assert run_folder.read_config(tmp_path / "run")["train"]["keep"] == 5
 
 

@@ -3,7 +3,7 @@
 /**
  * What the server answered; an error says why there is no answer.
  * isGone: the server does not run any more. most, fits: of a text that is too long, the tokens that the view takes and
- * how many characters from the first on these are.
+ * how many characters from the first on these are. isTooMuch: it is too long for anybody to have counted.
  */
 export async function ask(path, body = undefined, signal = undefined) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
@@ -20,7 +20,7 @@ export async function ask(path, body = undefined, signal = undefined) {
   }
   if (!answer.ok) {
     const { error = `the server answered ${answer.status}`, most, fits } = told;
-    throw Object.assign(new Error(error), { most, fits });
+    throw Object.assign(new Error(error), { most, fits, isTooMuch: answer.status === 413 });
   }
   return told;
 }

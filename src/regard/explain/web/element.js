@@ -16,7 +16,12 @@ export function draw(tag, given = {}, ...children) {
 
 /** A token in a box of its own, so that one written from right to left leaves its neighbours where they are. */
 export function token(text, given = {}) {
-  return make("bdi", { class: "token", ...given }, visible(text));
+  return make("bdi", { class: "token", ...given }, asToken(text));
+}
+
+/** A token as the terminal shows it: blanks at its ends can be seen, too. */
+export function asToken(text) {
+  return visible(text).replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length));
 }
 
 /** Text whose control characters can be seen. */

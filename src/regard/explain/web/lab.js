@@ -9,6 +9,8 @@ import { Question } from "./question.js";
 import { Side } from "./side.js";
 import { drawView } from "./view.js";
 
+const PASTED = 10_000; // characters that are looked at of a text too long for a question
+
 class Lab {
   constructor(root) {
     this.memory = {};
@@ -133,19 +135,25 @@ class Lab {
     history.replaceState(null, "", addressOf(this.place)); // whole, so that it can be shared
     this.side.mark(this.place);
     this.controls.show(view.controls ?? []);
+    this.view.inert = false;
     this.view.replaceChildren(drawView(view, { memory, exactRows: rows }));
     document.title = `${view.title} · regard lab`;
   }
 
+  /** Says what went wrong; the view before stays, greyed. */
   fail(error, again) {
     const button = (label, act) => make("button", { type: "button", onclick: act }, label);
-    const first = () => this.go(this.asked({ text: [...this.place.text].slice(0, error.fits).join("") }));
+    const letters = [...(this.place?.text ?? "")];
+    const first = (count) => () => this.go(this.asked({ text: letters.slice(0, count).join("") }));
+    const isHuge = error.isTooMuch && !error.fits && letters.length > PASTED;
     const buttons = [
       error.isGone ? button("Try again", again) : null,
-      error.fits ? button(`Look at the first ${counted(error.most, "token")}`, first) : null,
+      error.fits ? button(`Look at the first ${counted(error.most, "token")}`, first(error.fits)) : null,
+      isHuge ? button(`Look at the first ${counted(PASTED, "character")}`, first(PASTED)) : null,
     ];
     this.message.replaceChildren(make("p", { class: "failure" }, error.message), ...buttons.filter(Boolean));
     this.message.hidden = false;
+    this.view.inert = true; // what is below answers another question
     this.main.setAttribute("aria-busy", "false");
   }
 }

@@ -1,6 +1,6 @@
 // Two rows of tokens and ribbons between them, as wide as the weight. Where two rows are too wide, two columns.
 
-import { draw, make, token, visible, whenSized } from "./element.js";
+import { asToken, draw, make, token, whenSized } from "./element.js";
 import { unpacked } from "./matrix.js";
 import { four } from "./number.js";
 
@@ -159,7 +159,7 @@ class Ribbons {
       .filter(({ weight }) => weight > 0)
       .sort((a, b) => b.weight - a.weight)
       .slice(0, SPOKEN)
-      .map(({ text, weight }) => `${visible(text)} ${four(weight)}`);
-    return `${visible(this.panel[at.side][at.place])}: ${told.join(", ")}`;
+      .map(({ text, weight }) => `${asToken(text)} ${four(weight)}`);
+    return `${asToken(this.panel[at.side][at.place])}: ${told.join(", ")}`;
   }
 }

@@ -1,7 +1,7 @@
 // What a map looks like: cells, numbers in cells that are large enough, labels, the cursor and what is selected.
 
 import { inkOn } from "./colour.js";
-import { visible } from "./element.js";
+import { asToken } from "./element.js";
 import { tiny } from "./number.js";
 
 const FONT = "12px system-ui, sans-serif";
@@ -194,13 +194,13 @@ function widthOf(label) {
   if (!widths.has(label)) {
     if (widths.size > 20000) widths.clear();
     ruler.font = BOLD;
-    widths.set(label, ruler.measureText(visible(label)).width);
+    widths.set(label, ruler.measureText(asToken(label)).width);
   }
   return widths.get(label);
 }
 
 function shortened(label, most) {
-  let told = visible(label);
+  let told = asToken(label);
   if (widthOf(label) <= most + 2) return told;
   told = told.slice(0, 60);
   ruler.font = BOLD;

@@ -1,7 +1,7 @@
 // The exact weights of one row of a map, or of several summed, in a box beside it.
 
 import { barList } from "./bars.js";
-import { make, token, visible } from "./element.js";
+import { asToken, make, token } from "./element.js";
 import { counted, four } from "./number.js";
 
 const MOST = 16;
@@ -31,11 +31,11 @@ export function rowBox({ numbers, weights, names, columns, column, error }) {
 export function spokenRow({ numbers, weights, names, columns, column }) {
   const told = largestFirst(weights)
     .slice(0, SPOKEN)
-    .map((place) => `${visible(columns[place] ?? place + 1)} ${four(weights[place])}`);
+    .map((place) => `${asToken(columns[place] ?? place + 1)} ${four(weights[place])}`);
   const [first] = numbers;
-  const one = `Row ${first + 1}, ${visible(names[first] ?? "no label")}`;
+  const one = `Row ${first + 1}, ${asToken(names[first] ?? "no label")}`;
   const what = numbers.length === 1 ? one : `Sum of ${numbers.length} rows`;
-  const here = column >= 0 ? ` At ${visible(columns[column] ?? column + 1)} ${four(missing(weights[column]))}.` : "";
+  const here = column >= 0 ? ` At ${asToken(columns[column] ?? column + 1)} ${four(missing(weights[column]))}.` : "";
   return `${what}:${here} Largest: ${told.join(", ")}.`;
 }
 

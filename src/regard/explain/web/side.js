@@ -35,7 +35,7 @@ export class Side {
     const run = (one) => this.entry({ run: one.name }, one.label, one.error ?? `${one.model}, ${one.task}`, one.error);
     const example = ([name, about]) => this.entry({ example: name }, name, about);
     this.boxes = runs.map((one) => this.box(one));
-    this.inside = make("ul", {}, ...runs.map(run));
+    this.inside = make("ul", { class: "runs" }, ...runs.map(run));
     this.beside = make("ul", { class: "boxes" }, ...this.boxes.map(({ item }) => item));
     const none = runs.length ? null : make("p", { class: "unit" }, "none here: regard train my.txt --out runs/first");
     const worked = make("ul", {}, ...Object.entries(examples).map(example));
@@ -62,11 +62,14 @@ export class Side {
     this.tabs.curves.setAttribute("aria-current", showsCurves ? "page" : "false");
   }
 
-  /** Scrolls the list alone: the page stays where the reader is. */
+  /** Scrolls the lists alone: the page stays where the reader is. */
   reveal(link) {
-    const { offsetTop: top, offsetHeight: height } = link;
-    const { scrollTop, clientHeight } = this.links;
-    if (top < scrollTop || top + height > scrollTop + clientHeight) this.links.scrollTop = top - clientHeight / 3;
+    const runs = this.inside.contains(link) ? [this.inside] : [];
+    for (const list of [...runs, this.links]) {
+      const { top, height } = link.getBoundingClientRect();
+      const { top: above, height: room } = list.getBoundingClientRect();
+      if (top < above || top + height > above + room) list.scrollTop += top - above - room / 3;
+    }
   }
 
   entry(at, name, about, error) {
@@ -80,7 +83,7 @@ export class Side {
   box({ name, label, model, error }) {
     const change = () => this.oncurves(this.boxes.filter((one) => one.box.checked).map((one) => one.name));
     const box = make("input", { type: "checkbox", onchange: change, disabled: Boolean(error) });
-    const words = make("label", {}, box, " ", visible(label), make("small", {}, ` ${model ?? ""}`));
+    const words = make("label", {}, box, make("span", {}, visible(label), make("small", {}, model ?? "")));
     return { name, box, item: make("li", {}, words) };
   }
 }

@@ -7,11 +7,15 @@ import { drawHeat } from "./heat.js";
 import { drawLinks } from "./links.js";
 import { drawListing } from "./listing.js";
 import { drawNote } from "./note.js";
+import { four } from "./number.js";
 import { drawNumbers } from "./numbers.js";
 import { playerOf } from "./player.js";
 
 const FEW = 5; // columns of a matrix
 const SHORT = 12; // bars
+const MEANINGS = {
+  pharaoh: "Which word of the source goes with which of the target: pairs of their numbers, counted from 0, as tools for alignments write them",
+};
 const KINDS = {
   bars: drawBars,
   curves: drawCurves,
@@ -63,11 +67,15 @@ function isSmall({ kind, values, names }) {
   return kind === "curves" || (kind === "bars" && names.length <= SHORT);
 }
 
+/** What a view is of; lists and tables among it are for programs. */
 function about(facts = {}) {
-  const told = Object.entries(facts).filter(([, value]) => value !== null && value !== "");
+  const told = Object.entries(facts).filter(([, value]) => value !== "" && typeof value !== "object");
   if (!told.length) return null;
-  const text = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
-  const pair = ([name, value]) =>
-    make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, visible(text(value))));
+  const pair = ([name, value]) => {
+    const isNumber = typeof value === "number";
+    const text = isNumber ? four(value) : visible(value);
+    const title = MEANINGS[name] ?? (isNumber ? String(value) : null);
+    return make("div", { title }, make("dt", {}, name), make("dd", { dir: "auto" }, text));
+  };
   return make("dl", { class: "about" }, ...told.map(pair));
 }
