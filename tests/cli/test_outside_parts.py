@@ -5,12 +5,15 @@ They are those of `examples/plugin`, under other names, so that what one test im
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from calling import TEXT, TINY, Outcome, call_here
 from torch.nn import Module
 
@@ -187,8 +190,7 @@ def test_an_entry_point_that_fails_is_told_in_a_line(monkeypatch: pytest.MonkeyP
     assert f"the entry point late = no_such_module of regard.{group} failed: ModuleNotFoundError" in outcome.err
 
 
-# What is changed, and the law by which that is found. The position is told from how often a token was read, so that a
-# count which never moves is seen by it alone.
+# What is changed, and the law by which that is found.
 PLANTED: dict[str, tuple[list[tuple[str, str]], str]] = {
     "decay_of_the_past": ([("_share(log_decay, place + 1)", "_share(log_decay, place)")], "chunk"),
     "decay_in_steps": ([("share * state.memory + k", "state.memory + k")], "step"),
@@ -215,4 +217,26 @@ def test_errors_planted_in_a_mixer_from_outside_are_caught(here: Path, error: st
     assert outcome.code == 1
     broken = {result["law"] for result in json.loads(outcome.out)["results"] if result["held"] is False}
     assert law in broken
-    assert error != "still" or broken == {"position"}
+
+
+def test_retention_is_the_sum_of_its_paper(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(here))
+    retention: Any = importlib.import_module(f"{copied(here, 'summed')}.retention")
+    mixer = retention.RetentionConfig(6, 2, exponent=1.0, chunk=3).build().double()
+    x = torch.randn(1, 8, 6, dtype=torch.float64)
+    q, k, v = (part.reshape(8, 2, 3) for part in (x[0] @ mixer.input_to_heads.weight.T).chunk(3, -1))
+    expected = torch.zeros(8, 2, 3, dtype=torch.float64)
+    for t in range(8):
+        for s in range(t + 1):
+            for head, gamma in enumerate((0.5, 0.75)):  # 1 - 2^-1, 1 - 2^-2
+                expected[t, head] += gamma ** (t - s) * (q[t, head] @ k[s, head]) / 3**0.5 * v[s, head]
+    torch.testing.assert_close(mixer(x)[0][0], expected.flatten(1) @ mixer.values_to_output.weight.T)
+
+
+def test_the_name_of_a_task_is_taken_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(here))
+    ordinal: Any = importlib.import_module(f"{copied(here, 'taken')}.ordinal")
+    with pytest.raises(UsageError, match=r"the task name 'taken_ordinal' is taken by taken_parts\.ordinal"):
+        tasks.register_task(type("Other", (ordinal.Ordinal,), {"__module__": "elsewhere"}))
+    with pytest.raises(UsageError, match="the task name 'labelled' is taken by"):
+        tasks.register_task(type("Other", (ordinal.Ordinal,), {"__module__": "elsewhere", "name": "labelled"}))
