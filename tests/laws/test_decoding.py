@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.core import registry
+from regard.core.mixer import Mixer
 from regard.core.model import logits_of
 from regard.decoding.beam import beam_search
 from regard.decoding.generate import Generation, Limits, generate, stream
@@ -167,3 +168,47 @@ def test_generated_texts_score_as_they_were_drawn(name: str) -> None:
     [beam] = beam_search(model, starts[:1], width=3, max_tokens=9, eos_id=EOS, n_best=3)
     for h, s in zip(beam.best, score(model, [torch.tensor(h.tokens) for h in beam.best], start_id=EOS), strict=True):
         assert s.log_prob == pytest.approx(h.log_prob, abs=1e-10)
+
+
+def writes_step(part: type) -> bool:
+    return issubclass(part, Mixer) and part.step is not Mixer.step
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[Mixer]:
+    """The mixers whose own `step` was called, in order."""
+    called: list[Mixer] = []
+    for example in registry.mixer_examples().values():
+        kind = type(example.build())
+        if "step" in vars(kind) and not hasattr(kind.step, "counted"):
+            monkeypatch.setattr(kind, "step", _counted(kind.step, called))
+    return called
+
+
+def _counted(step: Any, called: list[Mixer]) -> Any:
+    @functools.wraps(step)
+    def counted(self: Mixer, *arguments: Any) -> Any:
+        called.append(self)
+        return step(self, *arguments)
+
+    counted.counted = True  # pyright: ignore[reportFunctionMemberAccess]
+    return counted
+
+
+@every_model
+def test_every_token_after_the_prompt_is_one_step_of_every_mixer_that_writes_one(name: str, steps: list[Mixer]) -> None:
+    model = model_of(name)
+    stack: Any = getattr(model, "stack", None)
+    wanted = [] if stack is None else [part for part in stack.modules() if writes_step(type(part))]
+    pieces = stream(model, [torch.tensor([0, 3, 1])], limits=Limits(51))
+    next(pieces)  # what follows the prompt, which is read in one call
+    steps.clear()
+    assert len(list(pieces)) == 50
+    assert [sum(part is other for other in steps) for part in wanted] == [50] * len(wanted)
+
+
+def test_every_mixer_that_writes_a_step_is_in_a_model_that_generates() -> None:
+    kinds = {type(part) for config in registry.mixer_examples().values() for part in config.build().modules()}
+    stacks: list[Any] = [getattr(model_of(name), "stack", None) for name in WRITERS]
+    used = {type(part) for stack in stacks if stack is not None for part in stack.modules()}
+    assert {kind.__name__ for kind in kinds if writes_step(kind)} == {k.__name__ for k in used if writes_step(k)}
