@@ -242,7 +242,7 @@ def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol)
     """Every training leaves its weights and a checkpoint."""
     there = next(place for place in (path, *path.absolute().parents) if place.exists())
     free = shutil.disk_usage(there).free
-    trainings = protocol.seeds + len(protocol.factors)
+    trainings = protocol.seeds + len(protocol.factors) + 1
     need = SMALLEST_FREE + sum(4 * COPIES * size.parameters * trainings for size in found.values())
     if free < need:
         raise ResourceError(

@@ -1,7 +1,8 @@
 """The protocol of a comparison: what every model gets, and how it is spent. docs/compare.md says it in words.
 
 budget B of a model   all that it may spend: seconds, tokens, steps or operations
-rates                 a slice of B: a short training at each of some learning rates around the model's own
+rates                 a slice of B: a short training at each of some learning rates around the model's own, and at one
+                      further out where the best of them is the lowest or the highest
 seeds                 the rest of B in equal parts: a training at the best rate for each seed
 """
 
@@ -17,6 +18,7 @@ from regard.training import budget
 
 SLICE = 0.25
 FACTORS = (1 / 3, 1.0, 3.0)
+RATE_STEP = 3.0
 MOST_SEEDS = 3
 # A training shorter than this says little: with less, there are fewer seeds.
 SHORTEST = 30.0
@@ -46,7 +48,13 @@ class Protocol:
     @property
     def trial_budget(self) -> str:
         """Of one training at one learning rate."""
-        return share(self.budget, self.slice / len(self.factors)) if self.factors else "0"
+        return share(self.budget, self.slice / (len(self.factors) + 1)) if self.factors else "0"
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether the slice has room for a rate beyond the edge; of very few steps it has not."""
+        whole, trial = budget.parse(self.budget), budget.parse(self.trial_budget)
+        return (len(self.factors) + 1) * trial.amount <= self.slice * whole.amount * (1 + 1e-9)
 
     @property
     def main_budget(self) -> str:

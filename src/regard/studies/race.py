@@ -22,7 +22,7 @@ from regard.studies.identity import mark
 from regard.studies.ledger import RATES, Ledger
 from regard.studies.machine import Peak
 from regard.studies.measure import measured
-from regard.studies.protocol import Protocol, share
+from regard.studies.protocol import RATE_STEP, Protocol, share
 from regard.tasks.dataset import Dataset
 from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
@@ -120,24 +120,36 @@ class Race:
             row.runs.append(self._made(row, name, told, (ends[0], ends[1]), changes, intervals=seeds == 1))
 
     def _search(self, row: Row, own: float) -> None:
-        """A short training at each rate; the best held-out score chooses."""
-        factors = self.protocol.factors
-        for number, factor in enumerate(factors):
-            lr = float(f"{own * factor:.2g}")
-            ends = [self.protocol.slice * place / len(factors) for place in (number, number + 1)]
-            changes = {"train.lr": lr, "train.budget": self.protocol.trial_budget, "train.seed": 0}
-            changes |= {"train.sample_every": 0}
-            try:
-                told = f"rate {number + 1} of {len(factors)}"
-                found = self._made(row, f"{RATES}/{row.label}-{lr:g}", told, (ends[0], ends[1]), changes)
-                row.rates.append((lr, found["valid"]))
-            except NumericError:
-                row.rates.append((lr, None))
+        """A short training at each rate, and at one further out where the best is at the edge; the best chooses."""
+        for factor in self.protocol.factors:
+            self._try(row, own * factor)
+        best = self._best_rate(row)
+        if row.on_edge and self.protocol.may_extend:
+            self._try(row, best * RATE_STEP if best == row.rates[-1][0] else best / RATE_STEP)
+            best = self._best_rate(row)
+        row.lr = best
+
+    def _try(self, row: Row, lr: float) -> None:
+        """A short training at one rate, put among the others in their order."""
+        lr, number = float(f"{lr:.2g}"), len(row.rates)
+        of = len(self.protocol.factors)
+        ends = [self.protocol.slice * place / (of + 1) for place in (number, number + 1)]
+        changes = {"train.lr": lr, "train.budget": self.protocol.trial_budget, "train.seed": 0, "train.sample_every": 0}
+        told = f"rate {number + 1} of {of}" if number < of else "one rate further"
+        try:
+            score = self._made(row, f"{RATES}/{row.label}-{lr:g}", told, (ends[0], ends[1]), changes)["valid"]
+        except NumericError:
+            score = None
+        row.rates = sorted([*row.rates, (lr, score)], key=lambda pair: pair[0])
+
+    def _best_rate(self, row: Row) -> float:
+        """The rate with the best held-out score, and whether it is at the edge of those that were tried."""
         known = [(lr, score) for lr, score in row.rates if score is not None]
         if not known:
             raise UsageError(f"every rate from {row.rates[0][0]:g} to {row.rates[-1][0]:g} diverged")
-        row.lr = min(known, key=lambda pair: pair[1] if self.protocol.lower_is_better else -pair[1])[0]
-        row.on_edge = row.lr in (row.rates[0][0], row.rates[-1][0])
+        best = min(known, key=lambda pair: pair[1] if self.protocol.lower_is_better else -pair[1])[0]
+        row.on_edge = best in (row.rates[0][0], row.rates[-1][0])
+        return best
 
     def _made(
         self,

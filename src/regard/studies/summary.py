@@ -8,8 +8,8 @@ import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.studies.measure import disagreements
-from regard.studies.protocol import Protocol, share
-from regard.studies.scaling import families, power_law, winners
+from regard.studies.protocol import RATE_STEP, Protocol, share
+from regard.studies.scaling import AT, families, power_law, winners
 from regard.studies.standing import PARTS, SEEDS, Standing, first_to, sentence, standing
 from regard.terminal.table import aligned, fitted, human, span, visible, width_of
 
@@ -117,7 +117,8 @@ def notes(comparison: Comparison) -> list[str]:
     protocol, rows = comparison.protocol, comparison.rows
     unlike = orders(comparison)
     order = "" if unlike else ", order of samples"
-    spent = f"{protocol.slice:.0%} of it for {len(protocol.factors)} learning rates, the rest for "
+    tried = f"{len(protocol.factors)}{f' or {len(protocol.factors) + 1}' if protocol.may_extend else ''} learning rates"
+    spent = f"up to {protocol.slice:.0%} of it for {tried}, {1 - protocol.slice:.0%} for "
     told = [
         f"Held equal: data, tokens, split{order}, and a budget of {protocol.budget} a model ({spent}{protocol.seeds} "
         f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; a model meets the test part when its "
@@ -130,10 +131,13 @@ def notes(comparison: Comparison) -> list[str]:
     if 0 < len(best) < len(comparison.order):
         what = "quality, training time, speed of use and memory"
         told.append(f"By these numbers behind no other in all of {what}: {', '.join(best)}.")
-    edges = [row.label for row in rows if row.on_edge]
+    edges = [row for row in rows if row.on_edge]
     if edges:
+        names = ", ".join(row.label for row in edges)
+        tries = shlex.quote(",".join(_further_out(row) for row in edges if AT not in row.label))
+        further = f" To try that: --models {tries}" if tries != "''" else ""
         told.append(
-            f"* the best rate of {', '.join(edges)} is the lowest or highest tried: one further out may be better."
+            f"* the best rate of {names} is the lowest or highest tried: one further out may be better.{further}"
         )
     few = [row.label for row in rows if row.parameters and row.runs and row.runs[0]["step"] < FEW_STEPS]
     if few:
@@ -147,6 +151,13 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.stopped:
         told.append("Stopped early: the same command goes on where it was.")
     return told
+
+
+def _further_out(row: Row) -> str:
+    """A model with the rate beyond the edge, as `--models` takes it."""
+    lr = row.lr or 0.0
+    rate = lr / RATE_STEP if row.rates and lr == row.rates[0][0] else lr * RATE_STEP
+    return f"{row.label}{'&' if '?' in row.label else '?'}lr={rate:.2g}"
 
 
 def _reached(row: Row) -> str:

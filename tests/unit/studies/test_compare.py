@@ -43,7 +43,8 @@ def test_every_model_gets_the_same_budget_and_its_rates_come_out_of_it(done: Com
     for label in ("fnn", "rnn"):
         row = done.row(label)
         rates = [regard.load(done.out / "rates" / f"{label}-{lr:g}").config["train"]["budget"] for lr, _ in row.rates]
-        assert rates == ["2steps"] * 3
+        assert rates == ["1steps"] * len(rates)
+        assert len(rates) in (3, 4)
         assert row.runs[0]["step"] == 18
         assert row.lr in [lr for lr, _ in row.rates]
 
@@ -278,7 +279,7 @@ def test_shares_of_a_budget_and_seeds_that_fit_it() -> None:
     assert seeds_for("20s", 5) == 5
     protocol = Protocol("x", "text", "100s", 3)
     assert protocol.main_budget == "25s"
-    assert protocol.trial_budget == "8.33333s"
+    assert protocol.trial_budget == "6.25s"
 
 
 def test_a_folder_with_other_settings_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
