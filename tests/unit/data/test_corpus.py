@@ -465,54 +465,39 @@ def test_how_ends_are_counted_is_no_part_of_what_a_run_must_find_again():
 
 
 FOREIGN = {
-    "no files": lambda told: told | {"files": []},
-    "a number for a file": lambda told: told | {"files": told["files"] | {"train.ids": 3}},
     "facts in a list": lambda told: told | {"facts": []},
-    "no version": lambda told: {key: value for key, value in told.items() if key != "version"},
-    "no type": lambda told: told | {"files": told["files"] | {"train.ids": {"size": 1, "sha256": "x"}}},
-    "a hash that is none": lambda told: (
-        told | {"files": told["files"] | {"a": {"size": 1, "sha256": 3, "dtype": None}}}
-    ),
+    "types in a list": lambda told: told | {"dtypes": []},
+    "no facts": lambda told: {"dtypes": told["dtypes"]},
     "bytes in words": lambda told: (
         told | {"facts": told["facts"] | {"train": {"n_bytes": "x", "n_chars": 1, "n_ends": 0}}}
     ),
     "a part that is a list": lambda told: told | {"facts": told["facts"] | {"valid": []}},
     "a part less": lambda told: told | {"facts": {"overlap": 0}},
     "an overlap of words": lambda told: told | {"facts": told["facts"] | {"overlap": "x"}},
-    "another type": lambda told: (
-        told | {"files": told["files"] | {"train.ids": told["files"]["train.ids"] | {"dtype": "<i8"}}}
-    ),
-    "text for numbers": lambda told: (
-        told | {"files": told["files"] | {"train.ids": told["files"]["train.ids"] | {"dtype": None}}}
-    ),
-    "itself": lambda told: told | {"files": told["files"] | {"manifest.json": told["files"]["train.ids"]}},
+    "another type": lambda told: told | {"dtypes": told["dtypes"] | {"train.ids": "<i8"}},
+    "no such type": lambda told: told | {"dtypes": told["dtypes"] | {"train.ids": "|O"}},
+    "a file that is not there": lambda told: told | {"dtypes": told["dtypes"] | {"a": "<u2"}},
 }
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_prepared_folder_that_is_well_sealed_and_malformed_is_refused_by_name(kind, book, cache):
     prepare(book, cache=cache)
-    file = folder_of(cache) / "manifest.json"
-    told = json.loads(file.read_bytes())
-    del told["sha256"]
-    told = FOREIGN[kind](told)
-    file.write_text(json.dumps(told | {"sha256": store._seal(told)}))
+    folder = folder_of(cache)
+    told = json.loads((folder / "store.json").read_bytes())
+    put(folder, "store.json", json.dumps(FOREIGN[kind](told)).encode())
     with pytest.raises(DataError) as caught:
         prepare(book, cache=cache)
-    assert str(folder_of(cache)) in str(caught.value)
+    assert str(folder) in str(caught.value)
     assert "delete the folder" in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "value"), [("train.ids", 60000), ("train.starts", 1 << 40), ("train.starts", -1)])
 def test_prepared_tokens_that_lead_out_of_their_tables_are_refused(name, value, book, cache):
     prepare(book, cache=cache)
-    file, folder = folder_of(cache) / "manifest.json", folder_of(cache)
-    told = json.loads(file.read_bytes())
-    del told["sha256"]
-    numbers = np.fromfile(folder / name, told["files"][name]["dtype"])
+    folder = folder_of(cache)
+    numbers = np.fromfile(folder / name, json.loads((folder / "store.json").read_bytes())["dtypes"][name])
     numbers[-1] = value
-    numbers.tofile(folder / name)
-    told["files"][name]["sha256"] = hashlib.sha256(numbers.tobytes()).hexdigest()
-    file.write_text(json.dumps(told | {"sha256": store._seal(told)}))
+    put(folder, name, numbers.tobytes())
     with pytest.raises(DataError, match=name):
         prepare(book, cache=cache)

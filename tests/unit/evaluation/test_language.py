@@ -195,15 +195,13 @@ def test_a_limit_in_a_world_takes_whole_documents() -> None:
     assert evaluate(model, text, tokenizer=Digits(), world=world, limit=1).tokens == 4
 
 
-def test_growing_states_are_read_in_windows_and_constant_ones_carried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growing_states_are_read_in_windows_and_constant_ones_carried() -> None:
     lengths: dict[str, int] = {}
     text = text_of(200, 7)
     for name in ("gpt", "lstm"):
         model = build(name, vocab_size=7, size="tiny")
-        real, seen = model.hidden, []
-        monkeypatch.setattr(
-            model, "hidden", lambda *call, real=real, seen=seen: seen.append(call[0].shape) or real(*call)
-        )
+        seen: list[torch.Size] = []
+        model.register_forward_pre_hook(lambda _, call, seen=seen: seen.append(call[0].shape))
         evaluate(model, text, tokenizer=Digits(), length=8)
         lengths[name] = max(shape[1] for shape in seen)
     assert lengths["gpt"] == 8

@@ -48,7 +48,7 @@ def test_what_a_slot_adds_is_what_an_empty_slot_takes():
         first, *later = model.stack.layers
         h = first.mixer.hidden_to_output(torch.tanh(first.mixer.window_to_hidden(window.flatten())))
         for block in later:
-            h = block(h[None, None])[0, 0]
+            h = block(h[None, None])[0][0, 0]
         return float(model.head(model.norm(h)).softmax(-1)[target])
 
     whole = chance(vectors)

@@ -21,7 +21,7 @@ def test_strings_and_answers_are_those_of_the_world():
 def test_with_the_word_itself_as_query_nine_of_sixteen_are_right():
     """Right where the last letter is B (8), and for AAAA."""
     letters, answers = strings(4)
-    told = Looking(False, False)(letters).argmax(-1)
+    told = logits_of(Looking(False, False), letters).argmax(-1)
     right = (told == answers).tolist()
     assert right == [row[-1] == 1 or sum(row) == 0 for row in letters.tolist()]
     assert sum(right) == 9
