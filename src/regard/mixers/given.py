@@ -43,7 +43,8 @@ class GivenState(State):
     def position(self) -> Tensor:
         return self.inner.position
 
-    def insert(self, rows: Tensor, other: GivenState) -> GivenState:
+    def insert(self, rows: Tensor, other: State) -> GivenState:
+        assert isinstance(other, GivenState)
         width = other.vector.shape[1]
         if width == 0 < self.vector.shape[1]:
             raise ValueError("a row must have met its memory before it is inserted among rows that have met theirs")

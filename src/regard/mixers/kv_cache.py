@@ -68,7 +68,8 @@ class KeyValueState(State):
         keys, values = with_room(self.keys, room), with_room(self.values, room)
         return dataclasses.replace(self, keys=keys, values=values, ragged=True, reserved=True)
 
-    def insert(self, rows: Tensor, other: KeyValueState) -> KeyValueState:
+    def insert(self, rows: Tensor, other: State) -> KeyValueState:
+        assert isinstance(other, KeyValueState)
         state, slots = self, other.keys.shape[1]
         if not self.reserved:
             state = self.reserve(slots)

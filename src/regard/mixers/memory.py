@@ -69,7 +69,8 @@ class MemoryState(State):
     def reserve(self, length: int, memory: int | None = None) -> MemoryState:
         return self if memory is None else dataclasses.replace(self._one_each(memory), reserved=True)
 
-    def insert(self, rows: Tensor, other: MemoryState) -> MemoryState:
+    def insert(self, rows: Tensor, other: State) -> MemoryState:
+        assert isinstance(other, MemoryState)
         slots, room = other.keys.shape[1], self.keys.shape[1]
         if self.reserved and slots > room:
             raise ValueError(f"a memory of {slots} vectors cannot be inserted into {room}: reserve more")

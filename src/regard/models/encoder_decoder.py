@@ -127,6 +127,10 @@ class EncoderDecoder(nn.Module):
         if isinstance(inputs, Tensor):
             return self.decoder(inputs, state, context)
         memory, lengths = self.encoder(inputs.source, inputs.lengths)
+        if len(memory) == 1 < len(inputs.tokens):
+            # A single source is looked at by every row.
+            memory = memory.expand(len(inputs.tokens), -1, -1)
+            lengths = None if lengths is None else lengths.expand(len(inputs.tokens))
         return self.decoder(inputs.tokens, state, replace(context, memory=memory, memory_lengths=lengths))
 
 

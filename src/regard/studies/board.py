@@ -241,7 +241,7 @@ def _cells(place: Place) -> dict[str, str]:
 
 def _shown(rows: list[dict[str, str]], most: int) -> list[str]:
     """The columns for which a terminal has room: model and stage always, then those that say most."""
-    kept = list(WANTED[:2])
+    kept: list[str] = list(WANTED[:2])
     taken = sum(_wide(name, rows) + GAP for name in kept)
     for name in WANTED[2:]:
         taken += _wide(name, rows) + GAP

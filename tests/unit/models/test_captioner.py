@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.core.config import from_dict
 from regard.core.context import Context
 from regard.core.data_spec import DataSpec
+from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
 from regard.core.registry import entry
 from regard.errors import UsageError
@@ -45,6 +46,16 @@ def test_a_batch_equals_its_members_and_the_picture_counts(encoder: str, decoder
         torch.testing.assert_close(together[row : row + 1], alone, rtol=1e-10, atol=1e-12)
     other, _ = model.given(pictures.flip(0))(TOKENS)
     assert (other - together)[0].abs().amax() > 1e-6
+
+
+@torch.no_grad()
+@every_pair
+def test_a_single_picture_is_looked_at_by_every_row(encoder: str, decoder: str):
+    model, picture = made(encoder=encoder, decoder=decoder), drawn(1)
+    together = logits_of(model, SourceTokens(picture, TOKENS))
+    for row in range(3):
+        alone = logits_of(model, SourceTokens(picture, TOKENS[row : row + 1]))
+        torch.testing.assert_close(together[row : row + 1], alone, rtol=1e-10, atol=1e-12)
 
 
 @every_pair
