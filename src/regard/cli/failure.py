@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from regard.errors import RegardError, ResourceError, Stopped, UsageError, is_out_of_memory
@@ -19,15 +21,18 @@ INTERRUPTED = 130
 LONGEST = 1000  # characters of a message
 OUT_OF_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}
+VALUE = re.compile(r"Invalid value for '(.*?)'(?: / '.*?')*: (.+?) is not (?:a valid (\w+)|in the range (.+))", re.S)
 TOO_MANY = {errno.EMFILE, errno.ENFILE}
 
 
 def report(error: BaseException, *, debug: bool) -> int:
-    """Print what happened and return the exit code. A signal has nothing to say."""
+    """Print what happened and return the exit code. Ctrl-C has a line, too; other signals have nothing to say."""
     if isinstance(error, BrokenPipeError):
         silence()
         return 0
     if isinstance(error, KeyboardInterrupt):
+        with contextlib.suppress(OSError):
+            print(f"regard: stopped{visible(str(error)) and f'; {visible(str(error))}'}", file=sys.stderr)
         return INTERRUPTED
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return error.code
@@ -50,6 +55,15 @@ def report(error: BaseException, *, debug: bool) -> int:
     return code
 
 
+@contextlib.contextmanager
+def telling(left: Callable[[], str]) -> Iterator[None]:
+    """A context in which Ctrl-C says what it leaves behind."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(left()) from None
+
+
 def as_known(error: BaseException) -> RegardError | None:
     """The failure a person can act on behind `error`, or None for a bug of ours."""
     if isinstance(error, RegardError):
@@ -58,7 +72,7 @@ def as_known(error: BaseException) -> RegardError | None:
     if describe is not None:  # typer's own usage errors; it vendors click in some versions, so no class is named here
         context = getattr(error, "ctx", None)
         path = getattr(context, "command_path", "regard")
-        return UsageError(f"{describe().rstrip('.')} (see {path} --help)")
+        return UsageError(f"{_in_our_words(describe().rstrip('.'))} (see {path} --help)")
     if is_out_of_memory(error):
         return ResourceError("out of memory; give it less data or shorter texts, or choose a smaller model (--size)")
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
@@ -79,6 +93,22 @@ def as_known(error: BaseException) -> RegardError | None:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR):
             return UsageError(f"{where}{(error.strerror or 'bad path').lower()}")
     return None
+
+
+def _in_our_words(told: str) -> str:
+    """What typer says of a value, as the other options say it.
+
+    >>> _in_our_words("Invalid value for '--port': 'abc' is not a valid integer")
+    "--port: expected a whole number, found 'abc'"
+    >>> _in_our_words("Invalid value for '--n': 0 is not in the range x>=1")
+    '--n: expected x>=1, found 0'
+    """
+    match = VALUE.fullmatch(told)
+    if match is None:
+        return told
+    option, value, kind, span = match.groups()
+    expected = {"integer": "a whole number", "float": "a number"}.get(kind or "", f"a {kind}") if span is None else span
+    return f"{option}: expected {expected}, found {value}"
 
 
 def can_be_written(stream: TextIO) -> bool:
