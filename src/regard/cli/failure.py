@@ -21,7 +21,14 @@ INTERRUPTED = 130
 LONGEST = 1000  # characters of a message
 OUT_OF_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}
-VALUE = re.compile(r"Invalid value for '(.*?)'(?: / '.*?')*: (.+?) is not (?:a valid (\w+)|in the range (.+))", re.S)
+VALUE = re.compile(r"Invalid value for '(.*?)'(?: / '.*?')*: (.*)", re.S)
+EXPECTED = {
+    "valid integer": "a whole number",
+    "valid number": "a number",
+    "valid float": "a number",
+    "greater than or equal to": "{} or more",
+    "less than or equal to": "{} or less",
+}
 TOO_MANY = {errno.EMFILE, errno.ENFILE}
 
 
@@ -96,19 +103,19 @@ def as_known(error: BaseException) -> RegardError | None:
 
 
 def _in_our_words(told: str) -> str:
-    """What typer says of a value, as the other options say it.
+    """What typer says of a value, in this version or another, as the other options say it.
 
     >>> _in_our_words("Invalid value for '--port': 'abc' is not a valid integer")
-    "--port: expected a whole number, found 'abc'"
-    >>> _in_our_words("Invalid value for '--n': 0 is not in the range x>=1")
-    '--n: expected x>=1, found 0'
+    '--port: expected a whole number'
+    >>> _in_our_words("Invalid value for '--n': Input should be greater than or equal to 1")
+    '--n: expected 1 or more'
     """
-    match = VALUE.fullmatch(told)
-    if match is None:
+    match = VALUE.match(told)
+    expected = next((words for says, words in EXPECTED.items() if match and says in match[2]), None)
+    if match is None or expected is None:
         return told
-    option, value, kind, span = match.groups()
-    expected = {"integer": "a whole number", "float": "a number"}.get(kind or "", f"a {kind}") if span is None else span
-    return f"{option}: expected {expected}, found {value}"
+    limit = re.search(r"-?[0-9.]+$", match[2])
+    return f"{match[1]}: expected {expected.format(limit[0] if limit else '')}"
 
 
 def can_be_written(stream: TextIO) -> bool:

@@ -22,6 +22,7 @@ from regard.run.fitting import fitted, told_smaller
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
 from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.storage.lock import refuse_in_use
 from regard.tasks.pretrained import read_start
 from regard.tasks.verbs import Counts, able
 
@@ -195,6 +196,7 @@ def _checked(job: Job) -> TrainSettings:
 
     require_name(job.out)
     run_folder.refuse_file(job.out)
+    refuse_in_use(job.out)
     counts = _model_config(job.settings, EXAMPLE).counts
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if counts else "continue it with --resume or "

@@ -194,7 +194,7 @@ def require_run(path: Path) -> None:
     """Refuse what is no run folder."""
     if path.is_file():
         raise CheckpointError(
-            f"{path}: is a file, not a run folder; a run is made by regard train {shlex.quote(str(path))}"
+            f"{path}: is a file, not a run folder; regard train {shlex.quote(str(path))} makes a run of a text"
         )
     if not path.is_dir():
         raise CheckpointError(f"{path}: no such run folder{near_runs(path)}")
