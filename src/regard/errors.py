@@ -43,6 +43,10 @@ class DataError(RegardError):
     exit_code = 3
 
 
+class TooSmall(DataError):
+    """A text with fewer tokens than a batch asks for."""
+
+
 class CheckpointError(RegardError):
     """A run folder that is missing, damaged, foreign or of another architecture."""
 

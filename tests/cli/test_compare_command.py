@@ -36,9 +36,12 @@ def test_a_comparison_is_shown_from_its_folder_wherever_that_is(here: Path) -> N
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
     made = call_here("compare", "my.txt", "--models", "ngram,fnn?lr=0.01", *SMALL, "--out", "c", "--quiet")
     assert made.code == 0, made.err
-    told = call_here("show", "c")
+    told = call_here("show", "c", "--quiet")
     assert told.code == 0, told.err
     assert told.out == made.out
+    assert "Next:" not in made.out
+    assert "Held equal" not in made.out
+    assert call_here("show", "c").out.startswith(made.out)
     (here / "c").rename(here / "moved")
     assert "  regard show moved/" in call_here("show", "moved").out
     as_json = json.loads(call_here("show", "moved", "--json").out)

@@ -84,7 +84,7 @@ def test_a_view_is_saved_as_a_file_instead_of_shown(kind: str, trained: Path, he
     [
         ([TEXT, "--layer", "9"], "layer 9: the model has layers 1 to 2"),
         ([TEXT, "--head", "9"], "head 9: the layer has heads 1 to 2"),
-        ([TEXT, "--position", "99"], "positions 0 to"),
+        ([TEXT, "--position", "99"], "positions 1 to"),
         ([TEXT, "--view", "gates"], "has no gates to show; this run can show attention"),
         ([TEXT, "--view", "atention"], "did you mean 'attention'?"),
         ([TEXT, "--steps", "--view", "heads"], "--steps is a view of its own"),

@@ -94,7 +94,7 @@ def compare(
     if flags.markdown:
         common.screen.lines(as_markdown(found).rstrip())
     elif not common.json:
-        found.show()
+        found.show(brief=common.quiet)
     if found.stopped:
         raise Stopped(f"stopped; {found.out}/report.html shows what is done, and the same command goes on")
     if found.failed:

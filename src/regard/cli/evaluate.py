@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.failure import telling
 from regard.cli.options import CommonOnDevice, command
 
 
@@ -33,9 +34,10 @@ def evaluate(
     from regard.run.run import load
 
     screen = common.screen
-    loaded = load(run, device=common.device or "auto")
-    with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
-        report = loaded.evaluate(data, limit=limit).to_dict()
+    with telling(lambda: "nothing was written"):
+        loaded = load(run, device=common.device or "auto")
+        with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
+            report = loaded.evaluate(data, limit=limit).to_dict()
     screen.object(report)
     recall = report.pop("recall", {})
     tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}

@@ -26,7 +26,9 @@ class Asked:
     steps: Annotated[bool, typer.Option("--steps", help="Every number at one position; --view steps.")] = False
     layer: Annotated[int | None, typer.Option(help="A layer, from 1 on.", metavar="N")] = None
     head: Annotated[int | None, typer.Option(help="A head, from 1 on; the mean without it.", metavar="N")] = None
-    position: Annotated[int | None, typer.Option(help="A token by its number, from 1 on.", metavar="N")] = None
+    position: Annotated[
+        int | None, typer.Option(help="A token by its number, from 1 on; 0 is the start.", metavar="N")
+    ] = None
     side: Annotated[str | None, typer.Option(help="source or target, of a model with both.", metavar="NAME")] = None
     target: Annotated[str | None, typer.Option(help="What is written from the source.", metavar="TEXT")] = None
     merge: Annotated[bool, typer.Option("--words", help="Tokens of one word together.")] = False

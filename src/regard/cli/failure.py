@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from regard.errors import RegardError, ResourceError, Stopped, UsageError, is_out_of_memory
@@ -19,15 +21,25 @@ INTERRUPTED = 130
 LONGEST = 1000  # characters of a message
 OUT_OF_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}
+VALUE = re.compile(r"Invalid value for '(.*?)'(?: / '.*?')*: (.*)", re.S)
+EXPECTED = {
+    "valid integer": "a whole number",
+    "valid number": "a number",
+    "valid float": "a number",
+    "greater than or equal to": "{} or more",
+    "less than or equal to": "{} or less",
+}
 TOO_MANY = {errno.EMFILE, errno.ENFILE}
 
 
 def report(error: BaseException, *, debug: bool) -> int:
-    """Print what happened and return the exit code. A signal has nothing to say."""
+    """Print what happened and return the exit code. Ctrl-C has a line, too; other signals have nothing to say."""
     if isinstance(error, BrokenPipeError):
         silence()
         return 0
     if isinstance(error, KeyboardInterrupt):
+        with contextlib.suppress(OSError):
+            print(f"regard: stopped{visible(str(error)) and f'; {visible(str(error))}'}", file=sys.stderr)
         return INTERRUPTED
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return error.code
@@ -50,6 +62,15 @@ def report(error: BaseException, *, debug: bool) -> int:
     return code
 
 
+@contextlib.contextmanager
+def telling(left: Callable[[], str]) -> Iterator[None]:
+    """A context in which Ctrl-C says what it leaves behind."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(left()) from None
+
+
 def as_known(error: BaseException) -> RegardError | None:
     """The failure a person can act on behind `error`, or None for a bug of ours."""
     if isinstance(error, RegardError):
@@ -58,7 +79,7 @@ def as_known(error: BaseException) -> RegardError | None:
     if describe is not None:  # typer's own usage errors; it vendors click in some versions, so no class is named here
         context = getattr(error, "ctx", None)
         path = getattr(context, "command_path", "regard")
-        return UsageError(f"{describe().rstrip('.')} (see {path} --help)")
+        return UsageError(f"{_in_our_words(describe().rstrip('.'))} (see {path} --help)")
     if is_out_of_memory(error):
         return ResourceError("out of memory; give it less data or shorter texts, or choose a smaller model (--size)")
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
@@ -79,6 +100,22 @@ def as_known(error: BaseException) -> RegardError | None:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR):
             return UsageError(f"{where}{(error.strerror or 'bad path').lower()}")
     return None
+
+
+def _in_our_words(told: str) -> str:
+    """What typer says of a value, in this version or another, as the other options say it.
+
+    >>> _in_our_words("Invalid value for '--port': 'abc' is not a valid integer")
+    '--port: expected a whole number'
+    >>> _in_our_words("Invalid value for '--n': Input should be greater than or equal to 1")
+    '--n: expected 1 or more'
+    """
+    match = VALUE.match(told)
+    expected = next((words for says, words in EXPECTED.items() if match and says in match[2]), None)
+    if match is None or expected is None:
+        return told
+    limit = re.search(r"-?[0-9.]+$", match[2])
+    return f"{match[1]}: expected {expected.format(limit[0] if limit else '')}"
 
 
 def can_be_written(stream: TextIO) -> bool:

@@ -81,11 +81,12 @@ def _show_comparison(screen: Screen, path: Path) -> None:
     """Its report, as it was printed when it was made."""
     from regard.errors import CheckpointError
     from regard.studies.comparison import from_report, read_report
-    from regard.studies.summary import lines, width_of
+    from regard.studies.summary import lines
+    from regard.terminal.table import width_of
 
     told = read_report(path)
     try:
-        text = lines(from_report(told, path), width_of(sys.stdout))
+        text = lines(from_report(told, path), width_of(sys.stdout), brief=screen.quiet)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
         raise CheckpointError(
             f"{path}: its report is not one that this version writes ({type(error).__name__}: {error}); compare again"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.failure import telling
 from regard.cli.options import CommonWithChance, command
 from regard.core.plugin import typed_name
 from regard.errors import Stopped, UsageError, nearest
@@ -112,11 +114,25 @@ def train(
         resume=flags.resume or "no",
         is_large=flags.yes_really,
     )
+    where = shlex.quote(str(job.out))
     try:
-        run, result = train_run(job, display_for(common.screen.people, job.title, quiet=common.quiet))
+        with telling(lambda: _left(job.out)):
+            run, result = train_run(job, display_for(common.screen.people, job.title, quiet=common.quiet))
     except Stopped as stop:
-        raise Stopped(f"{stop}: regard train --resume --out {shlex.quote(str(job.out))}") from None
-    show_card(common.screen, run, result)
+        raise Stopped(f"{stop}: regard train --resume --out {where}") from None
+    with telling(lambda: f"the run is whole: regard show {where}"):
+        show_card(common.screen, run, result)
+
+
+def _left(out: Path) -> str:
+    """What a training that was ended at once leaves in its folder."""
+    from regard.training import checkpoint, run_folder
+
+    if not (out / run_folder.CONFIG).exists():
+        return "nothing was written"
+    if not checkpoint.steps(out / run_folder.CHECKPOINTS):
+        return f"{out} has no checkpoint yet"
+    return f"what was saved is in {out}: regard train --resume --out {shlex.quote(str(out))}"
 
 
 def with_import(changes: Layer) -> Layer:

@@ -18,7 +18,7 @@ from torch import Tensor
 from regard.core.inputs import NOT_COUNTED
 from regard.data.order import drawn, mixed
 from regard.data.shard import TokenShard
-from regard.errors import DataError, UsageError
+from regard.errors import TooSmall, UsageError
 
 # Documents are sorted by length within this many batches: enough to save most of the padding, too few to bias a step.
 POOL = 32
@@ -241,7 +241,7 @@ def _check_length(length: int, n_tokens: int, needed: int, what: str, advice: st
     if length < 1:
         raise UsageError(f"length {length} must be at least 1")
     if n_tokens < needed:
-        raise DataError(
+        raise TooSmall(
             f"the text has {n_tokens} tokens and {what} of length {length} needs at least {needed}: "
             f"give more text or choose {advice}"
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from regard.errors import DataError
 
@@ -12,6 +14,10 @@ LINE_LIMIT = 16 * 1024 * 1024
 HEAD = 1 << 16
 PIECE = 1 << 20  # bytes of a file that are decoded at a time
 LINES = re.compile(rb"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]+")
+# C0 but \t, \n, \v, \f, \r and escape, and DEL: a text has none of them, or few.
+CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
+SOME, MANY = 0.02, 0.05  # of all bytes: where they are no UTF-8, and where they are
+PACKED = (".gz", ".xz")
 BYTE_ORDER_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -84,10 +90,33 @@ def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
     head = stream.peek(HEAD)
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
-            raise DataError(f"{name} is {encoding}, not UTF-8: convert it (iconv -f {encoding} -t UTF-8 IN > OUT)")
-    nulls = head.count(0)
-    if nulls >= 16 and nulls > 0.05 * len(head):
-        raise DataError(f"{name} is no text: {nulls} of its first {len(head)} bytes are NUL; give a text file in UTF-8")
+            raise DataError(f"{name} is {encoding}, not UTF-8; {_conversion(name, encoding)}")
+    odd = len(head) - len(head.translate(None, CONTROLS))
+    is_some = 0 in head or odd > SOME * len(head)
+    if (odd >= 16 and odd > MANY * len(head)) or (is_some and not _is_utf8(head)):
+        raise DataError(
+            f"{name} looks binary: {odd:,} of its first {len(head):,} bytes are NUL or other control characters; give "
+            f"a text file in UTF-8"
+        )
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Whether bytes that may end within a character are text."""
+    try:
+        head[: _whole_characters(head)].decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _conversion(name: str, encoding: str) -> str:
+    """A command that makes UTF-8 of a file, as far as one can be told by its name."""
+    command = f"iconv -f {encoding} -t UTF-8"
+    place = Path(name)
+    if not place.is_file() or place.suffix.lower() in PACKED:
+        return f"convert it ({command})"
+    made = place.with_name(f"{place.stem}-utf8{place.suffix}")
+    return f"convert it: {command} {shlex.quote(name)} > {shlex.quote(str(made))}"
 
 
 def decoded(data: bytes, name: str, offset: int, line: int) -> str:
@@ -97,6 +126,6 @@ def decoded(data: bytes, name: str, offset: int, line: int) -> str:
     except UnicodeDecodeError as error:
         line += data.count(b"\n", 0, error.start)
         raise DataError(
-            f"{name} is not UTF-8: byte 0x{data[error.start]:02X} at offset {offset + error.start} (line {line}); "
-            f"convert it (iconv -f LATIN1 -t UTF-8 IN > OUT) or mend that line"
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02X} at offset {offset + error.start} (line {line}); mend "
+            f"that line, or {_conversion(name, 'LATIN1')}"
         ) from None

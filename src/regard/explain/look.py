@@ -158,7 +158,8 @@ def place_of(side: Side, position: int | None) -> int:
     if position is None:
         return len(known) - 1
     if position not in known:
-        raise UsageError(f"position {position}: the {side.name} has positions {known[0]} to {known[-1]}")
+        start = "" if known[0] else ", and 0, its start"
+        raise UsageError(f"position {position}: the {side.name} has positions 1 to {known[-1]}{start}")
     return known.index(position)
 
 

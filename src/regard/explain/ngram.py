@@ -69,7 +69,7 @@ class NgramExplanation:
         """The token at a position."""
         if not 1 <= position <= len(self.tokens):
             raise UsageError(
-                f"position {position}: the text has the positions 1 .. {len(self.tokens)}, the last one its end"
+                f"position {position}: the text has positions 1 to {len(self.tokens)}, the last one its end"
             )
         return self.tokens[position - 1]
 

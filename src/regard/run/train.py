@@ -18,9 +18,11 @@ from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.run.choice import with_task
 from regard.run.dataset import load_dataset, task_of, work
+from regard.run.fitting import fitted, told_smaller
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
 from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.storage.lock import refuse_in_use
 from regard.tasks.pretrained import read_start
 from regard.tasks.verbs import Counts, able
 
@@ -164,6 +166,7 @@ def _learnt(
     """A model that is trained by steps, from the beginning or from the encoder of another run."""
     from regard.training import loop
     from regard.training.random_streams import seed_all
+    from regard.training.settings import from_dict
 
     start = read_start(training.start) if training.start is not None else None
     config = config if start is None else start.config(config, _changes(job.settings))
@@ -172,12 +175,15 @@ def _learnt(
     model = config.build()
     if start is not None:
         start.load(model)
+    settings, problem = fitted(job.settings, lambda asked: work(asked, dataset, model))
+    if settings is not job.settings:
+        display.note(told_smaller(job.settings, settings))
     return loop.train(
         model,
-        work(job.settings, dataset, model),
-        training,
+        problem,
+        from_dict(settings.section("train")),
         job.out,
-        about=description(job.settings),
+        about=description(settings),
         display=display,
         sample=lambda trained: task.sample(trained, dataset),
         resume=_resume(job),
@@ -190,6 +196,7 @@ def _checked(job: Job) -> TrainSettings:
 
     require_name(job.out)
     run_folder.refuse_file(job.out)
+    refuse_in_use(job.out)
     counts = _model_config(job.settings, EXAMPLE).counts
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if counts else "continue it with --resume or "

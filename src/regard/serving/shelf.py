@@ -11,7 +11,7 @@ from typing import Any
 from regard.errors import CheckpointError
 from regard.run.readers import reader_of
 from regard.tasks import TEXT, saved_task
-from regard.training.run_folder import CONFIG, read_config
+from regard.training.run_folder import CONFIG, near_runs, read_config
 
 HOME = "runs"
 MOST = 200
@@ -32,6 +32,8 @@ def found_runs(named: Sequence[str], strict: bool = True) -> dict[str, Path]:
         path = Path(name).expanduser()
         inside = [path] if _is_run(path) else _newest(path)
         if not inside and strict:
+            if not path.exists():
+                raise CheckpointError(f"{name}: no such run folder{near_runs(path)}")
             raise CheckpointError(f"{name}: no run: there is no {CONFIG} in it or below it")
         found += inside
     return _by_name(found)

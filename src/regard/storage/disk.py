@@ -18,6 +18,7 @@ from regard.errors import ResourceError
 from regard.storage.regular import require_regular
 
 TEMPORARY = ".tmp-"
+CHECKPOINTS = "checkpoints"
 # What a process has too little of, whatever file it reads: the file is not to blame.
 OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 # The functions that change the disk: what a fault test replaces.
@@ -246,16 +247,25 @@ def reported(action: str, path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         where = f"{path}: cannot {action}: {reason}"
-        raise ResourceError(f"{where}; {_advice(error.errno)}") from error
+        saved = "; earlier checkpoints are intact, continue with --resume" if _has_checkpoints(path) else ""
+        raise ResourceError(f"{where}; {_advice(error.errno)}{saved}") from error
 
 
 def _advice(code: int | None) -> str:
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return "free some space or choose another --out; earlier checkpoints are intact, continue with --resume"
+        return "free some space or choose another --out"
     if code in (errno.EROFS, errno.EACCES, errno.EPERM):
         return "choose a folder that may be written with --out"
     if code in OF_THE_PROCESS:
-        return (
-            "raise the limit (ulimit -n) or end other programs; earlier checkpoints are intact, continue with --resume"
-        )
-    return "check the disk; earlier checkpoints are intact, continue with --resume"
+        return "raise the limit (ulimit -n) or end other programs"
+    return "choose another --out" if code in (errno.ENOENT, errno.ENOTDIR, errno.ENOTSUP) else "check the disk"
+
+
+def _has_checkpoints(path: Path) -> bool:
+    """Whether a run folder, or one of checkpoints or in it, has a training to go on with."""
+    folders = (path, path.parent) if CHECKPOINTS in (path.name, path.parent.name) else (path / CHECKPOINTS,)
+    for folder in folders:
+        with suppress(OSError):
+            if folder.name == CHECKPOINTS and any(name.isdigit() for name in names(folder)):
+                return True
+    return False

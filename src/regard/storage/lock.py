@@ -6,6 +6,7 @@ The lock is `flock`: it goes when its holder dies, and it does not reach over ne
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import socket
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def only_writer(path: Path, own: frozenset[str] = frozenset()) -> Iterator[None]
         with disk.reported("make the folder", path):
             lock = _locked(path, made)
         if lock is None:
-            raise LockedError(f"{path}: in use by {_holder(path)}; wait for it to end or choose another --out")
+            raise LockedError(_told(path, _holder(path)))
         with disk.reported("write", path):
             _sign(lock)
         yield
@@ -45,6 +46,34 @@ def only_writer(path: Path, own: frozenset[str] = frozenset()) -> Iterator[None]
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def refuse_in_use(path: Path) -> None:
+    """Refuse a folder that another process writes to, before anything is done for it."""
+    holder = writer_of(path)
+    if holder is not None:
+        raise LockedError(_told(path, holder))
+
+
+def writer_of(path: Path) -> str | None:
+    """The process that writes to a folder now, in words; None without one."""
+    try:
+        descriptor = os.open(path / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(path)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _told(path: Path, holder: str) -> str:
+    return f"{path}: in use by {holder}; wait for it to end or choose another --out"
 
 
 def _locked(path: Path, made: list[Path]) -> int | None:

@@ -20,15 +20,16 @@ from regard.run.settings import DEFAULT_DATA, Layer, Origin, Settings, read_reci
 from regard.storage import disk
 from regard.storage.lock import only_writer
 from regard.studies.board import Board, board_for
-from regard.studies.comparison import Comparison
+from regard.studies.comparison import Comparison, reported_before
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
 from regard.studies.floor import recall_bits
 from regard.studies.folder import KEPT, clear, read_kept, refuse_other
 from regard.studies.identity import fingerprint
-from regard.studies.preflight import refuse_misfit, refuse_too_small
+from regard.studies.preflight import fitted_layers, refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,
     FACTORS,
+    HAND,
     SLICE,
     SMALL_BATCH,
     Protocol,
@@ -36,7 +37,7 @@ from regard.studies.protocol import (
     seeds_for,
     suitable_size,
 )
-from regard.studies.race import HAND, Race, Row
+from regard.studies.race import Race, Row
 from regard.studies.scaling import AT, SCALES
 from regard.tasks.dataset import Dataset
 from regard.training.interrupt import Interrupt
@@ -136,13 +137,19 @@ def _counts(layer: Layer) -> bool:
 
 @dataclass(frozen=True)
 class _Ready:
-    """What a comparison has before it writes anything. parameters: the common size."""
+    """What a comparison has before it writes anything.
+
+    parameters  the common size.
+    layers      of each label, as the data can fill them. note: what was made smaller for that.
+    """
 
     data: Dataset[Any]
     device: str
     found: dict[str, Size]
     parameters: int
     fingerprint: str
+    layers: dict[str, Layer]
+    note: str
 
 
 def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
@@ -181,11 +188,10 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
         label: sized(one, spec, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
     }
-    by_label = dict(zip(planned.layers, settings, strict=True))
-    refuse_misfit(by_label, found, data, spec)
-    refuse_too_small(protocol, by_label, found, data, spec)
+    layers, note = fitted_layers(planned.layers, found, data, spec)
+    refuse_too_small(protocol, {label: resolve(layer) for label, layer in layers.items()}, found, data, spec)
     _refuse_full_disk(path, found, protocol)
-    return _Ready(data, device, found, common, known_by)
+    return _Ready(data, device, found, common, known_by, layers, note)
 
 
 def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: Interrupt) -> Comparison:
@@ -198,15 +204,18 @@ def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: 
     }
     disk.publish(path / KEPT, [json.dumps(told, default=str).encode()])
     race = Race(
-        protocol, planned.layers, ready.found, ready.data, path, board, interrupt, ready.fingerprint, ready.device
+        protocol, ready.layers, ready.found, ready.data, path, board, interrupt, ready.fingerprint, ready.device
     )
+    if ready.note:
+        board.note(ready.note)
     board.begin(list(planned.layers))
     try:
         rows = race.run()
     finally:
         board.finish()
     best = _optimum(rows, ready.data, protocol)
-    return Comparison(protocol, tuple(rows), path, _facts(ready.data), best, race.stopped)
+    left_out = tuple(label for label in reported_before(path) if label not in planned.layers)
+    return Comparison(protocol, tuple(rows), path, _facts(ready.data), best, race.stopped, left_out)
 
 
 def _agreed(path: Path, planned: _Planned, common: int, data: str) -> int:

@@ -24,7 +24,8 @@ LARGEST = 1 << 28  # bytes of a report
 class Comparison:
     """What a comparison came to: its protocol, a row for each model, and the ranking of those that finished.
 
-    optimum  the best possible score of a world, where it is known.
+    optimum   the best possible score of a world, where it is known.
+    left_out  models of an earlier go in the same folder that were not named this time.
     """
 
     protocol: Protocol
@@ -33,6 +34,7 @@ class Comparison:
     facts: Mapping[str, Any] = field(default_factory=dict)
     optimum: float | None = None
     stopped: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def order(self) -> list[Standing]:
@@ -52,11 +54,11 @@ class Comparison:
     def row(self, label: str) -> Row:
         return next(row for row in self.rows if row.label == label)
 
-    def show(self, stream: TextIO | None = None) -> None:
-        """The table and the sentence, for people."""
+    def show(self, stream: TextIO | None = None, *, brief: bool = False) -> None:
+        """The table and the sentences, for people; brief: the ranking and what it says alone."""
         from regard.studies.summary import show
 
-        show(self, stream or sys.stdout)
+        show(self, stream or sys.stdout, brief=brief)
 
 
 def is_comparison(path: Path) -> bool:
@@ -78,7 +80,17 @@ def from_report(told: Mapping[str, Any], path: Path) -> Comparison:
     """The comparison of a report; its runs lie beside it, wherever the folder is now."""
     protocol = Protocol(**told["protocol"] | {"factors": tuple(told["protocol"]["factors"])})
     rows = [Row(**row | {"runs": [_run(run, path) for run in row["runs"]]}) for row in told["rows"]]
-    return Comparison(protocol, tuple(rows), path, told["data"], told["optimum"], told["stopped"])
+    left_out = tuple(map(str, told.get("left_out", ())))
+    return Comparison(protocol, tuple(rows), path, told["data"], told["optimum"], told["stopped"], left_out)
+
+
+def reported_before(path: Path) -> list[str]:
+    """The models that the report in a folder tells of, those that it had left out among them."""
+    try:
+        told = read_report(path)
+        return [str(row["label"]) for row in told["rows"]] + list(map(str, told.get("left_out", ())))
+    except (CheckpointError, KeyError, TypeError):
+        return []
 
 
 def _run(told: Mapping[str, Any], path: Path) -> dict[str, Any]:

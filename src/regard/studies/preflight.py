@@ -13,9 +13,10 @@ from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import DataError, UsageError
 from regard.run.dataset import work
-from regard.run.settings import Settings
+from regard.run.fitting import LENGTH, ROWS, SMALL, fitted, told_smaller
+from regard.run.settings import Layer, Settings, resolve
 from regard.studies.entrant import WIDTH, Size
-from regard.studies.protocol import Protocol
+from regard.studies.protocol import HAND, Protocol
 from regard.training import budget
 from regard.training.estimate import on_meta
 from regard.training.flops import flops_per_target
@@ -42,6 +43,28 @@ def refuse_too_small(
                 f"--budget {protocol.budget}: one step of {label} takes {need:.3g}{unit} and its shortest training "
                 f"gets {smallest.amount:.3g}{unit}; the smallest budget that works is {least:.3g}{unit}"
             )
+
+
+def fitted_layers(
+    layers: Mapping[str, Layer], found: Mapping[str, Size], data: Any, spec: DataSpec | int
+) -> tuple[dict[str, Layer], str]:
+    """The layers of all models, with smaller batches, the same for all, where a text is small; and what was done."""
+
+    def fitting(asked: Settings) -> dict[str, Layer]:
+        sizes = {key: asked.table[key] for key in (ROWS, LENGTH) if asked.table[key].place == SMALL}
+        own = {label: {key: sizes[key] for key in sizes if key not in typed(layer)} for label, layer in layers.items()}
+        changed = {label: {**layer, **own[label]} for label, layer in layers.items()}
+        refuse_misfit({label: resolve(layer) for label, layer in changed.items()}, found, data, spec)
+        return changed
+
+    usual = resolve(next((layers[label] for label in layers if not found[label].counts), {}))
+    settings, changed = fitted(usual, fitting)
+    return changed, "" if settings is usual else told_smaller(usual, settings)
+
+
+def typed(layer: Layer) -> list[str]:
+    """The settings that somebody has given."""
+    return [key for key, origin in layer.items() if origin.place != HAND]
 
 
 def refuse_misfit(settings: Mapping[str, Settings], found: Mapping[str, Size], data: Any, spec: DataSpec | int) -> None:

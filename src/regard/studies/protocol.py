@@ -16,6 +16,7 @@ from regard.errors import UsageError
 from regard.tasks import task_named
 from regard.training import budget
 
+HAND = "comparison"  # where a setting comes from that the protocol gives
 SLICE = 0.25
 FACTORS = (1 / 3, 1.0, 3.0)
 RATE_STEP = 3.0

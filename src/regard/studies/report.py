@@ -47,6 +47,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
         "scaling": laws(comparison),
         "differ": contrasts(comparison),
         "stopped": comparison.stopped,
+        "left_out": list(comparison.left_out),
         "failed": {row.label: row.failed for row in comparison.failed},
         "versions": versions(),
     }

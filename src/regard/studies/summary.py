@@ -26,20 +26,23 @@ COST = ("parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#")
 COLUMNS = WHAT + COST
 
 
-def show(comparison: Comparison, stream: TextIO) -> None:
-    """The whole: on a terminal its sentences are wrapped between words, in a pipe each is a line."""
-    for line in lines(comparison, width_of(stream)):
+def show(comparison: Comparison, stream: TextIO, *, brief: bool = False) -> None:
+    """The whole: on a terminal its sentences are wrapped between words, in a pipe each is a line.
+
+    brief: the ranking and the finding alone.
+    """
+    for line in lines(comparison, width_of(stream), brief=brief):
         print(visible(line), file=stream)
 
 
-def lines(comparison: Comparison, width: int | None = None) -> list[str]:
+def lines(comparison: Comparison, width: int | None = None, *, brief: bool = False) -> list[str]:
     """The whole; table and sentences in lines of at most `width`, commands as they are."""
     columns, rows = ranking(comparison)
     table = aligned(columns, rows) if width is None else fitted(columns, rows, width, columns.index("model"))
-    told = [finding(comparison), *law_lines(comparison), *notes(comparison)]
+    told = [finding(comparison), *([] if brief else [*law_lines(comparison), *notes(comparison)])]
     if width is not None:
         told = [line for text in told for line in textwrap.wrap(text, width, break_on_hyphens=False)]
-    return [*table, "", *told, "", *commands(comparison)]
+    return [*table, "", *told, *([] if brief else ["", *commands(comparison)])]
 
 
 def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
@@ -148,6 +151,11 @@ def notes(comparison: Comparison) -> list[str]:
     told += [f"{row.label} failed: {row.failed}" for row in comparison.failed]
     told += [f"{row.label} was stopped {_reached(row)}" for row in rows if row.stopped]
     told += [f"{row.label}: its score is not finite." for row in rows if row.runs and not _is_finite(row)]
+    if comparison.left_out:
+        told.append(
+            f"Left out, as not named this time: {', '.join(comparison.left_out)}. The runs are kept; --models with all "
+            f"names has them in again."
+        )
     if comparison.stopped:
         told.append("Stopped early: the same command goes on where it was.")
     return told

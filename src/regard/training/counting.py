@@ -57,9 +57,6 @@ def fit(
             _publish(run, model, corpus, settings, {**about, "fit": facts}, loss, seconds)
             result = Result(path, 1, corpus.train.tokens, seconds, None, loss, loss, 1, "counted")
             return result
-        except KeyboardInterrupt:
-            display.note("interrupted: nothing was written")
-            raise
         except (MemoryError, RuntimeError, OSError) as error:
             if not is_out_of_memory(error):
                 raise

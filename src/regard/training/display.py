@@ -119,7 +119,7 @@ class Lines:
         self.stream = sys.stderr if stream is None else stream
         self.every = every
         self.next_update = time.monotonic()
-        self.part = ""
+        self.part, self.share = "", 0.0
         self.unit = "tokens"
 
     def start(self, start: Start) -> None:
@@ -149,8 +149,12 @@ class Lines:
         self._print(f"step {step}  saved {path}")
 
     def progress(self, progress: Progress) -> None:
-        if progress.part != self.part or time.monotonic() >= self.next_update or progress.share == 1.0:
-            self.part, self.next_update = progress.part, time.monotonic() + self.every
+        is_new = progress.part != self.part or progress.share < self.share
+        is_due = time.monotonic() >= self.next_update or progress.share == 1.0
+        is_told = progress.share == self.share == 1.0  # that it is whole
+        self.part, self.share = progress.part, progress.share
+        if is_new or (is_due and not is_told):
+            self.next_update = time.monotonic() + self.every
             self._print(told(progress))
 
     def note(self, text: str) -> None:

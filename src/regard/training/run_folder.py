@@ -18,16 +18,18 @@ ended.
 
 from __future__ import annotations
 
+import difflib
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.errors import CheckpointError, UsageError, blamed_on
+from regard.errors import CheckpointError, LockedError, UsageError, blamed_on
 from regard.storage import disk, manifest
-from regard.storage.lock import LOCK, only_writer
+from regard.storage.lock import LOCK, only_writer, writer_of
 from regard.storage.manifest import FileRecord, Manifest, canonical
 from regard.training import saved_config
 
@@ -37,7 +39,7 @@ WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
 SAMPLES = "samples.txt"
 LOGS = (METRICS, SAMPLES)
-CHECKPOINTS = "checkpoints"
+CHECKPOINTS = disk.CHECKPOINTS
 BOARD = "tensorboard"
 TEMPORARY = (".tmp-", ".trash-")
 
@@ -157,6 +159,7 @@ def verified_weights(path: Path) -> Path:
     """The file of the weights to use, checked against the manifest."""
     require_run(path)
     if WEIGHTS not in manifest.read(path).files:
+        _refuse_begun(path)
         raise CheckpointError(f"{path}: has no weights yet; continue the training with --resume")
     return verified(path, WEIGHTS)
 
@@ -189,10 +192,34 @@ def verify_run(path: Path) -> dict[str, str]:
 
 def require_run(path: Path) -> None:
     """Refuse what is no run folder."""
+    if path.is_file():
+        raise CheckpointError(
+            f"{path}: is a file, not a run folder; regard train {shlex.quote(str(path))} makes a run of a text"
+        )
     if not path.is_dir():
-        raise CheckpointError(f"{path}: no such run folder")
+        raise CheckpointError(f"{path}: no such run folder{near_runs(path)}")
     if not (path / manifest.NAME).exists():
-        raise CheckpointError(f"{path}: not a run folder, it has no {manifest.NAME}")
+        _refuse_begun(path)
+        inside = [path / name for name in disk.names(path) if (path / name / manifest.NAME).exists()]
+        named = f"; name a run in it, such as {inside[0]}" if inside else ""
+        raise CheckpointError(f"{path}: not a run folder, it has no {manifest.NAME}{named}")
+
+
+def near_runs(path: Path) -> str:
+    """A hint with the run whose name is nearest, among those beside a folder that is not there and under ./runs."""
+    found = {}
+    for folder in (path.parent, Path("runs")):
+        with suppress(OSError):
+            found |= {name: folder / name for name in disk.names(folder) if (folder / name / manifest.NAME).exists()}
+    close = difflib.get_close_matches(path.name, found, n=1)
+    return f", did you mean {found[close[0]]}?" if close else ""
+
+
+def _refuse_begun(path: Path) -> None:
+    """Say of a run that has nothing to use yet who is training it, if somebody is."""
+    holder = writer_of(path)
+    if holder is not None:
+        raise LockedError(f"{path}: {holder} is training it, and there are no weights to use yet; wait a little")
 
 
 def refuse_file(path: Path) -> None:

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from regard.cli.failure import report
+from regard.cli.failure import report, telling
 from regard.errors import CheckpointError, DataError, LockedError, NumericError, ResourceError, Stopped, UsageError
 
 
@@ -78,6 +78,10 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_an_interrupt_says_nothing(capsys: pytest.CaptureFixture[str]):
+def test_an_interrupt_is_one_line_with_what_it_leaves(capsys: pytest.CaptureFixture[str]):
     assert report(KeyboardInterrupt(), debug=False) == 130
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "regard: stopped\n")
+    with pytest.raises(KeyboardInterrupt) as told, telling(lambda: "nothing was written"):
+        raise KeyboardInterrupt
+    assert report(told.value, debug=False) == 130
+    assert capsys.readouterr() == ("", "regard: stopped; nothing was written\n")

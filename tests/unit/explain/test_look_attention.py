@@ -72,7 +72,7 @@ def test_weights_by_values_are_weights_times_the_length_of_values() -> None:
     [
         ({"layer": 3}, "layer 3: the model has layers 1 to 2 of attention"),
         ({"head": 3}, "head 3: the layer has heads 1 to 2"),
-        ({"position": 9}, "position 9: the text has positions 0 to 6"),
+        ({"position": 9}, "position 9: the text has positions 1 to 6, and 0, its start"),
         ({"side": "source"}, "there is over text"),
     ],
 )

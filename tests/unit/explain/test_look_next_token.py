@@ -48,7 +48,7 @@ def test_what_came_has_its_probability_and_its_rank():
 def test_positions_are_chosen_and_unknown_ones_refused():
     run = text_run("rnn")
     assert seen(run, next_token, position=0).title == "What comes after '<s>'"
-    with pytest.raises(UsageError, match="positions 0 to 6"):
+    with pytest.raises(UsageError, match="positions 1 to 6, and 0, its start"):
         seen(run, next_token, position=7)
 
 

@@ -310,7 +310,7 @@ def test_a_position_beyond_the_text_is_refused():
     model, tokenizer = fitted(STORIES, order=3)
     found = explain_ngram(model, tokenizer, "Today is")
     for position in (0, 4, -1):
-        with pytest.raises(UsageError, match=f"position {position}: the text has the positions 1 .. 3, the last one"):
+        with pytest.raises(UsageError, match=f"position {position}: the text has positions 1 to 3, the last one"):
             found.steps(position)
 
 
@@ -376,7 +376,7 @@ def test_a_run_in_a_folder_is_explained_as_it_is_scored(tmp_path: Path):
     [
         (("neural", "Today", "--view", "backoff"), "a lstm model has no backoff to show; this run can show"),
         (("counted", "Today", "--view", "atention"), "did you mean 'attention'?"),
-        (("counted", "Today", "--position", "9"), "position 9: the text has the positions 1 .. 2"),
+        (("counted", "Today", "--position", "9"), "position 9: the text has positions 1 to 2"),
         (("counted",), "there is nothing to explain"),
     ],
 )

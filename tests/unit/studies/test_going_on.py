@@ -22,7 +22,7 @@ from regard.studies import race as racing
 from regard.studies import report as reporting
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
-from regard.studies.comparison import KEPT, Comparison
+from regard.studies.comparison import KEPT, Comparison, from_report, read_report
 from regard.training import loop
 
 FNN = "fnn?lr=0.01"  # a rate of its own: none is searched, and one training is all
@@ -227,6 +227,19 @@ def test_a_model_that_breaks_in_any_way_is_a_row_with_its_code(
     assert [(row.label, row.failed, row.code) for row in found.failed] == [(FNN, words, code)]
     assert [one.label for one in found.order] == ["ngram"]
     assert words in (tmp_path / "c" / "report.md").read_text()
+
+
+def test_a_model_that_is_not_named_again_is_said_to_be_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "d.txt", "ab")
+    assert not run(tmp_path, "ngram", FNN).left_out
+    for _ in range(2):
+        fewer = run(tmp_path, "ngram")
+        assert any(f"Left out, as not named this time: {FNN}." in note for note in summary.notes(fewer))
+        assert summary.notes(from_report(read_report(fewer.out), fewer.out)) == summary.notes(fewer)
+    whole = run(tmp_path, "ngram", FNN)
+    assert not whole.left_out
+    assert len(whole.order) == 2
+    assert not run(tmp_path, "ngram", force=True).left_out
 
 
 def test_what_is_damaged_or_no_folder_is_told(tmp_path: Path) -> None:
