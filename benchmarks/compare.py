@@ -19,7 +19,7 @@ from typing import Any
 import regard
 from regard.studies.board import LineBoard
 from regard.studies.compare import Comparison
-from regard.studies.machine import versions
+from regard.studies.identity import versions
 from regard.studies.report import as_markdown
 
 

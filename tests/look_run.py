@@ -20,8 +20,8 @@ from regard.tasks.labelled import LabelProcessor
 from regard.tasks.masked import MaskedProcessor
 from regard.tasks.pairs import PairProcessor
 from regard.tasks.reading import Reading
-from regard.tasks.tag import TagProcessor
 from regard.tasks.text import PlainText, TextProcessor
+from regard.tasks.vocabulary import TagProcessor
 
 WORDS = ["the", "dog", "cat", "sees", "a", "small", "tree", "runs"]
 TEXT = "the small dog sees a cat"

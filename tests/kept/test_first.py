@@ -19,7 +19,7 @@ import regard
 from regard.core.inputs import Inputs, PastKnown, SourceTokens
 from regard.core.model import logits_of
 from regard.storage import manifest
-from regard.storage.migration import FORMAT_VERSION
+from regard.storage.manifest import FORMAT_VERSION
 from regard.training import run_folder
 
 FIRST = Path(__file__).parent / "first"

@@ -11,9 +11,8 @@ import numpy as np
 from picture_book import HOSTILE, attention, weights_of
 from playwright.sync_api import expect
 
-from regard.explain.render.html import as_data
+from regard.explain.render.file import as_data, style, widget_module
 from regard.explain.render.notebook import frame
-from regard.explain.render.script import style, widget_module
 from regard.explain.view import Control
 
 BARE = """<!doctype html><meta charset="utf-8"><style>%s</style><div id="cell"></div>

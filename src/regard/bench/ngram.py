@@ -64,7 +64,7 @@ def build(text: Path, out: Path, is_quantised: bool) -> dict[str, Any]:
     from regard.data.shard import make_shard
     from regard.data.source import read_documents
     from regard.data.tokenizer import train_tokenizer
-    from regard.ngram.quantise import quantise
+    from regard.ngram.table import quantise
     from regard.storage import manifest, tensors
     from regard.training.counted_file import stored
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ParamSpec
 
-from regard.charts.axis import COLOURS, Axis, short
 from regard.charts.drawing import PAGE, Area, Box, Dot, Drawing, Look, Path, Words
-from regard.charts.plot import Frame, Plot, shown
+from regard.charts.plot import COLOURS, Axis, Frame, Plot, short, shown
 from regard.charts.svg import inline_svg
 
 WIDTH, HEIGHT = 640, 340

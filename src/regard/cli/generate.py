@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.answer import answer_all
 from regard.cli.options import CommonWithChance, command
-from regard.cli.screen import given_text
+from regard.cli.screen import answer_all, given_text
 from regard.errors import UsageError
 from regard.terminal.table import visible
 

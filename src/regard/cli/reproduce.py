@@ -33,7 +33,7 @@ def reproduce(
     Holds, does not hold, or not settled at this size: no rule is bent until it passes.
     """
     from regard.studies import reproduce as studies
-    from regard.studies import verdicts
+    from regard.studies.reproduce import verdicts_page
 
     on_gpu = (common.device or "cpu").startswith("cuda")
     if quick and on_gpu:
@@ -56,7 +56,7 @@ def reproduce(
             common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")
     if report:
         found = [one for name in studies.names() if (one := studies.kept(name, out)) is not None]
-        common.screen.note(f"wrote {studies.write_page(verdicts.report(found), out)}")
+        common.screen.note(f"wrote {studies.write_page(verdicts_page(found), out)}")
     common.screen.object({"studies": [one.to_dict() for one in found]})
     rows = [(one.study, one.outcome, f"{one.seconds:.0f}", one.reason) for one in found]
     common.screen.table(("study", "verdict", "seconds#", "why"), rows)

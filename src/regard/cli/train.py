@@ -86,7 +86,7 @@ def train(
 
     `regard train my.txt` needs nothing else said.
     """
-    from regard.cli.card import show_card
+    from regard.cli.screen import show_card
     from regard.run.live import display_for
     from regard.run.settings import Origin, read_assignments
     from regard.run.train import plan, train_run

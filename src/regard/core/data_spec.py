@@ -12,7 +12,7 @@ class DataSpec:
     vocab_size         tokens of the text that is read, or written where there are two sides.
     source_vocab_size  tokens of the side that is read, None where both sides share one vocabulary.
     n_classes          labels or tags.
-    spelled            words come with their spelling, see layers/spelling.py.
+    spelled            words come with their spelling, see layers/embedding.py.
     picture            channels, height and width.
     n_channels         numbers at each past time of a series.
     n_known            numbers known ahead for each time to be forecast.

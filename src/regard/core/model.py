@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.inputs import Inputs
 from regard.core.state import State
-from regard.core.trace import Traced
+from regard.core.tap import Traced
 
 Called = tuple[Tensor, State | None]
 

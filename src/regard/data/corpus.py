@@ -20,8 +20,7 @@ from regard.data.shard import ShardWriter, TokenShard, ends_lines
 from regard.data.split import rule
 from regard.data.stream import Cutter, Files, Texts, TextStream
 from regard.data.tokenizer import TOKENIZERS, Tokenizer, from_dict, train_tokenizer
-from regard.data.tokenizer.byte import ByteTokenizer
-from regard.data.tokenizer.character import CharacterTokenizer
+from regard.data.tokenizer.character import ByteTokenizer, CharacterTokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.data.worlds.base import World
 from regard.errors import DataError, UsageError, blamed_on, nearest

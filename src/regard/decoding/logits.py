@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from regard.core.context import Context
 from regard.core.model import TokenModel
 from regard.core.state import State
-from regard.core.trace import resting
+from regard.core.tap import resting
 from regard.decoding.logits_processing import raw_log_probs
 from regard.errors import UsageError
 

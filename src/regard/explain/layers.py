@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.stack import Stack
-from regard.core.tap import record
-from regard.core.trace import plain, resting
+from regard.core.tap import plain, record, resting
 
 BEFORE, AFTER = "before", "output"
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from regard.core.plugin import load_entry_points
 
 if TYPE_CHECKING:
-    from regard.core.trace import Trace
+    from regard.core.tap import Trace
     from regard.explain.mechanisms.calculation import Calculation
     from regard.explain.site import Site
     from regard.explain.view import Panel

@@ -1,15 +1,25 @@
-"""Outcome: what a model says at one place of what it reads, and which of its answers counts there."""
+"""Outcome: what a model says at one place of what it reads, and which of its answers counts there.
+
+Change: what a model says of an input that was changed, in many ways at once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from regard.core.tap import plain, resting
+from regard.errors import UsageError
 from regard.explain.look import numbers, place_of
 from regard.tasks.filling import MASK
-from regard.tasks.reading import END, Reading, Side
+from regard.tasks.reading import END, START, Reading, Side
+
+# Numbers that outputs of one batch may have.
+AT_ONCE = 2**23
+NO_WORDS = (START, END)
 
 
 @dataclass(frozen=True)
@@ -72,3 +82,103 @@ def _own_choice(side: Side) -> int:
 
 def _fine(logits: Tensor) -> Tensor:
     return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def words_of(side: Side) -> list[int]:
+    """The places of a side that hold text, and not its start or end."""
+    return [place for place, label in enumerate(side.labels) if label not in NO_WORDS]
+
+
+def columns_of(reading: Reading, number: int, places: Sequence[int]) -> list[int]:
+    """Where the positions of a side are in its input: the other way round where the model reads it backwards."""
+    encoder = getattr(plain(reading.model), "encoder", None)
+    turned = number == 0 and len(reading.sides) == 2 and getattr(getattr(encoder, "config", None), "reverse", False)
+    last = len(reading.sides[number]) - 1
+    return [last - place if turned else place for place in places]
+
+
+def without(tokens: Tensor, columns: Sequence[int]) -> Tensor:
+    """Rows of an input (1, T, ...) with one position left out of each, (n, T - 1, ...)."""
+    kept = [[place for place in range(tokens.shape[1]) if place != column] for column in columns]
+    return tokens[0][torch.tensor(kept, device=tokens.device)]
+
+
+def replaced(tokens: Tensor, columns: Sequence[int], by: Tensor) -> Tensor:
+    """Rows of an input (1, T, ...) with one position of each replaced, by the rows of `by` (n, ...)."""
+    rows = tokens.repeat(len(columns), *[1] * (tokens.dim() - 1))
+    rows[torch.arange(len(columns), device=tokens.device), torch.tensor(columns, device=tokens.device)] = by
+    return rows
+
+
+def others(tokens: Tensor, columns: Sequence[int], source: Sequence[int], seed: int) -> Tensor:
+    """For each of `columns` another token, drawn from those at `source` of the same text: (n, ...)."""
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for column in columns:
+        different = [place for place in source if not torch.equal(tokens[0, place], tokens[0, column])]
+        if not different:
+            raise UsageError("every token is the same: give a text with two different ones")
+        found.append(different[int(torch.randint(len(different), (1,), generator=generator))])
+    return tokens[0, torch.tensor(found, device=tokens.device)]
+
+
+@torch.no_grad()
+def answers(
+    reading: Reading, number: int, rows: Tensor, keep: Callable[[Tensor, slice], Tensor] = lambda outputs, _: outputs
+) -> Tensor:
+    """What `keep` takes of the outputs for each of `rows` (n, T, ...) in the place of input `number`.
+
+    keep  outputs of some rows, and which these are, to one tensor of as many rows.
+    """
+    size = reading.run().numel()
+    step = max(1, AT_ONCE // max(1, size))
+    found = []
+    with resting(reading.model):
+        for first in range(0, len(rows), step):
+            part = slice(first, min(first + step, len(rows)))
+            found.append(keep(reading.forward(*_inputs(reading, number, rows[part])), part))
+    return torch.cat(found)
+
+
+def embedding_of(reading: Reading, number: int) -> nn.Module:
+    """The module that turns the tokens of an input into vectors."""
+    model = plain(reading.model)
+    reads = len(reading.sides) == 1 or number == 0
+    for name in ("encoder.embedding", "embedding") if reads else ("decoder.embedding",):
+        try:
+            return model.get_submodule(name)
+        except AttributeError:
+            continue
+    raise UsageError("the model has no embedding of tokens to look at")
+
+
+def gradients(reading: Reading, number: int, score: Callable[[Tensor], Tensor], copies: int) -> Tensor:
+    """The gradient of each row's score with respect to the vectors of its tokens, (copies, T, D).
+
+    score  outputs of `copies` equal rows to one number a row.
+    """
+    vectors: list[Tensor] = []
+
+    def cut(_module: nn.Module, _inputs: object, value: Tensor) -> Tensor:
+        value = value.detach().requires_grad_()
+        vectors.append(value)
+        return value
+
+    handle = embedding_of(reading, number).register_forward_hook(cut)
+    rows = reading.inputs[number].expand(copies, *reading.inputs[number].shape[1:])
+    try:
+        # cuDNN's recurrences have no gradient outside of training.
+        with torch.enable_grad(), resting(reading.model), torch.backends.cudnn.flags(enabled=False):
+            total = score(reading.forward(*_inputs(reading, number, rows))).sum()
+    finally:
+        handle.remove()
+    return torch.autograd.grad(total, vectors[-1])[0]
+
+
+def _inputs(reading: Reading, number: int, rows: Tensor) -> list[Tensor]:
+    """All inputs with `rows` in the place of one; a source is met by every row, other inputs are repeated."""
+    inputs = list(reading.inputs)
+    inputs[number] = rows
+    if number == 0 and len(inputs) == 2:
+        inputs[1] = inputs[1].expand(len(rows), *inputs[1].shape[1:])
+    return inputs

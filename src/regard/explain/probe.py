@@ -19,11 +19,11 @@ from torch import Tensor
 
 from regard.core.context import Context
 from regard.data.example import Tagged
-from regard.data.ragged import in_batches, ragged
 from regard.data.settings import DataSettings
+from regard.data.shard import in_batches, ragged
 from regard.errors import DataError, UsageError
-from regard.explain.asked import points
 from regard.explain.layers import vectors_by_layer
+from regard.explain.look import points
 from regard.explain.view import Curves, Listing, View
 from regard.tasks.tagged import TaggedText
 from regard.tasks.word import word_numbers

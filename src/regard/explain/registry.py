@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.core.plugin import load_entry_points
-from regard.core.trace import plain
+from regard.core.tap import plain
 from regard.errors import TooLong, UsageError, nearest
 from regard.explain.inputs import length_of, positions_of, read, target_length
 from regard.explain.look import Look, Noted, Options, options_from, registered_looks
@@ -30,8 +30,6 @@ FILES = (
     "attention",
     "gates",
     "states",
-    "heads",
-    "rollout",
     "next_token",
     "forgetting",
     "meaning",

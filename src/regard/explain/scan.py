@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.trace import Trace
+from regard.core.tap import Trace
 from regard.explain.site import Site
 from regard.mixers.s4d import S4d
 from regard.mixers.ssd import decay_matrix

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from regard.core.mixer import Mixer, Shows
-from regard.core.trace import plain
+from regard.core.tap import plain
 from regard.errors import UsageError
 from regard.explain.mechanism import Mechanism, mechanism_of
 from regard.tasks.reading import Reading, Side

@@ -218,17 +218,17 @@ class View:
 
     def to_html(self) -> str:
         """A file that opens from disk and needs no network."""
-        from regard.explain.render.html import to_html
+        from regard.explain.render.file import to_html
 
         return to_html(self)
 
     def to_svg(self) -> str:
-        from regard.explain.render.picture import to_svg
+        from regard.explain.render.file import to_svg
 
         return to_svg(self)
 
     def to_png(self) -> bytes:
-        from regard.explain.render.picture import to_png
+        from regard.explain.render.file import to_png
 
         return to_png(self)
 

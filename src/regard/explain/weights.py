@@ -12,11 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.tap import record
-from regard.core.trace import apart, plain, resting
+from regard.core.tap import apart, plain, record, resting
 from regard.errors import UsageError
-from regard.explain.asked import layer_control, side_control
-from regard.explain.look import Options, numbers
+from regard.explain.look import Options, layer_control, numbers, side_control
 from regard.explain.site import Site, site_at, sites
 from regard.explain.view import Control
 from regard.tasks.reading import END, START, Reading

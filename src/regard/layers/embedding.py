@@ -1,15 +1,38 @@
-"""Token ids to vectors, with positions added when the model wants them at the input."""
+"""Token ids to vectors, with positions added when the model wants them at the input.
+
+Numbers over time to vectors: a linear map of each time, or of several times side by side.
+
+    x_j = W [u_(jP+1) ; .. ; u_(jP+P)] + b        P times make a patch, such as the 24 hours of a day
+
+A patch makes the sequence P times shorter and shows a layer the shape of a whole day at once (Nie et al. 2023).
+
+Words with their spelling: a vector for the word and one composed of its bytes (Ma and Hovy 2016, 2.1).
+
+    x = E[w] + max_j relu(conv(C[b_1 .. b_L]))_j
+
+A word that was never seen has no row of its own, but its ending and its capital have been seen in others.
+
+Glossary
+b_1 .. b_L  the bytes of the word in UTF-8, each plus 1, padded with 0; of a long word its beginning and its end
+C, conv     vectors of the bytes, and a convolution of width 3 over them
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.errors import UsageError
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig, check_width
+
+LENGTH = 16
+BYTES = 257
+WIDTH = 3
 
 
 @dataclass(frozen=True)
@@ -63,3 +86,107 @@ class Embedding(nn.Module):
         if self.position is not None:
             x = x + self.position(start, tokens.shape[1]).to(x.dtype)
         return self.dropout(self.norm(x))
+
+
+@dataclass(frozen=True)
+class NumbersConfig(Config, kind="numbers"):
+    """n_channels: numbers at each time. patch: P. position: added to each vector where given."""
+
+    n_channels: int
+    d_model: int
+    patch: int = 1
+    position: PositionConfig | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(min(self.n_channels, self.d_model, self.patch) > 0, "n_channels, d_model and patch must be positive")
+        check_width(self.position, self.d_model)
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    def build(self) -> Numbers:
+        return Numbers(self)
+
+
+class Numbers(nn.Module):
+    """(B, S, C) to (B, S / P, D)."""
+
+    reads = "numbers"
+
+    def __init__(self, config: NumbersConfig) -> None:
+        super().__init__()
+        self.patch = config.patch
+        self.patch_to_vector = nn.Linear(config.n_channels * config.patch, config.d_model)
+        self.position = config.position.build() if config.position else None
+        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+
+    @property
+    def max_length(self) -> int | None:
+        """Of a series none: how much is read is a setting of the data."""
+        return None
+
+    def forward(self, numbers: Float[Tensor, "B S C"], start: Int[Tensor, "B"]) -> Float[Tensor, "B _ D"]:
+        if numbers.shape[1] % self.patch:
+            raise UsageError(f"a history of {numbers.shape[1]} steps does not divide into patches of {self.patch}")
+        x = self.patch_to_vector(self.dropout(numbers).unflatten(1, (-1, self.patch)).flatten(2))
+        return x if self.position is None else x + self.position(start, x.shape[1]).to(x.dtype)
+
+
+def spelling(word: str) -> Int[np.ndarray, "L"]:
+    """b_1 .. b_L of a word.
+
+    >>> spelling("ab")[:3].tolist()
+    [98, 99, 0]
+    """
+    data = word.encode("utf-8", "replace")
+    if len(data) > LENGTH:
+        data = data[: LENGTH // 2] + data[-LENGTH // 2 :]
+    found = np.zeros(LENGTH, dtype=np.int32)
+    found[: len(data)] = np.frombuffer(data, dtype=np.uint8).astype(np.int32) + 1
+    return found
+
+
+@dataclass(frozen=True)
+class SpelledConfig(Config, kind="spelled"):
+    """d_byte: width of the vectors of single bytes. position, dropout: as of an embedding of tokens."""
+
+    vocab_size: int
+    d_model: int
+    d_byte: int = 32
+    position: PositionConfig | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
+        check_width(self.position, self.d_model)
+        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    def build(self) -> Spelled:
+        return Spelled(self)
+
+
+class Spelled(nn.Module):
+    """Ids and spellings (B, T, 1 + L) to vectors."""
+
+    reads = "words"
+
+    def __init__(self, config: SpelledConfig) -> None:
+        super().__init__()
+        self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
+        self.byte_to_vector = nn.Embedding(BYTES, config.d_byte)
+        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, WIDTH, padding=WIDTH // 2)
+        self.position = config.position.build() if config.position else None
+        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+
+    @property
+    def max_length(self) -> int | None:
+        return self.position.max_length if self.position is not None else None
+
+    def forward(self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
+        spelt = words[..., 1:]
+        letters = self.byte_to_vector(spelt) * (spelt > 0)[..., None]  # after the end of a word there is nothing
+        letters = letters.flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)
+        features = self.bytes_to_features(letters).relu().amax(-1).unflatten(0, words.shape[:2])
+        x = self.token_to_vector(words[..., 0]) + features
+        if self.position is not None:
+            x = x + self.position(start, words.shape[1]).to(x.dtype)
+        return self.dropout(x)

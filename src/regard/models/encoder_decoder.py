@@ -20,8 +20,7 @@ from regard.core.context import EMPTY, Context
 from regard.core.inputs import SourceTokens
 from regard.core.mixer import Mixer
 from regard.core.state import State
-from regard.core.tap import record, taps
-from regard.core.trace import Trace, trace
+from regard.core.tap import Trace, record, taps, trace
 from regard.layers.head import LinearHead
 from regard.models.encoder import EncoderConfig
 from regard.models.language import LanguageModelConfig

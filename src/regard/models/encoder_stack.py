@@ -23,11 +23,10 @@ from regard.core.data_spec import EXAMPLE
 from regard.core.mixer import Mixer
 from regard.core.stack import BidirectionalConfig, BlockConfig, MixerConfig, StackConfig
 from regard.errors import UsageError, nearest
-from regard.layers.embedding import EmbeddingConfig
+from regard.layers.embedding import EmbeddingConfig, SpelledConfig
 from regard.layers.mlp import Activation, MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
-from regard.layers.spelling import SpelledConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig

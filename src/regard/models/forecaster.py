@@ -29,11 +29,11 @@ from regard.core.inputs import PastKnown
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State
-from regard.core.trace import Traced
+from regard.core.tap import Traced
+from regard.layers.embedding import NumbersConfig
 from regard.layers.head import QuantileHead
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
-from regard.layers.numbers import NumbersConfig
 from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.cross import CrossAttentionConfig

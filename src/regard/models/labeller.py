@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
-from regard.core.trace import Traced
+from regard.core.tap import Traced
 from regard.layers.head import LinearHead
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig

@@ -19,7 +19,7 @@ from regard.core.context import EMPTY, Context, pack, unpack
 from regard.core.mixer import Mixer
 from regard.core.stack import Block, MixerConfig
 from regard.core.state import State
-from regard.core.trace import Traced
+from regard.core.tap import Traced
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.head import LinearHead
 

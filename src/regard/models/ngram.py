@@ -29,9 +29,8 @@ from regard.errors import UsageError
 from regard.ngram import quick
 from regard.ngram.counts import Counts, check_order, count
 from regard.ngram.estimate import Estimate, Rules, estimate
-from regard.ngram.quantise import quantise
 from regard.ngram.smoothing import Smoothing
-from regard.ngram.table import NgramTable
+from regard.ngram.table import NgramTable, quantise
 
 
 @dataclass(frozen=True)

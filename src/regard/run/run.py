@@ -26,15 +26,14 @@ from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, o
 from regard.errors import DataError, UsageError, blamed_on
 from regard.run.readers import reader_of
 from regard.tasks import saved_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.processor import PROCESSOR, Tokenizes
-from regard.tasks.verbs import Encodes, Generates, Scores, able
+from regard.tasks.verbs import Answer, Encodes, Generates, Report, Scores, able
 from regard.training import run_folder
 from regard.training.saved_model import saved_model
 from regard.training.settings import from_dict as settings_from_dict
 
 if TYPE_CHECKING:
-    from regard.core.trace import Trace
+    from regard.core.tap import Trace
     from regard.data.tokenizer import Tokenizer
     from regard.explain.view import View
     from regard.tasks.dataset import Dataset

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regard.data.worlds import PREFIX
 from regard.errors import RegardError
 from regard.storage.regular import read_regular
-from regard.tasks.text_part import first_line
+from regard.tasks.dataset import first_line
 from regard.training.run_folder import SAMPLES
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.storage.arrays import slices
-from regard.storage.migration import FORMAT_VERSION, NAMES, name_now
+from regard.storage.manifest import FORMAT_VERSION, NAMES, name_now
 
 DTYPES = {
     torch.float64: "F64",

@@ -22,9 +22,9 @@ from regard.storage.lock import only_writer
 from regard.studies.board import Board, board_for
 from regard.studies.comparison import Comparison, reported_before
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
-from regard.studies.floor import recall_bits
-from regard.studies.folder import KEPT, clear, read_kept, refuse_other
 from regard.studies.identity import fingerprint
+from regard.studies.ledger import KEPT, clear, read_kept, refuse_other
+from regard.studies.measure import recall_bits
 from regard.studies.preflight import fitted_layers, refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from regard.errors import CheckpointError
 from regard.storage.manifest import read_json
-from regard.studies.folder import KEPT, REPORT
+from regard.studies.ledger import KEPT, REPORT
 from regard.studies.protocol import Protocol
 from regard.studies.race import Row, finished
 from regard.studies.standing import Standing, ranked, standing

@@ -12,14 +12,12 @@ from regard.core.config import Config
 from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import DataError, UsageError
-from regard.run.dataset import work
-from regard.run.fitting import LENGTH, ROWS, SMALL, fitted, told_smaller
+from regard.run.dataset import LENGTH, ROWS, SMALL, fitted, told_smaller, work
 from regard.run.settings import Layer, Settings, resolve
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.protocol import HAND, Protocol
 from regard.training import budget
-from regard.training.estimate import on_meta
-from regard.training.flops import flops_per_target
+from regard.training.estimate import flops_per_target, on_meta
 
 ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anything that fits these machines
 

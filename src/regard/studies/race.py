@@ -18,13 +18,12 @@ from regard.run.settings import Layer, Origin, Settings, resolve
 from regard.run.train import Job, train_run
 from regard.studies.board import Board
 from regard.studies.entrant import WIDTH, Size
-from regard.studies.identity import mark
+from regard.studies.identity import Peak, mark
 from regard.studies.ledger import RATES, Ledger
-from regard.studies.machine import Peak
 from regard.studies.measure import measured
 from regard.studies.protocol import HAND, RATE_STEP, Protocol, share
 from regard.tasks.dataset import Dataset
-from regard.training.flops import flops_per_target
+from regard.training.estimate import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve
 from regard.training.settings import DEFAULT_LR

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, bar_chart, line_chart, point_chart
 from regard.charts.page import html_table, page
+from regard.charts.plot import Axis
 from regard.run.run import load
 from regard.storage import disk
-from regard.studies.machine import versions
+from regard.studies.identity import versions
 from regard.studies.standing import PARTS, SEEDS, Standing
 from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, ranking, samples
 from regard.terminal.table import finite

@@ -3,6 +3,8 @@
 OUT/mask.json     claim, source, rule, the numbers of each seed, verdict, cost, versions
 OUT/mask.svg      its figure
 OUT/seeds/        what the seeds have found so far, so that a study that was cut off goes on where it was
+
+One page with all verdicts: claims, rules, numbers, figures, costs and versions. No script, no network.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import time
 import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
+from regard.charts.page import figure, page
 from regard.core.config import decode
 from regard.core.version import __version__
 from regard.errors import CheckpointError, Stopped, UsageError
@@ -23,8 +27,8 @@ from regard.storage.lock import only_writer
 from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
 from regard.studies.claims.study import SEEDS, Found, Lab, Outcome, ScaleName, Study
-from regard.studies.folder import KEPT
-from regard.studies.machine import versions
+from regard.studies.identity import versions
+from regard.studies.ledger import KEPT
 from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
 
@@ -32,6 +36,7 @@ OUT = Path("runs/reproduce")
 FAILED: Literal["failed"] = "failed"
 PARTS = "seeds"
 LARGEST = 1 << 28  # bytes of a file of results
+MARKS = {"holds": "good", "does not hold": "bad", "not settled": "open", "failed": "bad"}
 
 
 @dataclass(frozen=True)
@@ -191,3 +196,34 @@ def _read_seed(part: Path) -> dict[str, Any]:
         return {}
     is_whole = isinstance(told, dict) and isinstance(told.get("found"), dict)
     return told if is_whole and isinstance(told.get("seconds"), (int, float)) else {}
+
+
+def verdicts_page(results: Sequence[Result]) -> str:
+    """The page of some results."""
+    counts = {outcome: sum(one.outcome == outcome for one in results) for outcome in MARKS}
+    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    rows = "".join(
+        f'<tr><td><a href="#{escape(one.study)}">{escape(one.study)}</a></td><td>{escape(one.claim)}</td>'
+        f'<td class="{MARKS[one.outcome]}">{one.outcome}</td><td>{escape(one.scale)}</td>'
+        f"<td>{one.seconds:.0f} s</td></tr>"
+        for one in results
+    )
+    parts = [
+        f"<p>{told or 'Nothing has been run yet'}.</p>",
+        f"<table><tr><th>study</th><th>claim</th><th>verdict</th><th>scale</th><th>cost</th></tr>{rows}</table>",
+        *map(_section, results),
+    ]
+    return page("Claims and verdicts", "".join(parts))
+
+
+def _section(one: Result) -> str:
+    about = ", ".join(f"{name} {value}" for name, value in one.versions.items())
+    number = number_of(one.study)
+    name = f"{one.study} ({number})" if number else one.study
+    return (
+        f'<section id="{escape(one.study)}"><h2>{escape(name)}: {escape(one.claim)}</h2>'
+        f'<p class="{MARKS[one.outcome]}"><b>{one.outcome}</b>: {escape(one.reason)}.</p>'
+        f"<p>Rule: {escape(one.rule)}. Source: {escape(one.source)}.</p>{figure(one.figure, one.claim)}"
+        f"<p><small>{len(one.seeds)} seeds, {escape(one.scale)}, {one.seconds:.0f} s on {escape(one.device)}; "
+        f"{escape(about)}</small></p></section>"
+    )

@@ -16,9 +16,9 @@ from regard.core.data_spec import DataSpec
 from regard.data.example import Captioned
 from regard.data.kind import PICTURES, Head
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
-from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
+from regard.data.shard import AT_ONCE, ragged
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
@@ -27,11 +27,11 @@ from regard.errors import UsageError
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import SHOWN, ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, Side, written_reading
+from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import ROOM, SPARE, SourceBatch, Written, write
 from regard.training.losses import model_loss

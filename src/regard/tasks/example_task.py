@@ -15,9 +15,9 @@ from regard.data.settings import DataSettings
 from regard.data.source import shown
 from regard.data.split import here_and_there, overlap, places, rule, split_examples
 from regard.errors import UsageError
-from regard.tasks.answer import Answer
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
+from regard.tasks.verbs import Answer
 from regard.training.problem import Metric, Objective, Sampler, TrainingProblem
 
 if TYPE_CHECKING:

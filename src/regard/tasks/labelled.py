@@ -18,20 +18,19 @@ from regard.core.progress import watched
 from regard.data.example import Labelled, column
 from regard.data.kind import Head
 from regard.data.labelled import read_labelled
-from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
+from regard.data.shard import in_batches, ragged
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
-from regard.tasks.length import cut, fitted
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Capabilities, Reading, class_reading, labels_of, text_side
+from regard.tasks.reading import Capabilities, Reading, class_reading, cut, fitted, labels_of, text_side
+from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     SpelledWords,
     class_numbers,

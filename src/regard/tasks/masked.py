@@ -18,23 +18,21 @@ from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
 from regard.data.mask import FRAME, MaskedRows, Masking, cut
-from regard.data.ragged import in_batches, ragged
 from regard.data.rows import Rows
 from regard.data.settings import DataSettings
-from regard.data.shard import make_shard
+from regard.data.shard import in_batches, make_shard, ragged
 from regard.data.source import read_documents
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
-from regard.tasks.length import fitted
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Capabilities, Reading, labels_of, text_side, token_label
+from regard.tasks.reading import Capabilities, Reading, fitted, labels_of, text_side, token_label
 from regard.tasks.text import PlainText
+from regard.tasks.verbs import Answer, Report
 from regard.training.losses import context_of, model_loss
 from regard.training.problem import Objective, TrainingProblem
 

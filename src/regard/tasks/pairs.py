@@ -17,23 +17,21 @@ from regard.core.progress import watched
 from regard.data.example import Pair, column
 from regard.data.kind import Head
 from regard.data.pairs import read_pairs
-from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
+from regard.data.shard import in_batches, ragged
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
 from regard.errors import DataError, UsageError
-from regard.evaluation.alignment import alignment_accuracy
-from regard.evaluation.translation import require_metrics, translation_scores
+from regard.evaluation.translation import alignment_accuracy, require_metrics, translation_scores
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
-from regard.tasks.length import cut, fitted
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
-from regard.tasks.reading import Capabilities, Reading, labels_of, text_side, written_reading
+from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
+from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
 from regard.training.losses import model_loss

@@ -22,12 +22,12 @@ from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.moment import Moment, SeriesProcessor, next_moment, reading_of
 from regard.tasks.processor import read_facts
 from regard.tasks.reading import Capabilities, Reading
+from regard.tasks.verbs import Answer, Report
 from regard.training.losses import inputs_of, model_loss
 from regard.training.problem import Objective
 

@@ -17,23 +17,28 @@ from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.kind import Head
-from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
+from regard.data.shard import Ragged, in_batches, ragged
 from regard.data.tagged import read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import UsageError
 from regard.evaluation.tagging import tagging_report
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
-from regard.tasks.length import fitted
 from regard.tasks.processor import read_files
-from regard.tasks.reading import Capabilities, Reading, Side, class_reading, labels_of, text_side
-from regard.tasks.tag import PieceProcessor, TagProcessor
-from regard.tasks.vocabulary import classes_of, hidden_word, require_tokenizer_free, words_seen_twice
+from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
+from regard.tasks.verbs import Answer, Report
+from regard.tasks.vocabulary import (
+    PieceProcessor,
+    TagProcessor,
+    classes_of,
+    hidden_word,
+    require_tokenizer_free,
+    words_seen_twice,
+)
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
 

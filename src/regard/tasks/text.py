@@ -26,12 +26,11 @@ from regard.decoding.text import ScoredText, TextGenerator, TextOptions
 from regard.errors import CheckpointError, UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
-from regard.tasks.dataset import Dataset
+from regard.tasks.dataset import Dataset, TextPart, first_line
 from regard.tasks.processor import TOKENIZER, Processor
 from regard.tasks.reading import START, Capabilities, Reading, labels_of, next_tokens, text_side, token_names
 from regard.tasks.task import Task, Trained
-from regard.tasks.text_part import TextPart, first_line
+from regard.tasks.verbs import Answer, Report
 from regard.training.problem import TrainingProblem, language_problem
 
 if TYPE_CHECKING:

@@ -1,8 +1,12 @@
-"""What only some tasks can do. A run has these verbs where its task has them; every task answers and evaluates."""
+"""What only some tasks can do. A run has these verbs where its task has them; every task answers and evaluates.
+
+Answer and Report: what a model says to one input, and what it scores on many.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -75,3 +79,31 @@ def able(task: Task[Any], verb: type[V], where: object) -> V:
         return task
     having = " or ".join(one.name for one in tasks() if isinstance(one, verb))
     raise UsageError(f"{where} is a run of the task {task.name}, and this needs one of {having}")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says to one input: the line that is printed, and more for a program."""
+
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": self.text, **self.details}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Scores by plain names.
+
+    tables       of scores by length, class or category; a row is a mapping.
+    by_distance  of a score, such as how often a fact was recalled, its value by how far back was to be looked.
+    """
+
+    scores: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    by_distance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        tables = {name: [dict(row) for row in rows] for name, rows in self.tables.items()}
+        return {**self.scores, **tables, **{name: dict(values) for name, values in self.by_distance.items()}}

@@ -29,9 +29,8 @@ from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import seed_step
-from regard.training.repair import take_back
 from regard.training.report import read_is_due, read_pending, require_finite
-from regard.training.resume import Resume, start_or_resume
+from regard.training.resume import Resume, start_or_resume, take_back
 from regard.training.run_folder import METRICS, RunFolder, claim
 from regard.training.saving import save, save_is_due
 from regard.training.schedule import factor

@@ -31,7 +31,7 @@ from regard.errors import CheckpointError, LockedError, UsageError, blamed_on
 from regard.storage import disk, manifest
 from regard.storage.lock import LOCK, only_writer, writer_of
 from regard.storage.manifest import FileRecord, Manifest, canonical
-from regard.training import saved_config
+from regard.training.saved_model import checked_config
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
@@ -152,7 +152,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """config.json of a run, checked against the manifest, every value of the type that its reader expects."""
     content = manifest.read_json(verified(path, CONFIG))
     with blamed_on(path / CONFIG):
-        return saved_config.checked(content)
+        return checked_config(content)
 
 
 def verified_weights(path: Path) -> Path:

@@ -24,7 +24,7 @@ from regard.training import budget, checkpoint
 from regard.training.checkpoint import Contents
 from regard.training.display import Display
 from regard.training.ema import Ema
-from regard.training.flops import flops_per_target
+from regard.training.estimate import flops_per_target
 from regard.training.losses import TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser

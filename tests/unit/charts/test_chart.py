@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import numpy as np
 from PIL import Image
 
-from regard.charts.axis import COLOURS, Axis
 from regard.charts.chart import Series, bar_chart, bar_drawing, line_chart, line_drawing, point_chart
 from regard.charts.drawing import Drawing
+from regard.charts.plot import COLOURS, Axis
 from regard.charts.raster import png
 from regard.charts.svg import svg
 

@@ -9,8 +9,7 @@ import torch
 
 import regard
 from regard.core.model import logits_of
-from regard.core.tap import record
-from regard.core.trace import Traced, plain, trace
+from regard.core.tap import Traced, plain, record, trace
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder_stack import EncoderStack
 from regard.models.labeller import LabellerConfig

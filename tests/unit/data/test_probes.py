@@ -8,8 +8,7 @@ from collections import Counter
 import pytest
 
 from regard.data.worlds import WORLDS, world
-from regard.data.worlds.copying import Induction
-from regard.data.worlds.probe import END, Probe
+from regard.data.worlds.probe import END, Induction, Probe
 from regard.data.worlds.recall import Memorisation
 from regard.errors import DataError, UsageError
 

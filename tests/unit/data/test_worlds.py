@@ -13,8 +13,7 @@ import pytest
 
 from regard.data.worlds import from_spec, names, world
 from regard.data.worlds.ab import answer
-from regard.data.worlds.grammar import END, Choose, InAnyOrder, InOrder, Pick, Repeat, Say, Text, sample
-from regard.data.worlds.grammar_reader import GrammarReader
+from regard.data.worlds.grammar import END, Choose, GrammarReader, InAnyOrder, InOrder, Pick, Repeat, Say, Text, sample
 from regard.data.worlds.stories import PEOPLE, PRONOUN, Stories
 from regard.errors import DataError, UsageError
 

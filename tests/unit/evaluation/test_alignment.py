@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import DataError
-from regard.evaluation.alignment import alignment_accuracy, alignment_error_rate, most_attended
+from regard.evaluation.translation import alignment_accuracy, alignment_error_rate, most_attended
 
 LINKS = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=8)
 

@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from regard.explain.render import script
-from regard.explain.render.html import as_data, to_html
+from regard.explain.render import file as script
+from regard.explain.render.file import as_data, to_html
 from regard.explain.render.notebook import bundle, frame
 from regard.explain.view import Bars, Heat, Note, View
 

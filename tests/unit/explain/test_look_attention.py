@@ -13,9 +13,7 @@ from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.look import numbers
 from regard.explain.looks.alignment import aligned, alignment
-from regard.explain.looks.attention import attention
-from regard.explain.looks.heads import heads, measures
-from regard.explain.looks.rollout import rolled, rollout
+from regard.explain.looks.attention import attention, heads, measures, rolled, rollout
 from regard.explain.weights import without_sink
 from regard.tasks.reading import labels_of
 from regard.tasks.word import groups, merged, word_numbers

@@ -10,10 +10,9 @@ import torch
 
 from look_run import TEXT, class_run, masked_run, pair_run, seen, text_run
 from regard.errors import UsageError
-from regard.explain.change import columns_of, gradients, others, replaced, without
 from regard.explain.inputs import read
 from regard.explain.looks.forgetting import DRAWS, feel, forgetting
-from regard.explain.outcome import outcome
+from regard.explain.outcome import columns_of, gradients, others, outcome, replaced, without
 
 
 @pytest.mark.parametrize("name", ["lstm", "gpt", "mamba", "s4d"])

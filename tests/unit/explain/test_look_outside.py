@@ -21,10 +21,8 @@ from regard.errors import UsageError
 from regard.explain import mechanism as mechanisms
 from regard.explain.inputs import read
 from regard.explain.look import Look, register_look
-from regard.explain.looks.attention import attention
+from regard.explain.looks.attention import attention, heads, measures, rollout
 from regard.explain.looks.gates import gates
-from regard.explain.looks.heads import heads, measures
-from regard.explain.looks.rollout import rollout
 from regard.explain.looks.states import moving
 from regard.explain.looks.steps import steps
 from regard.explain.mechanism import Mechanism, register_mechanism

@@ -11,7 +11,7 @@ import torch
 from exact import load
 
 from look_run import TEXT, class_run, pair_run, seen, tag_run, text_run
-from regard.core.trace import Trace
+from regard.core.tap import Trace
 from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.looks.states import kernels, moving, selection

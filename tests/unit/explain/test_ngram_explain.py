@@ -24,7 +24,7 @@ from regard.explain.ngram import NgramExplanation, explain_ngram
 from regard.explain.ngram_lines import TokenExplanation
 from regard.interop.arpa_read import read_arpa
 from regard.models.ngram import NgramConfig, NgramModel
-from regard.ngram.quantise import quantise
+from regard.ngram.table import quantise
 from regard.run.run import Run
 from regard.tasks.text import PlainText, TextProcessor
 

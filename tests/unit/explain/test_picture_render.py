@@ -18,9 +18,8 @@ from PIL import Image
 
 from regard.charts import raster
 from regard.errors import ResourceError, UsageError
-from regard.explain.render.file import save
+from regard.explain.render.file import save, to_png, to_svg
 from regard.explain.render.number import four
-from regard.explain.render.picture import to_png, to_svg
 from regard.explain.render.shade import BLUE, MASKED, ORANGE, colours
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, View
 from regard.storage import disk

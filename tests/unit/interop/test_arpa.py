@@ -14,8 +14,7 @@ import pytest
 import torch
 
 from regard.data.tokenizer import Tokenizer
-from regard.data.tokenizer.byte import ByteTokenizer
-from regard.data.tokenizer.character import CharacterTokenizer
+from regard.data.tokenizer.character import ByteTokenizer, CharacterTokenizer
 from regard.data.tokenizer.word import WordTokenizer
 from regard.errors import DataError, ResourceError, UsageError
 from regard.interop import arpa_lines

@@ -10,7 +10,7 @@ import torch
 
 from regard.core.model import logits_of
 from regard.studies.claims.bottleneck import Bottleneck, reach
-from regard.studies.claims.copying import Copier, copying, symbol_rows
+from regard.studies.claims.recall import Copier, copying, symbol_rows
 
 SHORT, LONG, ALL = {"1": 1.0, "2": 0.5, "4": 0.2}, {"1": 1.0, "2": 0.97, "4": 0.6}, {"1": 1.0, "2": 1.0, "4": 0.96}
 

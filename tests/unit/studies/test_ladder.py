@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from regard.studies.claims.ladder import RUNGS, Ladder
-from regard.studies.matching import parameters, width_for
+from regard.studies.entrant import parameters, width_for
 
 VOCABULARY = 182
 ORDER = {"bigram": 3.5, "5-gram": 2.9, "dan": 4.0, "fnn": 2.8, "rnn": 2.6, "lstm": 2.5, "transformer": 2.4}

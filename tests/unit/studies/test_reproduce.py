@@ -16,7 +16,7 @@ import pytest
 
 from regard.errors import CheckpointError, LockedError, Stopped, UsageError
 from regard.storage.lock import only_writer
-from regard.studies import registry, reproduce, verdicts
+from regard.studies import registry, reproduce
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 
 
@@ -170,13 +170,13 @@ def test_no_word_or_figure_of_a_results_folder_is_markup_of_the_page(tossed: typ
     (tmp_path / "mask.svg").write_text(drawing)
     found = reproduce.saved(tmp_path / "mask.json")
     assert found is not None
-    page = verdicts.report([found])
+    page = reproduce.verdicts_page([found])
     assert SCRIPT not in page
     assert "default-src 'none'" in page
     assert base64.b64encode(drawing.encode()).decode() in page
     (tmp_path / "mask.json").write_text(json.dumps(told | {"study": f'mask"{SCRIPT}'}))
     assert reproduce.saved(tmp_path / "mask.json") is None
-    assert SCRIPT not in verdicts.report([dataclasses.replace(found, study=SCRIPT)])
+    assert SCRIPT not in reproduce.verdicts_page([dataclasses.replace(found, study=SCRIPT)])
 
 
 HOSTILE: dict[str, tuple[Any, ...]] = {

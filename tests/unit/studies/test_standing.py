@@ -111,7 +111,7 @@ def test_the_first_at_a_level() -> None:
 
 def test_the_information_floor_is_that_of_the_words_that_are_asked_for() -> None:
     from regard.data.worlds import from_spec
-    from regard.studies.floor import recall_bits
+    from regard.studies.measure import recall_bits
 
     assert recall_bits(from_spec("world:selective_copy?valid=20&words=8&kinds=8&length=24", 0)) == pytest.approx(24)
     assert recall_bits(from_spec("world:selective_copy?valid=20&words=3&kinds=4&length=24", 0)) == pytest.approx(6)

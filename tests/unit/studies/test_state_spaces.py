@@ -71,7 +71,7 @@ def test_the_verdict_on_long_range():
 
 
 def test_rows_of_a_probe_ask_at_the_place_before_the_answer():
-    from regard.data.worlds.counting import Parity
+    from regard.data.worlds.probe import Parity
 
     world = Parity(train=4, valid=2, length=5)
     rows = Rows(world, LAB)

@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from regard.data.settings import DataSettings
-from regard.studies.claims.copying import Copier, copying, symbol_rows
 from regard.studies.claims.deep_lstm import Depth
 from regard.studies.claims.looking_back import Search
 from regard.studies.claims.passing import Passing
+from regard.studies.claims.recall import Copier, copying, symbol_rows
 from regard.studies.claims.reversal import Reversed
 from regard.studies.claims.study import Study
 from regard.studies.claims.transformer import Attention, unscaled
 from regard.studies.claims.translating import GATED, matched, sentences, spec_of
-from regard.studies.matching import parameters
+from regard.studies.entrant import parameters
 from regard.tasks.pairs import Pairs
 
 Found = dict[str, Any]

@@ -14,17 +14,17 @@ from torch import nn
 
 from regard.core.registry import entry
 from regard.data.example import Captioned
-from regard.data.ragged import ragged
 from regard.data.rows import CaptionRows, Shuffled
 from regard.data.settings import DataSettings
+from regard.data.shard import ragged
 from regard.data.worlds import world
 from regard.errors import UsageError
 from regard.run.settings import Origin
 from regard.run.train import plan, train_run
 from regard.tasks import task_named
-from regard.tasks.answer import Answer
 from regard.tasks.captions import CaptionProcessor, Captions
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.verbs import Answer
 from regard.tasks.writing import Written
 from regard.training.settings import TrainSettings
 

@@ -18,7 +18,7 @@ from regard.data.tokenizer import train_tokenizer
 from regard.errors import RegardError
 from regard.storage import tensors
 from regard.tasks.pretrained import read_start
-from regard.tasks.tag import PieceProcessor
+from regard.tasks.vocabulary import PieceProcessor
 
 STORIES = "world:stories?train=60&valid=12"
 TINY: dict[str, Any] = {"device": "cpu", "batch_size": 4, "quiet": True}

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from regard.cli import card, main
+from regard.cli import main, screen
 from regard.cli.screen import finite
 from regard.run import catalogue, live
 from regard.run import settings as recipe
@@ -49,6 +49,6 @@ def test_json_has_no_infinities():
     assert finite({"a": [float("inf"), (1.0, float("nan"))]}) == {"a": [None, [1.0, None]]}
 
 
-@pytest.mark.parametrize("module", [table, recipe, live, card, main, catalogue])
+@pytest.mark.parametrize("module", [table, recipe, live, screen, main, catalogue])
 def test_examples_in_docstrings_hold(module: object):
     assert doctest.testmod(module).failed == 0  # pyright: ignore[reportArgumentType]

@@ -11,8 +11,7 @@ import math
 import numpy as np
 import torch
 
-from regard.explain.asked import layer_control, points, position_control
-from regard.explain.look import Look, Options, numbers, place_of, register_look
+from regard.explain.look import Look, Options, layer_control, numbers, place_of, points, position_control, register_look
 from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.site import site_at, sites
 from regard.explain.view import Curves, Heat, Listing, View

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged
 from regard.studies.registry import register_study
 from regard_retention.decay import half_life, log_decays

@@ -24,18 +24,18 @@ from regard.core.context import Context
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.kind import Head
-from regard.data.ragged import in_batches, ragged
 from regard.data.record import read_records
 from regard.data.rows import LabelRows
 from regard.data.settings import DataSettings
+from regard.data.shard import in_batches, ragged
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import DataError, nearest
 from regard.tasks import register_task
-from regard.tasks.answer import Answer, Report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, class_reading, labels_of, text_side
+from regard.tasks.verbs import Answer, Report
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
 

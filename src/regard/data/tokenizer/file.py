@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from regard.data.tokenizer.byte import ByteTokenizer
-from regard.data.tokenizer.character import CharacterTokenizer
+from regard.data.tokenizer.character import ByteTokenizer, CharacterTokenizer
 from regard.data.tokenizer.integer import IntegerTokenizer
 from regard.data.tokenizer.subword import BytePairTokenizer, UnigramTokenizer
 from regard.data.tokenizer.tokenizer import Tokenizer

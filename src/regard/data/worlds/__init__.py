@@ -28,11 +28,11 @@ WORLDS = {
     "fuzzy_recall": ("regard.data.worlds.recall", "FuzzyRecall"),
     "multi_recall": ("regard.data.worlds.recall", "MultiRecall"),
     "memorisation": ("regard.data.worlds.recall", "Memorisation"),
-    "selective_copy": ("regard.data.worlds.copying", "SelectiveCopy"),
-    "compression": ("regard.data.worlds.copying", "Compression"),
-    "induction": ("regard.data.worlds.copying", "Induction"),
-    "parity": ("regard.data.worlds.counting", "Parity"),
-    "majority": ("regard.data.worlds.counting", "Majority"),
+    "selective_copy": ("regard.data.worlds.probe", "SelectiveCopy"),
+    "compression": ("regard.data.worlds.probe", "Compression"),
+    "induction": ("regard.data.worlds.probe", "Induction"),
+    "parity": ("regard.data.worlds.probe", "Parity"),
+    "majority": ("regard.data.worlds.probe", "Majority"),
 }
 
 

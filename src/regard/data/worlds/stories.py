@@ -17,6 +17,7 @@ from regard.data.worlds.base import World
 from regard.data.worlds.grammar import (
     END,
     Choose,
+    GrammarReader,
     InAnyOrder,
     InOrder,
     Node,
@@ -28,7 +29,6 @@ from regard.data.worlds.grammar import (
     one_of,
     sample,
 )
-from regard.data.worlds.grammar_reader import GrammarReader
 from regard.errors import UsageError
 
 GIRLS = "Anna Clara Emma Grace Iris Kate"

@@ -15,10 +15,8 @@ from torch import Tensor, nn
 
 from regard.decoding.logits_processing import largest
 from regard.errors import UsageError
-from regard.explain.asked import MOST_BARS, position_control
-from regard.explain.change import answers, columns_of, embedding_of, without
-from regard.explain.look import MANY_PASSES, Look, Options, register_look
-from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
+from regard.explain.look import MANY_PASSES, MOST_BARS, Look, Options, position_control, register_look
+from regard.explain.outcome import Outcome, answers, columns_of, embedding_of, log_probs_at, number_of, outcome, without
 from regard.explain.site import sites
 from regard.explain.view import Bars, Heat, Panel, View
 from regard.mixers.window import Window

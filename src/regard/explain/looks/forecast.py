@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.explain.asked import points
-from regard.explain.look import Look, Options, register_look
+from regard.explain.look import Look, Options, points, register_look
 from regard.explain.view import Curves, Listing, View
 from regard.tasks.reading import Reading
 

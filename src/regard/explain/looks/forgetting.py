@@ -15,10 +15,29 @@ import torch
 from torch import Tensor
 
 from regard.errors import UsageError
-from regard.explain.asked import position_control, seed_control, side_control, side_number, spread
-from regard.explain.change import answers, columns_of, gradients, others, replaced, words_of
-from regard.explain.look import MANY_PASSES, Look, Options, register_look
-from regard.explain.outcome import Outcome, log_probs_at, number_of, outcome
+from regard.explain.look import (
+    MANY_PASSES,
+    Look,
+    Options,
+    position_control,
+    register_look,
+    seed_control,
+    side_control,
+    side_number,
+    spread,
+)
+from regard.explain.outcome import (
+    Outcome,
+    answers,
+    columns_of,
+    gradients,
+    log_probs_at,
+    number_of,
+    others,
+    outcome,
+    replaced,
+    words_of,
+)
 from regard.explain.view import Bars, Control, Curves, Panel, View
 from regard.tasks.reading import Reading
 

@@ -12,9 +12,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.core.trace import Trace
-from regard.explain.asked import by_token, layer_control, points, side_control, spread
-from regard.explain.look import Look, Options, numbers, register_look
+from regard.core.tap import Trace
+from regard.explain.look import (
+    Look,
+    Options,
+    by_token,
+    layer_control,
+    numbers,
+    points,
+    register_look,
+    side_control,
+    spread,
+)
 from regard.explain.scan import moved, states, turned
 from regard.explain.site import GATES, Site, directions, sites
 from regard.explain.view import Curves, Heat, Panel, View

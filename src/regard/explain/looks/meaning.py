@@ -14,13 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.core.trace import plain
+from regard.core.tap import plain
 from regard.errors import UsageError
-from regard.explain.asked import points
-from regard.explain.change import NO_WORDS
 from regard.explain.inputs import read
 from regard.explain.layers import AFTER, vectors_by_layer
-from regard.explain.look import Look, Options, numbers, register_look
+from regard.explain.look import Look, Options, numbers, points, register_look
+from regard.explain.outcome import NO_WORDS
 from regard.explain.site import directions, sites
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
 from regard.tasks.reading import Reading, Side

@@ -10,8 +10,7 @@ import math
 from torch import Tensor
 
 from regard.decoding.logits_processing import Sampling, largest, warped_log_probs
-from regard.explain.asked import position_control
-from regard.explain.look import Look, Options, numbers, register_look
+from regard.explain.look import Look, Options, numbers, position_control, register_look
 from regard.explain.outcome import Outcome, number_of, outcome
 from regard.explain.view import Bars, Control, Heat, Listing, Panel, View
 from regard.tasks.reading import Reading

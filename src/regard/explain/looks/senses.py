@@ -16,11 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.core.trace import Trace, plain
+from regard.core.tap import Trace, plain
 from regard.decoding.logits_processing import largest
 from regard.errors import UsageError
-from regard.explain.asked import position_control
-from regard.explain.look import Look, Options, numbers, place_of, register_look
+from regard.explain.look import Look, Options, numbers, place_of, position_control, register_look
 from regard.explain.outcome import Outcome, outcome
 from regard.explain.site import Site, sites
 from regard.explain.view import Control, Heat, Listing, Note, Panel, View

@@ -7,10 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from regard.core.trace import Trace
+from regard.core.tap import Trace
 from regard.errors import UsageError
-from regard.explain.asked import by_token, layer_control, points, side_control, spread
-from regard.explain.look import ONE_PASS, Look, Options, numbers, register_look
+from regard.explain.look import (
+    ONE_PASS,
+    Look,
+    Options,
+    by_token,
+    layer_control,
+    numbers,
+    points,
+    register_look,
+    side_control,
+    spread,
+)
 from regard.explain.scan import AT_ONCE, channels_of, half_lives, has_channels, kept, moved, scan_matrix, turned
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Curves, Heat, Listing, Panel, View

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from regard.errors import UsageError
-from regard.explain.asked import layer_control, position_control
-from regard.explain.look import Look, Options, numbers, place_of, register_look
+from regard.explain.look import Look, Options, layer_control, numbers, place_of, position_control, register_look
 from regard.explain.mechanisms.calculation import calculation
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Note, Numbers, Panel, View

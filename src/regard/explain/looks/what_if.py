@@ -12,12 +12,33 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.core.trace import plain
+from regard.core.tap import plain
 from regard.errors import UsageError
-from regard.explain.asked import by_token, position_control, seed_control, side_control, side_number
-from regard.explain.change import answers, columns_of, embedding_of, others, replaced, without, words_of
-from regard.explain.look import MANY_PASSES, Look, Options, numbers, place_of, register_look
-from regard.explain.outcome import log_probs_at, number_of, outcome
+from regard.explain.look import (
+    MANY_PASSES,
+    Look,
+    Options,
+    by_token,
+    numbers,
+    place_of,
+    position_control,
+    register_look,
+    seed_control,
+    side_control,
+    side_number,
+)
+from regard.explain.outcome import (
+    answers,
+    columns_of,
+    embedding_of,
+    log_probs_at,
+    number_of,
+    others,
+    outcome,
+    replaced,
+    without,
+    words_of,
+)
 from regard.explain.site import Site, sites
 from regard.explain.view import Bars, Control, Listing, Note, Panel, View
 from regard.tasks.reading import Capabilities, Reading

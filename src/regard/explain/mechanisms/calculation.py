@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.core.trace import Trace
+from regard.core.tap import Trace
 from regard.explain.look import Options
 from regard.explain.site import Site
 from regard.explain.view import Numbers

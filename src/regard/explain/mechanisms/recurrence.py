@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from regard.core.trace import Trace
+from regard.core.tap import Trace
 from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import Calculation, rows_of
 from regard.explain.site import Site

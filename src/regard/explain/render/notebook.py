@@ -15,8 +15,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.explain.render.html import plain, to_html
-from regard.explain.render.script import style, widget_module
+from regard.explain.render.file import plain, style, to_html, widget_module
 
 if TYPE_CHECKING:
     from regard.explain.view import View

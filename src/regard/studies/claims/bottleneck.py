@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
-from regard.studies.claims.copying import Copier, copying, symbol_rows
+from regard.charts.plot import Axis
 from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.recall import Copier, copying, symbol_rows
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.registry import register_study
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.data.worlds.recall import MultiRecall
 from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
 from regard.studies.claims.fitting import Rows, right, trained

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.core.registry import build
 from regard.studies.claims.fitting import accuracy, fit
 from regard.studies.claims.recall import letter_rows, recall_by_distance, story_rows

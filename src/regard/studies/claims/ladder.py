@@ -11,7 +11,7 @@ from regard.charts.chart import bar_chart
 from regard.core.model import logits_of
 from regard.data.worlds import text_world
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
-from regard.studies.matching import width_for
+from regard.studies.entrant import width_for
 from regard.studies.registry import register_study
 
 # Name of a rung: its model, what is set of it, and what its width must be a multiple of. Counted models have no width.

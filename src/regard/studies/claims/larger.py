@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.registry import register_study
 from regard.studies.scaling import power_law

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import seconds_of_each
 from regard.studies.registry import register_study

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.core.mixer import Mixer
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.rnn import RnnConfig

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.data.worlds.reviews import Reviews
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.registry import register_study

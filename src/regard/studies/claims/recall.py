@@ -2,6 +2,8 @@
 
 letters     B A B B A ?        -> B      the first of `distance` + 1 letters
 stories     the words of a story that repeat what it told before, by how far back that was
+
+Copying: random symbols are read and written again, so that all of them must get from the encoder to the decoder.
 """
 
 from __future__ import annotations
@@ -13,7 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.core.config import Config
+from regard.core.context import EMPTY, Context
+from regard.core.data_spec import DataSpec
+from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
+from regard.core.registry import entry
 from regard.data.batch import NOT_COUNTED
 from regard.data.corpus import prepare
 from regard.studies.claims.fitting import Batches
@@ -21,6 +28,7 @@ from regard.studies.claims.fitting import Batches
 LETTERS, QUESTION = 2, 2
 # Last distance of each bucket of stories.
 EDGES = (16, 32, 64, 128)
+SYMBOLS = 16
 
 
 def letter_rows(rows: int, distance: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -92,3 +100,30 @@ def recall_by_distance(model: nn.Module, held: StoryRows, device: str) -> dict[s
         if bucket.any():
             found[str(high)] = float(right[bucket].float().mean())
     return found
+
+
+class Copier(nn.Module):
+    """A model of pairs that writes what it reads: (B, T) symbols, each told from those before it."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.model: Any = config.build()
+
+    @property
+    def head(self) -> nn.Module:
+        return self.model.head
+
+    def forward(self, symbols: Tensor, state: None = None, context: Context = EMPTY) -> tuple[Tensor, None]:
+        start = torch.full_like(symbols[:, :1], SYMBOLS)
+        return self.model(SourceTokens(symbols, torch.cat([start, symbols[:, :-1]], 1)), state, context)
+
+
+def copying(name: str, **settings: Any) -> Config:
+    """A registered model of pairs for the symbols and the one that begins."""
+    return entry(name).config(DataSpec(vocab_size=SYMBOLS + 1), "tiny", dropout=0.0, **settings)
+
+
+def symbol_rows(rows: int, length: int, seed: int, device: str) -> tuple[Tensor, Tensor]:
+    """Random symbols, and the same symbols to be written."""
+    symbols = torch.randint(SYMBOLS, (rows, length), generator=torch.Generator().manual_seed(seed)).to(device)
+    return symbols, symbols

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.core.stack import MixerConfig
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig

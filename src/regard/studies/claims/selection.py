@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from regard.charts.axis import Axis
 from regard.charts.chart import Series, line_chart
+from regard.charts.plot import Axis
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
-from regard.data.worlds.copying import Induction, SelectiveCopy
+from regard.data.worlds.probe import Induction, SelectiveCopy
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig

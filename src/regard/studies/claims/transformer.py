@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 from regard.charts.chart import bar_chart
 from regard.core.config import Config, from_dict
 from regard.core.model import logits_of
-from regard.studies.claims.copying import Copier, copying, symbol_rows
 from regard.studies.claims.fitting import fit
+from regard.studies.claims.recall import Copier, copying, symbol_rows
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.translating import PLAIN, held_out_perplexity, matched, sentences
 from regard.studies.registry import register_study

@@ -9,7 +9,7 @@ from typing import Any
 from regard.core.data_spec import DataSpec
 from regard.data.example import Pair
 from regard.data.worlds import world_of
-from regard.studies.matching import parameters, width_for
+from regard.studies.entrant import parameters, width_for
 from regard.tasks.pairs import Pairs
 from regard.training import metrics
 from regard.training.run_folder import METRICS

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.charts.axis import Axis
-from regard.charts.plot import Points, plotted
+from regard.charts.plot import Axis, Points, plotted
 from regard.explain.render.cells.paper import Line, Paper, Span, said
 from regard.explain.render.number import four
 from regard.explain.view import Curves

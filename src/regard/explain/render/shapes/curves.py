@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from regard.charts.axis import COLOURS, Axis
 from regard.charts.drawing import DASHES, INK, MARGIN, SMALL, Box, Drawing, Path, Words
-from regard.charts.plot import Frame, plotted
+from regard.charts.plot import COLOURS, Axis, Frame, plotted
 from regard.explain.view import Curves
 from regard.terminal.label import label
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.charts.axis import COLOURS
 from regard.charts.drawing import BODY, FAINT, INK, MARGIN, ROOM, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
+from regard.charts.plot import COLOURS
 from regard.explain.render.number import four
 from regard.explain.render.shade import MASKED, Cells, cells_of, colours, reach, shares
 from regard.explain.view import Heat, Links

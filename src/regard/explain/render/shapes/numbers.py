@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from regard.charts.axis import COLOURS
 from regard.charts.drawing import (
     BODY,
     FAINT,
@@ -25,6 +24,7 @@ from regard.charts.drawing import (
     Path,
     Words,
 )
+from regard.charts.plot import COLOURS
 from regard.explain.render.number import aligned_numbers, first_and_last, four
 from regard.explain.view import Bars, Listing, Note, Numbers
 from regard.terminal.label import label, prose, wrapped
