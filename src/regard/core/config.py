@@ -58,7 +58,7 @@ def from_dict(data: Any, where: str = "config") -> Config:
     if not isinstance(data, dict) or "kind" not in data:
         raise UsageError(f"{where}: expected an object with a 'kind', found {_brief(data)}")
     kind = data["kind"]
-    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    cls = _kind(kind) if isinstance(kind, str) else None
     if cls is None:
         raise UsageError(
             f"{where}: unknown kind {_brief(kind)}{nearest(str(kind), KINDS)} (a part from outside the package must be "
@@ -75,6 +75,15 @@ def from_dict(data: Any, where: str = "config") -> Config:
         return cls(**decoded)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
+
+
+def _kind(name: str) -> type[Config] | None:
+    """The class of a kind; every built-in part is imported before one counts as unknown."""
+    if name not in KINDS:
+        from regard.core.registry import load_kinds
+
+        load_kinds()
+    return KINDS.get(name)
 
 
 def check(condition: bool, message: str) -> None:

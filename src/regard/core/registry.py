@@ -154,8 +154,7 @@ def names() -> list[str]:
 
 def entry(name: str) -> Entry:
     """What is registered under a plain name. Nothing but regard's own files and entry points is imported for it."""
-    if name not in _entries and name in MODELS:
-        importlib.import_module(MODELS[name])
+    load_model(name)
     if name not in _entries:
         known = names()
         if name not in _entries:
@@ -169,6 +168,12 @@ def entry(name: str) -> Entry:
 def build(name: str, *, vocab_size: int, size: str = "small", **settings: Any) -> Any:
     """A bare module, such as `build("gpt", vocab_size=65, size="tiny", n_layers=3)`."""
     return entry(typed_name(name)).config(vocab_size, size, **settings).build()
+
+
+def load_model(name: str) -> None:
+    """Import the file of a built-in architecture, by which most parts of its saved config are known."""
+    if name in MODELS:
+        importlib.import_module(MODELS[name])
 
 
 def load_kinds() -> None:

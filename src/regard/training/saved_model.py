@@ -88,12 +88,13 @@ class SavedModel:
 def saved_model(path: Path, config: dict[str, Any]) -> SavedModel:
     """The model that the config.json of a folder describes; one that cannot be is refused."""
     from regard.core.config import from_dict
-    from regard.core.registry import load_kinds
+    from regard.core.registry import load_model
     from regard.training.estimate import on_meta
     from regard.training.run_folder import CONFIG
 
-    load_kinds()
-    file, tree = path / CONFIG, config.get("model", {}).get("config")
+    described = config.get("model", {})
+    load_model(described.get("name", ""))
+    file, tree = path / CONFIG, described.get("config")
     if tree is None:
         raise CheckpointError(f"{file}: has no model; the folder is not one of regard")
     with blamed_on(file):
