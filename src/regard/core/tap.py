@@ -7,9 +7,9 @@ Trace: everything that the taps of a model saw while it read something, under th
 
     seen = model.trace(tokens)
     seen["stack.layers.0.mixer.weights"]      (B, H, T, S)
-    seen.difference                           of the outputs, with taps heard and without
+    seen.difference                           of the outputs, with taps recorded and without
 
-Where a fast path never forms a value, hearing its tap takes the readable path instead; both are computed, and
+Where a fast path never forms a value, recording its tap takes the readable path instead; both are computed, and
 `difference` is the largest number by which their outputs lie apart.
 """
 
@@ -110,7 +110,7 @@ class Trace(Mapping[str, Tensor]):
     """Arrays by the names of their taps, time joined along its axis.
 
     outputs     of the model.
-    difference  the largest, between the outputs with the taps heard and without.
+    difference  the largest, between the outputs with the taps recorded and without.
     tokens      what was read, as people write it, where a tokenizer said so.
     """
 

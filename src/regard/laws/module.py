@@ -31,7 +31,7 @@ NEAR = 1e-6
 DIMENSIONS = {"attention": 4, "alignment": 4, "values": 4, "gate": 3, "keep": 3, "pooling": 2}
 
 
-def declared(module: nn.Module, heard: Mapping[str, Sequence[Tensor]], length: int | None) -> None:
+def declared(module: nn.Module, recorded: Mapping[str, Sequence[Tensor]], length: int | None) -> None:
     """Every part below `module` against what its taps have seen; length: of the time that passed, where it is known."""
     places = taps(module)
     for name, part in module.named_modules():
@@ -44,10 +44,10 @@ def declared(module: nn.Module, heard: Mapping[str, Sequence[Tensor]], length: i
                 raise Broken(f"{kind} says that it shows {own}, and has no such tap")
             full = f"{name}.{own}" if name else own
             told = f"the tap {own} of {kind} means {meaning}, and"
-            for entry in heard[full]:
+            for entry in recorded[full]:
                 _means(entry if places[full].axis is not None else entry[:, None], meaning, told)
             if meaning in ("gate", "keep", "state") and length is not None:
-                seen = sum(1 if places[full].axis is None else entry.shape[1] for entry in heard[full])
+                seen = sum(1 if places[full].axis is None else entry.shape[1] for entry in recorded[full])
                 if seen != length:
                     raise Broken(f"{told} sees {seen} positions of {length}")
 
@@ -138,14 +138,14 @@ def record(subject: Subject, ledger: Ledger) -> None:
         x = subject.inputs(2, 5)
         plain, _ = subject(x, subject.state(2, seen))
         for name in ("*", *taps(subject.module)):
-            with recording(subject.module, name) as heard:
+            with recording(subject.module, name) as recorded:
                 y, _ = subject(x, subject.state(2, seen))
             ledger.equal(y, plain, f"outputs while listening to {name}, {seen} tokens seen before")
-            silent = [key for key, values in heard.items() if not values]
+            silent = [key for key, values in recorded.items() if not values]
             if silent:
                 raise Broken(f"the tap {silent[0]} is never passed")
             if name == "*":
-                declared(subject.module, heard, 5 if subject.width is not None and seen == 0 else None)
+                declared(subject.module, recorded, 5 if subject.width is not None and seen == 0 else None)
 
 
 def reach(subject: Subject, _ledger: Ledger) -> None:

@@ -178,8 +178,8 @@ class CrossAttention(Mixer):
         """Every row with a memory of its own, as its taps show it."""
         owner, seen = state.owner, self._seen(state)
         k, v = self.keys(state.keys.to(q.dtype)[owner]), self.values(state.values.to(q.dtype)[owner])
-        heard = self.scores.recorded or self.weights.recorded
-        look = self._readable if heard or isinstance(self.score, AdditiveScore) else self._fast
+        recorded = self.scores.recorded or self.weights.recorded
+        look = self._readable if recorded or isinstance(self.score, AdditiveScore) else self._fast
         return look(q, k, v, None if seen is None else seen[owner])
 
     def _seen(self, state: MemoryState) -> Tensor | None:

@@ -77,8 +77,8 @@ class Gru(Mixer):
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, HiddenState)
-        heard = any(tap.recorded for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
-        if self.resets_first or heard:
+        recorded = any(tap.recorded for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
+        if self.resets_first or recorded:
             return super().forward(x, state, context)
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())
         last = last_hidden(hidden, state.hidden, context.lengths)

@@ -75,7 +75,7 @@ class LstmConfig(MixerConfig, kind="lstm"):
 
 
 class Lstm(Mixer):
-    """torch's fused loop over a chunk; the equations above, written out, for one step and when a tap is heard."""
+    """torch's fused loop over a chunk; the equations above, written out, for one step and when a tap is recorded."""
 
     shows: ClassVar[Shows] = {"input_gate": "gate", "forget_gate": "keep", "output_gate": "gate", "memory": "state"}
     writes_to_stream = ("hidden_to_output",)

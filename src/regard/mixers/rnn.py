@@ -60,7 +60,7 @@ class RnnConfig(MixerConfig, kind="rnn"):
 
 
 class Rnn(Mixer):
-    """torch's fused loop over a chunk; the equation above, written out, for one step and when its tap is heard."""
+    """torch's fused loop over a chunk; the equation above, written out, for one step and when its tap is recorded."""
 
     shows: ClassVar[Shows] = {"hidden": "state"}
     writes_to_stream = ("hidden_to_output",)

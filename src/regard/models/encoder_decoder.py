@@ -112,7 +112,7 @@ class EncoderDecoder(nn.Module):
             return None
         with record(self.decoder, names[layer]) as seen:
             self.decoder(tokens, state)
-        # A layer that goes step by step is heard once a step.
+        # A layer that goes step by step is recorded once a step.
         return torch.cat(seen[names[layer]], 2).mean(1)
 
     def trace(self, source: Tensor, tokens: Int[Tensor, "B T"], pattern: str = "*") -> Trace:

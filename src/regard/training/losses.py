@@ -14,7 +14,7 @@ Sums and counts are returned apart, so that batches of unequal length can be ave
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -50,8 +50,7 @@ class TrainingStep(nn.Module):
         self.objective = objective
 
     def forward(self, batch: Batch, state: State | None = None) -> Loss:
-        model: Any = self.model
-        return self.objective(model, batch, state)
+        return self.objective(cast(Model, self.model), batch, state)
 
 
 def model_loss(
