@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +16,7 @@ def frozen_heap() -> Iterator[None]:
     Every training of a comparison begins and ends with a collection of garbage, 0.2 s each over the modules of torch: a
     quarter of the time of these tests.
     """
-    import torch._dynamo  # which counting operations imports
+    importlib.import_module("torch._dynamo")  # as counting operations does
 
     gc.collect()
     gc.freeze()
