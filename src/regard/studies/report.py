@@ -239,17 +239,19 @@ def _inside(rows: Sequence[Row]) -> str:
 
 
 def _rates(rows: Sequence[Row], metric: str) -> str:
-    cells = [
-        [row.label, *(f"{lr:g}: {'diverged' if score is None else f'{score:.4g}'}" for lr, score in row.rates)]
-        for row in rows
-        if row.rates
-    ]
+    cells = [[row.label, *(_rate(row, lr, score) for lr, score in row.rates)] for row in rows if row.rates]
     if not cells:
         return "<p>None were searched.</p>"
     width = max(map(len, cells))
     columns = ["model", *(f"rate {number}" for number in range(1, width))]
-    told = f"<p>Held-out {escape(metric)} of a short training at each rate.</p>"
+    told = f"<p>Held-out {escape(metric)} of a short training at each rate, the lowest first. The best was taken.</p>"
     return told + html_table(columns, [row + [""] * (width - len(row)) for row in cells])
+
+
+def _rate(row: Row, lr: float, score: float | None) -> str:
+    """A rate and how it did; of the one that was taken, whether a better one may lie further out."""
+    taken = f" taken{', at the edge *' if row.on_edge else ''}" if lr == row.lr else ""
+    return f"{lr:g}: {'diverged' if score is None else f'{score:.4g}'}{taken}"
 
 
 def _differences(found: Sequence[dict[str, Any]]) -> str:

@@ -91,6 +91,7 @@ def test_ranking_sentence_and_commands(done: Comparison) -> None:
     text = screen.getvalue()
     assert "rank" in text
     assert "Held equal" in text
+    assert "Chosen on validation alone; each training is tested once, when it has ended." in text
     assert f"regard generate {done.row(order[0]).runs[0]['path']}" in text
 
 
