@@ -58,7 +58,7 @@ def test_a_rate_at_the_edge_all_the_same_is_starred_and_the_next_one_named(best:
     compared = Comparison(Protocol("x", "text", "60s", 1), (row,), Path("c"))
     told = notes(compared)
     named = next(note for note in told if note.startswith("*")).rpartition("--models ")[2].strip("'")
-    assert f"{rate:g}: {abs(rate - best):.4g} taken, at the edge *" in as_html(compared)
+    assert f"{rate:g}: {abs(rate - best):.4g} taken*" in as_html(compared)
     further = read_entrant(named).changes["train.lr"].value
     assert further == pytest.approx(rate * 3 if best > rate else rate / 3, rel=0.1)
 
