@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from open_lab import answering
 from regard.errors import TooLong
-from regard.explain.view import Heat, Numbers, View
+from regard.explain.view import Heat, Listing, Numbers, View
 from regard.serving.api import LONGEST
 from regard.serving.lab import Lab
 
@@ -47,7 +47,7 @@ def test_facts_are_short_and_those_for_programs_stay_away(open_page: Any, odd: L
     page = open_page(odd.url)
     page.get_by_role("heading", name="Blanks").wait_for()
     chips = page.locator(".about div")
-    assert [" ".join(text.split()) for text in chips.all_inner_texts()] == ["log_prob -17.71", "pharaoh 0-0 1-2"]
+    assert [" ".join(text.split()) for text in chips.all_inner_texts()] == ["log prob -17.71", "pharaoh 0-0 1-2"]
     assert "counted from 0" in chips.nth(1).get_attribute("title")
 
 
@@ -73,6 +73,7 @@ def test_a_view_that_answers_another_question_is_greyed(open_page: Any, odd: Lab
     page.get_by_role("button", name="Look inside").click()
     page.get_by_role("alert").filter(has_text="the model's window").wait_for()
     assert float(page.locator(".shown").evaluate(opacity)) < 0.5
+    expect(page.get_by_text("Below, in grey, is the view before.")).to_be_visible()
     page.get_by_label("Text").fill("good")
     page.get_by_role("button", name="Look inside").click()
     expect(page.get_by_role("alert")).to_be_hidden()
@@ -83,13 +84,14 @@ def test_a_view_that_answers_another_question_is_greyed(open_page: Any, odd: Lab
 def test_the_beginning_of_a_text_of_any_length_is_offered(open_page: Any, odd: Lab) -> None:
     page = open_page(odd.url, expects=("413",))
     page.get_by_role("heading", name="Blanks").wait_for()
-    for size, name in (
-        (2 * LONGEST, f"Look at the first {LIMIT} tokens"),
-        (1_200_000, "Look at the first 10,000 char"),
+    for size, told, name in (
+        (2 * LONGEST, f"400,000 characters, and the view takes at most {LIMIT} tokens", f"first {LIMIT} tokens"),
+        (1_200_000, "bytes, and 1,048,576 are the most: give a shorter text", "first 10,000 char"),
     ):
         page.get_by_label("Text").fill("a " * (size // 2))
         page.get_by_role("button", name="Look inside").click()
-        page.get_by_role("button", name=name).wait_for()
+        page.get_by_role("alert").filter(has_text=told).wait_for()
+        page.get_by_role("button", name=f"Look at the {name}").wait_for()
     page.get_by_role("button", name="Look at the first 10,000 char").click()
     page.get_by_role("button", name=f"Look at the first {LIMIT} tokens").click()
     page.locator("main[aria-busy=false]").wait_for()
@@ -110,3 +112,16 @@ def test_worked_examples_are_in_sight_below_many_runs_and_boxes_stand_before_the
     assert box["x"] + box["width"] < words["x"]
     assert abs(box["y"] - words["y"]) < 8
     assert words["height"] > 1.5 * box["height"]  # it wraps, and the second line begins below the first
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_word_in_a_table_is_broken_only_where_it_is_wider_than_a_page(
+    width: int, open_page: Any, saved: Callable[[str], str]
+) -> None:
+    rows = [["runs/stories", 12, 4.05, 4.05, 5.48], ["x" * 300, 1, 1.0, 1.0, 1.0]]
+    columns = ["run", "evaluations#", "last loss#", "lowest loss#", "highest loss#"]
+    page = open_page(saved(View("Curves", [Listing(columns=columns, rows=rows)], {}).to_html()), width=width)
+    short, long = (page.locator("td .token").nth(place).bounding_box() for place in (0, 1))
+    assert short["height"] < 30
+    assert long["width"] < 400
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

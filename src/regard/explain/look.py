@@ -20,6 +20,7 @@ from regard.errors import UsageError, nearest
 from regard.explain.site import Site
 from regard.explain.view import Bars, Control, Curves, Panel, View
 from regard.tasks.reading import START, Capabilities, Reading, Side
+from regard.terminal.label import label
 
 # What options are called on the command line, where it is not their own name.
 FLAGS = {"merge": "words", "scale": "set-sense", "other": "compare"}
@@ -159,14 +160,24 @@ def numbers(side: Side) -> list[int]:
     return list(range(first, first + len(side.labels)))
 
 
+def numbered(token: str, number: int) -> str:
+    """A token with its position. Its blanks are made visible here: beside the number they would be taken for a gap.
+
+    >>> numbered(" ", 3), numbered("a", 4)
+    ('␣ (3)', 'a (4)')
+    """
+    return f"{label(token)} ({number})"
+
+
 def place_of(side: Side, position: int | None) -> int:
     """The index of a position; of the last one when none is asked for."""
     known = numbers(side)
     if position is None:
         return len(known) - 1
     if position not in known:
-        start = "" if known[0] else ", and 0, its start"
-        raise UsageError(f"position {position}: the {side.name} has positions 1 to {known[-1]}{start}")
+        first = [] if known[0] else ["0, its start"]
+        rest = [f"1 to {known[-1]}"] if known[-1] else []
+        raise UsageError(f"position {position}: the {side.name} has positions {', and '.join(rest + first)}")
     return known.index(position)
 
 

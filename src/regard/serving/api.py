@@ -65,12 +65,13 @@ class Api:
 
     def _refuse_huge(self, run: str, name: str | None, text: str, options: dict[str, Any]) -> None:
         """Refuse a text that nobody counts the tokens of, with how much of it the view takes."""
-        told = f"the text has {len(text):,} characters, and {LONGEST:,} are the most: give a shorter one"
+        told = f"the text has {len(text):,} characters, and"
         try:
             self.provider.view(run, name, text[:LONGEST], options)
         except TooLong as error:
-            raise TooLong(told, error.most, error.fits) from None
-        raise Refused(413, told)
+            takes = f"{told} the view takes at most {error.most:,} tokens: give a shorter one"
+            raise TooLong(takes, error.most, error.fits) from None
+        raise Refused(413, f"{told} {LONGEST:,} are the most: give a shorter one")
 
     def _curves(self, asked: dict[str, Any]) -> dict[str, Any]:
         runs = _field(asked, "runs", list)

@@ -43,7 +43,7 @@ def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS,
     return View(
         name="curves",
         title=f"Held-out {y} while training",
-        panels=_panels(shown, [name for name in lines if name not in shown], x, y, log) + _unlike(paths, shown),
+        panels=_unlike(paths, shown) + _panels(shown, [name for name in lines if name not in shown], x, y, log),
         controls=controls,
         remake=lambda asked: learning_curves(paths, **{"x": x, "y": y, "log": log} | asked),
     )
@@ -70,15 +70,21 @@ def _panels(lines: dict[str, list[tuple[float, float]]], empty: list[str], x: st
 
 def _unlike(paths: Mapping[str, Path], shown: Collection[str]) -> list[Panel]:
     """That the runs were not measured on the same, where they were not."""
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for name in shown:
         with suppress(CheckpointError):  # of a damaged run the list says so
             about = read_config(paths[name])["data"]
-            found.setdefault(str(about.get("hash")), []).append(f"{name} on {about.get('path') or 'data unknown'}")
-    if len(found) < 2:
+            found.setdefault((str(about.get("hash")), _data(about)), []).append(name)
+    if len({number for number, _ in found}) < 2:
         return []
-    told = "; ".join(", ".join(names) for names in found.values())
+    told = "; ".join(f"{', '.join(names)} on {data}" for (_, data), names in found.items())
     return [Note(text=f"Not of the same data or tokens, so that the curves do not compare the models: {told}.")]
+
+
+def _data(about: Mapping[str, Any]) -> str:
+    """What a run was trained on, and its tokens where somebody chose them."""
+    tokens = about.get("tokens") or "auto"
+    return (about.get("path") or "data unknown") + ("" if tokens == "auto" else f" in {tokens}")
 
 
 def _row(name: str, line: list[tuple[float, float]]) -> list[Any]:

@@ -74,7 +74,7 @@ def read_body(headers: Message, stream: BinaryIO) -> bytes:
     length = int(told[0])
     if length > LARGEST:
         stream.read(min(length, 2 * LARGEST))
-        raise Refused(413, f"a question has at most {LARGEST} bytes")
+        raise Refused(413, f"the question has {length:,} bytes, and {LARGEST:,} are the most: give a shorter text")
     body = stream.read(length)
     if len(body) < length:
         raise Refused(400, f"the question ended after {len(body)} of {length} bytes")

@@ -239,17 +239,20 @@ def _inside(rows: Sequence[Row]) -> str:
 
 
 def _rates(rows: Sequence[Row], metric: str) -> str:
-    cells = [
-        [row.label, *(f"{lr:g}: {'diverged' if score is None else f'{score:.4g}'}" for lr, score in row.rates)]
-        for row in rows
-        if row.rates
-    ]
+    cells = [[row.label, *(_rate(row, lr, score) for lr, score in row.rates)] for row in rows if row.rates]
     if not cells:
         return "<p>None were searched.</p>"
     width = max(map(len, cells))
     columns = ["model", *(f"rate {number}" for number in range(1, width))]
-    told = f"<p>Held-out {escape(metric)} of a short training at each rate.</p>"
-    return told + html_table(columns, [row + [""] * (width - len(row)) for row in cells])
+    told = f"Held-out {escape(metric)} of a short training at each rate, the lowest first. The best was taken."
+    edge = " * It is the lowest or highest tried." if any(row.on_edge for row in rows) else ""
+    return f"<p>{told}{edge}</p>" + html_table(columns, [row + [""] * (width - len(row)) for row in cells])
+
+
+def _rate(row: Row, lr: float, score: float | None) -> str:
+    """A rate and how it did; the one that was taken has a star where a better one may lie further out."""
+    taken = f" taken{'*' if row.on_edge else ''}" if lr == row.lr else ""
+    return f"{lr:g}: {'diverged' if score is None else f'{score:.4g}'}{taken}"
 
 
 def _differences(found: Sequence[dict[str, Any]]) -> str:

@@ -124,8 +124,8 @@ def notes(comparison: Comparison) -> list[str]:
     spent = f"up to {protocol.slice:.0%} of it for {tried}, {1 - protocol.slice:.0%} for "
     told = [
         f"Held equal: data, tokens, split{order}, and a budget of {protocol.budget} a model ({spent}{protocol.seeds} "
-        f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation; a model meets the test part when its "
-        f"training has ended.",
+        f"seed{'s' if protocol.seeds > 1 else ''}). Chosen on validation alone; each training is tested once, "
+        f"when it has ended.",
     ]
     apart = [f"{row.label} {row.note}" for row in rows if row.note] + unlike
     if apart:

@@ -13,8 +13,8 @@ from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.look import numbers
 from regard.explain.looks.alignment import aligned, alignment
-from regard.explain.looks.attention import attention, heads, measures, rolled, rollout
-from regard.explain.weights import without_sink
+from regard.explain.looks.attention import attention, heads, measures, rolled, rollout, row
+from regard.explain.weights import Weights, without_sink
 from regard.tasks.reading import labels_of
 from regard.tasks.word import groups, merged, word_numbers
 
@@ -209,3 +209,9 @@ def test_hiding_the_first_column_changes_no_pair() -> None:
 
 def test_rollout_over_what_is_written_has_its_length() -> None:
     assert seen(pair_run("transformer"), rollout, target="the cat")["weights"].weights.shape == (3, 3)
+
+
+def test_blanks_beside_a_number_are_seen() -> None:
+    site: Any = None
+    found = Weights(np.array([[0.2, 0.5, 0.3]]), ("b",), (" ", "a", " b"), (1, 2, 3), site, 1, 0.0)
+    assert row(found, 0, "weight").names == ["a (2)", "␣b (3)", "␣ (1)"]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from regard.errors import UsageError
-from regard.explain.look import options_from
+from regard.explain.look import options_from, place_of
+from regard.tasks.reading import START, Side
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,12 @@ def test_the_ends_of_the_ranges_are_taken():
     given = {"seed": 2**63 - 1, "reduce": 0, "layer": 1, "head": 1, "position": 0, "temperature": 0.0, "top_k": 1}
     assert vars(options_from(given)).items() >= given.items()
     assert options_from({"layer": None, "head": None, "position": None}).layer is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "known"),
+    [((START, "a", "b"), "1 to 2, and 0, its start"), ((START,), "0, its start"), (("a", "b", "c"), "1 to 3")],
+)
+def test_a_position_beyond_the_text_is_told_with_those_that_there_are(labels: tuple[str, ...], known: str):
+    with pytest.raises(UsageError, match=f"position 9: the text has positions {known}$"):
+        place_of(Side("text", labels), 9)

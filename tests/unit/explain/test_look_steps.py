@@ -12,9 +12,10 @@ from look_run import TEXT, class_run, pair_run, seen, text_run
 from regard.core.model import logits_of
 from regard.errors import UsageError
 from regard.explain.inputs import read
-from regard.explain.looks.steps import steps
+from regard.explain.looks.steps import _tokens, steps
 from regard.kernels.selective_scan import selective_scan_readable
 from regard.mixers.ssd import ssd_recurrent
+from regard.tasks.reading import Side
 
 
 def test_attention_ends_with_the_context_of_the_head() -> None:
@@ -176,3 +177,7 @@ def test_scores_are_those_of_the_equation_that_stands_above_them(position: str) 
     else:
         assert view["query"].equation == "q = rotate norm(W_Q x)"
         np.testing.assert_allclose(plain, view["scores"].values[0], atol=1e-12)
+
+
+def test_the_text_of_the_steps_shows_its_blanks() -> None:
+    assert _tokens(Side("text", ("<s>", "a", " ", "b")), 2).text == "<s> a [␣] b"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from regard.core.progress import Progress
 from regard.run.live import CURVE_POINTS, Live, Patient, sparkline
 from regard.training.display import Evaluation, Lines, Result, Start, Update
 
@@ -76,3 +77,14 @@ def test_a_closed_pipe_silences_the_display_and_not_the_run():
     display.update(update(1, 1.0))
     display.note("still here")
     display.finish(Result(Path("x"), 1, 1, 1.0, 1.0, None, None, None, "budget"))
+
+
+def test_that_work_is_whole_is_told_once_in_a_pipe():
+    stream = io.StringIO()
+    lines = Lines(stream)
+    for done in (5.0, 10.0, 10.0):
+        lines.progress(Progress("evaluating", done, 10.0, "tokens", 1.0))
+    assert stream.getvalue().splitlines() == [
+        "evaluating   50%  5 tokens/s, 1s left",
+        "evaluating  100%  10 tokens/s",
+    ]

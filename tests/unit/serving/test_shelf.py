@@ -112,8 +112,8 @@ def test_a_named_folder_is_a_run_or_holds_some(tmp_path: Path) -> None:
     assert list(found_runs([str(run)]).values()) == [run]
     assert list(found_runs([str(tmp_path / "race")]).values()) == [run]
     (tmp_path / "empty").mkdir()
-    for name in ("empty", "missing"):
-        with pytest.raises(CheckpointError, match=f"{name}: no run"):
+    for name, told in (("empty", "no run"), ("missing", "no such run folder")):
+        with pytest.raises(CheckpointError, match=f"{name}: {told}"):
             found_runs([str(tmp_path / name)])
 
 
@@ -162,12 +162,15 @@ def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
 
 def test_curves_of_runs_over_different_data_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = {name: trained(tmp_path / name, 4.0) for name in ("a", "b", "c")}
-    data = {"a": ("1", "my.txt"), "b": ("1", "my.txt"), "c": ("2", "world:stories")}
-    told = {paths[name]: {"data": {"hash": number, "path": path}} for name, (number, path) in data.items()}
+    data = {"a": ("1", "auto"), "b": ("1", "auto"), "c": ("2", "words")}
+    told = {
+        paths[name]: {"data": {"hash": number, "path": "my.txt", "tokens": tokens}}
+        for name, (number, tokens) in data.items()
+    }
     monkeypatch.setattr(curves, "read_config", told.__getitem__)
     assert len(learning_curves({name: paths[name] for name in ("a", "b")}).panels) == 2
-    note = learning_curves(paths).panels[-1]
-    assert "a on my.txt, b on my.txt; c on world:stories" in note.text  # pyright: ignore[reportAttributeAccessIssue]
+    note = learning_curves(paths).panels[0]  # above the picture that it is about
+    assert "models: a, b on my.txt; c on my.txt in words." in note.text  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_table_of_a_long_training_is_of_every_evaluation(tmp_path: Path) -> None:

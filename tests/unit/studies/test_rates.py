@@ -12,6 +12,7 @@ from regard.studies.comparison import Comparison
 from regard.studies.entrant import read_entrant
 from regard.studies.protocol import Protocol
 from regard.studies.race import Race, Row
+from regard.studies.report import as_html
 from regard.studies.summary import notes
 from regard.training import budget
 
@@ -54,8 +55,10 @@ def test_one_rate_further_out_takes_the_star_away(best: float, rate: float):
 def test_a_rate_at_the_edge_all_the_same_is_starred_and_the_next_one_named(best: float, rate: float):
     row, made = searched(best)
     assert (row.lr, row.on_edge, len(made)) == (rate, True, 4)
-    told = notes(Comparison(Protocol("x", "text", "60s", 1), (row,), Path("c")))
+    compared = Comparison(Protocol("x", "text", "60s", 1), (row,), Path("c"))
+    told = notes(compared)
     named = next(note for note in told if note.startswith("*")).rpartition("--models ")[2].strip("'")
+    assert f"{rate:g}: {abs(rate - best):.4g} taken*" in as_html(compared)
     further = read_entrant(named).changes["train.lr"].value
     assert further == pytest.approx(rate * 3 if best > rate else rate / 3, rel=0.1)
 

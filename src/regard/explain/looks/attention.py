@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regard.explain.look import Look, Options, numbers, place_of, register_look
+from regard.explain.look import Look, Options, numbered, numbers, place_of, register_look
 from regard.explain.site import on_side
 from regard.explain.view import Bars, Heat, Listing, Panel, View
 from regard.explain.weights import CAVEAT, Weights, attended, controls, told_of, weights_of
@@ -74,7 +74,7 @@ def row(found: Weights, place: int, what: str) -> Bars:
     return Bars(
         title=f"What {found.rows[place]!r} looks at",
         key="row",
-        names=[f"{found.columns[number]} ({found.numbers[number]})" for number in order],
+        names=[numbered(found.columns[number], found.numbers[number]) for number in order],
         values=[float(values[number]) for number in order],
         unit=what,
     )
@@ -173,7 +173,7 @@ def rollout(reading: Reading, options: Options) -> View:
     bars = Bars(
         title=f"What {side.labels[place]!r} is made of",
         key="row",
-        names=[f"{side.labels[number]} ({numbers(side)[number]})" for number in order],
+        names=[numbered(side.labels[number], numbers(side)[number]) for number in order],
         values=[float(matrix[place, number]) for number in order],
         unit="share",
     )

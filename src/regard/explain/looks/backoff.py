@@ -36,7 +36,8 @@ def steps(reading: Reading, options: Options) -> View:
     result = Note(text=lines[-1], style="answer")
     control = Control(name="position", label="Token", kind="choice", value=position, values=list(range(1, last + 1)))
     title = f"The probability of {found.token(position).text!r}, order by order"
-    return View(title, [*notes, result], found.token_dict(position), "", [control])
+    told = found.token_dict(position)
+    return View(title, [*notes, result], {"token": told.pop("text")} | told, "", [control])
 
 
 def _explained(reading: Reading) -> NgramExplanation:

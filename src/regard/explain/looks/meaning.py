@@ -18,7 +18,7 @@ from regard.core.tap import plain
 from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.layers import AFTER, vectors_by_layer
-from regard.explain.look import Look, Options, numbers, points, register_look
+from regard.explain.look import Look, Options, numbered, numbers, points, register_look
 from regard.explain.outcome import NO_WORDS
 from regard.explain.site import directions, sites
 from regard.explain.view import Control, Curves, Listing, Note, Panel, View
@@ -132,7 +132,7 @@ def _neighbours(pair: list[Placed]) -> Listing:
         for text, other in enumerate(pair, start=1):
             for group in [*other.others(), *([other.group] if other is not one else [])]:
                 cosine = _cosine(vector, other.vectors[AFTER][group])
-                near.append((cosine, f"{other.groups.labels[group]} ({text})"))
+                near.append((cosine, numbered(other.groups.labels[group], text)))
         near.sort(key=lambda found: -found[0])
         for row, (cosine, label) in zip(rows, [*near, *[(None, None)] * NEIGHBOURS], strict=False):
             row += [label, cosine]

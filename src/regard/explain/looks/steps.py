@@ -13,6 +13,7 @@ from regard.explain.mechanisms.calculation import calculation
 from regard.explain.site import Site, directions, sites
 from regard.explain.view import Control, Note, Numbers, Panel, View
 from regard.tasks.reading import Reading, Side
+from regard.terminal.label import label
 
 BEST = 6
 
@@ -71,7 +72,8 @@ def _mixes(site: Site) -> bool:
 
 
 def _tokens(side: Side, place: int) -> Note:
-    marked = [f"[{label}]" if number == place else label for number, label in enumerate(side.labels)]
+    tokens = [label(token) for token in side.labels]
+    marked = [f"[{token}]" if number == place else token for number, token in enumerate(tokens)]
     return Note(title=f"The {side.name}", text=" ".join(marked))
 
 

@@ -42,6 +42,7 @@ from regard.explain.outcome import (
 from regard.explain.site import Site, sites
 from regard.explain.view import Bars, Control, Listing, Note, Panel, View
 from regard.tasks.reading import Capabilities, Reading
+from regard.terminal.label import label
 
 # Outputs that lie so near are equal but for rounding.
 NEAR = 1e-4
@@ -75,7 +76,7 @@ def _order_panels(reading: Reading, shuffled: Reading, number: int, distance: Te
     panels: list[Panel] = [
         Note(
             title="The shuffled tokens",
-            text=" ".join(label.strip() for label in shuffled.sides[number].labels),
+            text=" ".join(token.strip() or label(token) for token in shuffled.sides[number].labels),
             key="shuffled",
         ),
         Note(title="Is order felt?", text=_order_told(float(distance.max()), alike), style="answer", key="told"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.explain.look import numbers
+from regard.explain.look import numbered, numbers
 from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import Calculation, heaviest
 from regard.explain.view import Bars, Note, Numbers, Panel
@@ -32,8 +32,8 @@ def attention(given: Calculation) -> list[Panel]:
     scores, weights = given.seen["scores"][head, given.place], given.seen["weights"][head, given.place]
     kept = heaviest(np.where(weights > 0, weights, -1.0))
     kept = kept[weights[kept] > 0]
-    numbered = numbers(given.site.columns)
-    names = [f"{given.site.columns.labels[j]} ({numbered[j]})" for j in kept]
+    positions = numbers(given.site.columns)
+    names = [numbered(given.site.columns.labels[j], positions[j]) for j in kept]
     before, after = _maps(config)
     return [
         Note(text=f"Head {head + 1} of {config.n_heads}: {given.label!r} asks, and every position it may see answers."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.explain.look import numbers
+from regard.explain.look import numbered, numbers
 from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import READABLE, Calculation, heaviest
 from regard.explain.view import Note, Numbers, Panel
@@ -67,8 +67,8 @@ def senses(given: Calculation) -> list[Panel]:
     vectors = given.seen["sense_vectors"]  # (S, C, D)
     kept = heaviest(weights.max(0))
     kept = kept[kept <= given.place]
-    numbered = numbers(given.site.rows)
-    names = [f"{given.labels[j]} ({numbered[j]})" for j in kept]
+    positions = numbers(given.site.rows)
+    names = [numbered(given.labels[j], positions[j]) for j in kept]
     columns = [f"sense {number + 1}" for number in range(len(weights))]
     output = np.einsum("CS,SCD->D", weights, vectors)
     best = np.unravel_index(weights[:, kept].T.argmax(), (len(kept), len(weights)))

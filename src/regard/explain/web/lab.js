@@ -151,7 +151,9 @@ class Lab {
       error.fits ? button(`Look at the first ${counted(error.most, "token")}`, first(error.fits)) : null,
       isHuge ? button(`Look at the first ${counted(PASTED, "character")}`, first(PASTED)) : null,
     ];
-    this.message.replaceChildren(make("p", { class: "failure" }, error.message), ...buttons.filter(Boolean));
+    const stale = this.view.hasChildNodes() ? make("p", { class: "unit" }, "Below, in grey, is the view before.") : null;
+    const parts = [make("p", { class: "failure" }, error.message), ...buttons, stale];
+    this.message.replaceChildren(...parts.filter(Boolean));
     this.message.hidden = false;
     this.view.inert = true; // what is below answers another question
     this.main.setAttribute("aria-busy", "false");

@@ -75,7 +75,7 @@ function about(facts = {}) {
     const isNumber = typeof value === "number";
     const text = isNumber ? four(value) : visible(value);
     const title = MEANINGS[name] ?? (isNumber ? String(value) : null);
-    return make("div", { title }, make("dt", {}, name), make("dd", { dir: "auto" }, text));
+    return make("div", { title }, make("dt", {}, name.replaceAll("_", " ")), make("dd", { dir: "auto" }, text));
   };
   return make("dl", { class: "about" }, ...told.map(pair));
 }
