@@ -63,7 +63,7 @@ def test_a_report_that_is_none_is_one_line(report: str | None, here: Path) -> No
 
 def test_the_winner_goes_on_with_the_command_that_is_named(here: Path) -> None:
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
-    made = call_here("compare", "my.txt", "--models", "fnn?lr=0.01", *SMALL, "--out", "runs/my cmp", "--quiet")
+    made = call_here("compare", "my.txt", "--models", "fnn?lr=0.01", *SMALL, "--out", "runs/my cmp")
     command = made.out.splitlines()[-1].strip()
     assert command == "regard train --resume --out 'runs/my cmp/fnn_lr-0.01' --budget 48steps"
     outcome = call_here(*shlex.split(command)[1:], "--quiet", "--json")

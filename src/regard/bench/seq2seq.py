@@ -20,8 +20,8 @@ from regard.core import registry
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
 from regard.data.batch import Batch
+from regard.data.ragged import ragged
 from regard.data.rows import PairRows
-from regard.data.shard import ragged
 from regard.decoding.beam import beam_search
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.training.losses import model_loss

@@ -16,7 +16,7 @@ import torch
 
 from regard.data.batch import NOT_COUNTED, POOL, Batch
 from regard.data.order import drawn, mixed
-from regard.data.shard import Ragged
+from regard.data.ragged import Ragged
 from regard.layers.picture import as_input
 
 

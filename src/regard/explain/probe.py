@@ -19,8 +19,8 @@ from torch import Tensor
 
 from regard.core.context import Context
 from regard.data.example import Tagged
+from regard.data.ragged import in_batches, ragged
 from regard.data.settings import DataSettings
-from regard.data.shard import in_batches, ragged
 from regard.errors import DataError, UsageError
 from regard.explain.layers import vectors_by_layer
 from regard.explain.look import points

@@ -32,7 +32,7 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
     if task != AUTO:
         return task
     from regard.core.registry import entry
-    from regard.tasks.task import kind_of, of_two_files
+    from regard.tasks.kind import kind_of, of_two_files
 
     # Of a series the target is a column.
     other = target if target is not None and Path(str(target)).expanduser().exists() else None

@@ -16,9 +16,9 @@ from regard.core.data_spec import DataSpec
 from regard.data.example import Captioned
 from regard.data.kind import PICTURES, Head
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
+from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
-from regard.data.shard import AT_ONCE, ragged
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld

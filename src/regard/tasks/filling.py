@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.core.context import Context
 from regard.data.mask import Masking
-from regard.data.shard import Ragged
+from regard.data.ragged import Ragged
 from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError
 

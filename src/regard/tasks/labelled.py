@@ -18,9 +18,9 @@ from regard.core.progress import watched
 from regard.data.example import Labelled, column
 from regard.data.kind import Head
 from regard.data.labelled import read_labelled
+from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
-from regard.data.shard import in_batches, ragged
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of

@@ -18,9 +18,10 @@ from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
 from regard.data.mask import FRAME, MaskedRows, Masking, cut
+from regard.data.ragged import in_batches, ragged
 from regard.data.rows import Rows
 from regard.data.settings import DataSettings
-from regard.data.shard import in_batches, make_shard, ragged
+from regard.data.shard import make_shard
 from regard.data.source import read_documents
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world

@@ -17,9 +17,9 @@ from regard.core.progress import watched
 from regard.data.example import Pair, column
 from regard.data.kind import Head
 from regard.data.pairs import read_pairs
+from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
-from regard.data.shard import in_batches, ragged
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
 from regard.core.tap import Trace, trace
-from regard.data.shard import Ragged
+from regard.data.ragged import Ragged
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError

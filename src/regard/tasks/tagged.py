@@ -17,9 +17,9 @@ from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.kind import Head
+from regard.data.ragged import Ragged, in_batches, ragged
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.shard import Ragged, in_batches, ragged
 from regard.data.tagged import read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of

@@ -24,9 +24,9 @@ from regard.core.data_spec import DataSpec
 from regard.core.progress import watched
 from regard.data.batch import NOT_COUNTED
 from regard.data.example import Labelled, Tagged, column
+from regard.data.ragged import Ragged, ragged
 from regard.data.rows import TagRows
 from regard.data.settings import DataSettings
-from regard.data.shard import Ragged, ragged
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest

@@ -19,7 +19,7 @@ from regard.data.worlds.stories import Stories
 from regard.data.worlds.tags import LEXICON
 from regard.data.worlds.translation import CONJUNCTIONS
 from regard.errors import UsageError
-from regard.tasks.task import kind_of
+from regard.tasks.kind import kind_of
 
 RECORDS = {"pairs": Pair, "labelled": Labelled, "tagged": Tagged, "captions": Captioned}
 OF_EXAMPLES = [name for name in names() if world(name).task in RECORDS]

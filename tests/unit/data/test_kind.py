@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from regard.errors import DataError, UsageError
-from regard.tasks.task import kind_of
+from regard.tasks.kind import kind_of
 
 TEXTS = "".join(f"This is sentence {i}\tDies ist Satz {i}\n" for i in range(20))
 LABELS = "".join(f"{i % 2}\tThis is sentence {i}\n" for i in range(20))
@@ -93,7 +93,7 @@ def test_a_large_file_is_not_read_to_its_end(tmp_path):
 
 def test_telling_does_not_import_torch():
     code = (
-        "import sys; from regard.tasks.task import kind_of; kind_of('world:stories'); sys.exit('torch' in sys.modules)"
+        "import sys; from regard.tasks.kind import kind_of; kind_of('world:stories'); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from regard.data.batch import NOT_COUNTED
 from regard.data.mask import MaskedRows, Masking, WordDropout, cut
 from regard.data.order import uniform
+from regard.data.ragged import ragged
 from regard.data.rows import LabelRows, PairRows, Shuffled
-from regard.data.shard import make_shard, ragged
+from regard.data.shard import make_shard
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 
 WORDS = " ".join(f"word{i}" for i in range(200))

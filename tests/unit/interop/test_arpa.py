@@ -344,7 +344,7 @@ def test_files_that_are_no_arpa_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"latin\.arpa is not UTF-8: byte 0xE9 .*\(line 12\)"):
         read_arpa(tmp_path / "latin.arpa")
     (tmp_path / "model.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n" + bytes(200))
-    with pytest.raises(DataError, match=r"model\.bin is no text"):
+    with pytest.raises(DataError, match=r"model\.bin looks binary"):
         read_arpa(tmp_path / "model.bin")
     counts = "".join(f"ngram {k}=0\n" for k in range(1, 40))
     with pytest.raises(DataError, match="line 35: n-grams of more than 32 words"):

@@ -14,9 +14,9 @@ from torch import nn
 
 from regard.core.registry import entry
 from regard.data.example import Captioned
+from regard.data.ragged import ragged
 from regard.data.rows import CaptionRows, Shuffled
 from regard.data.settings import DataSettings
-from regard.data.shard import ragged
 from regard.data.worlds import world
 from regard.errors import UsageError
 from regard.run.settings import Origin

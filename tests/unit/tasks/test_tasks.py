@@ -14,9 +14,9 @@ import torch
 import regard
 from regard.core import registry
 from regard.data.example import Labelled, Pair, Tagged
+from regard.data.ragged import in_batches
 from regard.data.rows import Shuffled
 from regard.data.settings import DataSettings
-from regard.data.shard import in_batches
 from regard.errors import DataError, UsageError
 from regard.storage import tensors
 from regard.tasks import task_named

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.core import registry
 from regard.core.model import logits_of
-from regard.data.shard import in_batches
+from regard.data.ragged import in_batches
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.decoding.text import TextOptions, options_from
 from regard.errors import UsageError

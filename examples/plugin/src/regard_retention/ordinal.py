@@ -24,10 +24,10 @@ from regard.core.context import Context
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.kind import Head
+from regard.data.ragged import in_batches, ragged
 from regard.data.record import read_records
 from regard.data.rows import LabelRows
 from regard.data.settings import DataSettings
-from regard.data.shard import in_batches, ragged
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import DataError, nearest
 from regard.tasks import register_task
