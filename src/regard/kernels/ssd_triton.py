@@ -34,6 +34,14 @@ class Launch:
     stages: tuple[int, int, int, int] = (3, 1, 1, 2)
 
 
+# Float32 takes twice the room, and its exact products many registers.
+LAUNCH = {
+    torch.bfloat16: Launch(),
+    torch.float16: Launch(),
+    torch.float32: Launch(32, (32, 32), 8, (4, 8, 8, 8), (2, 1, 1, 1)),
+}
+
+
 @triton.jit
 def _running(decay, at, real):
     """Running sums in float64: of their differences nothing is lost, be the forgetting before ever so strong."""

@@ -24,6 +24,7 @@ from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
+from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.layers.convolution import CausalConvolution
 from regard.layers.norm import RmsNorm
 from regard.mixers.mamba import SelectiveState, initialise_steps
@@ -93,14 +94,21 @@ class Ssd(Mixer):
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
             step = step * real_tokens(context.lengths, x)[..., None]
-        decay = step * -self.log_decay.to(state.memory.dtype).exp()
-        if x.shape[1] == 1:
-            y, memory = ssd_recurrent(heads * step[..., None], decay, write, read, state.memory)
-        else:
-            y, memory = ssd_chunked(heads * step[..., None], decay, write, read, state.memory, self.config.chunk)
-        y = (y + self.skip[:, None] * heads).flatten(2)
-        y = self.hidden_to_output(self.norm(y * F.silu(gate)))
+        y, memory = self._mix(heads, step, write, read, state.memory)
+        y = self.hidden_to_output(self.norm(y.flatten(2) * F.silu(gate)))
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
+
+    def _mix(self, x: Tensor, step: Tensor, write: Tensor, read: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """y (B, T, H, P) with the skip, and the state after: by kernels for a chunk on a GPU, else by the equations."""
+        decay = step * -self.log_decay.to(memory.dtype).exp()
+        if x.shape[1] > 1 and ssd_kernels_take(x, write, memory):
+            return ssd(x, step, decay, write, read, self.skip, memory)
+        driven, maps = x * step.to(x.dtype)[..., None], (write, read)
+        if x.shape[1] == 1:
+            y, memory = ssd_recurrent(driven, decay, *maps, memory)
+        else:
+            y, memory = ssd_chunked(driven, decay, *maps, memory, self.config.chunk)
+        return y + self.skip[:, None].to(y.dtype) * x, memory
 
     def _select(self, mixed: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x (B, T, H, P), B and C (B, T, G, N), dt (B, T, H)."""
