@@ -97,7 +97,7 @@ class Mamba(Mixer):
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, T, E)
         stream, recent = self.convolution(stream, state.recent, context.lengths)
-        stream = self.stream(F.silu(stream))
+        stream = self.stream(stream)
         step, write, read = self._select(stream)
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
@@ -110,7 +110,7 @@ class Mamba(Mixer):
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, E)
         stream, recent = self.convolution(stream[:, None], state.recent, None)
-        stream = self.stream(F.silu(stream[:, 0]))
+        stream = self.stream(stream[:, 0])
         step, write, read = self._select(stream)
         y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
         y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))

@@ -113,7 +113,7 @@ class Ssd(Mixer):
     def _select(self, mixed: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x (B, T, H, P), B and C (B, T, G, N), dt (B, T, H)."""
         c = self.config
-        x, write, read = F.silu(mixed).split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
+        x, write, read = mixed.split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
         write, read = (m.unflatten(-1, (c.n_groups, c.d_state)) for m in (write, read))
         step = self.steps(F.softplus(step + self.step_bias))
         x = self.stream(x.unflatten(-1, (self.n_heads, c.d_head)))
