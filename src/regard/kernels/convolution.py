@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.choice import kernels_take
+from regard.kernels.operators import keep_inputs, kernels_take
 
 
 def causal_convolution(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -45,21 +45,17 @@ def _convolution_backward(
 
 
 @_convolution.register_fake
-def _(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _(x: Tensor, *_rest: Tensor) -> Tensor:
     return x.new_empty(x.shape)
 
 
 @_convolution_backward.register_fake
-def _(d_y: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+def _(_d_y: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     return tuple(leaf.new_empty(leaf.shape) for leaf in inputs)
-
-
-def _save(ctx, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
 
 
 def _gradients(ctx, d_y: Tensor) -> tuple[Tensor, ...]:
     return tuple(_convolution_backward(d_y, *ctx.saved_tensors))
 
 
-_convolution.register_autograd(_gradients, setup_context=_save)
+_convolution.register_autograd(_gradients, setup_context=keep_inputs)

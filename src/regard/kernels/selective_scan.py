@@ -1,7 +1,8 @@
 """The selective scan: h_t = exp(dt_t A) h_(t-1) + dt_t B_t u_t,  y_t = C_t h_t  (Gu and Dao 2023, algorithm 2).
 
 `selective_scan_readable` is the equation. `selective_scan` is the same with memory linear in length: it keeps the state
-only at the borders of chunks and makes the rest again when gradients are asked for, as the paper's kernel does.
+only at the borders of chunks and makes the rest again when gradients are asked for, as the paper's kernel does. On a
+GPU Triton kernels do it (kernels/selective_scan_triton.py), as one operator that torch.compile leaves as it is.
 
 Glossary (shapes in this package's letters; E is the inner width)
 u     (B, T, E)  input              dt  (B, T, E)  step            A  (E, N)  negative decay rates
@@ -11,13 +12,14 @@ d_*   gradient of the loss with respect to *
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
 
+from regard.kernels.operators import keep_inputs, kernels_take
+
 CHUNK = 32
+# States of a channel that the registers of a kernel hold.
+MOST_STATES = 64
 
 
 def selective_step(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -39,21 +41,67 @@ def selective_scan_readable(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tens
 
 def selective_scan(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs (B, T, E) and the last state, in float32 at least: a rounded state drifts."""
+    if scan_kernels_take(u, h):
+        return _scan(u, dt, a, b, c, h, None, None)
     wide = torch.promote_types(h.dtype, torch.float32)
-    scan = _Scan if wide != torch.float32 else _fastest(u.device.type, a.shape[1])
-    y, h = scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
+    y, h = _Scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
     return y.to(u.dtype), h
 
 
-@cache
-def _fastest(device_type: str, n_states: int) -> type[torch.autograd.Function]:
-    """The Triton kernels where there are a CUDA device, Triton, and a number of states they can hold."""
-    power_of_two = n_states & (n_states - 1) == 0
-    if device_type != "cuda" or not power_of_two or find_spec("triton") is None:
-        return _Scan
-    from regard.kernels.selective_scan_triton import TritonScan
+def gated_selective_scan(
+    u: Tensor, raw: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor, z: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(y + D u) silu(z) of the scan with steps softplus(raw), by kernels that keep none of what is between.
 
-    return TritonScan
+    skip (E,) is D, z (B, T, E) the gate. For what `scan_kernels_take`.
+    """
+    return _scan(u, raw, a, b, c, h, skip, z)
+
+
+def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
+    """Whether the Triton kernels can do it; else the scan below is the way."""
+    return h.dtype == torch.float32 and h.shape[-1] <= MOST_STATES and u.numel() > 0 and kernels_take(u)
+
+
+@torch.library.custom_op("regard::selective_scan", mutates_args=())
+def _scan(
+    u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor | None, z: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    from regard.kernels.selective_scan_triton import LAUNCH, scan_forward
+
+    return scan_forward(u, dt, a, b, c, h, skip, z, LAUNCH)
+
+
+@torch.library.custom_op("regard::selective_scan_backward", mutates_args=())
+def _scan_backward(
+    d_y: Tensor, d_h: Tensor, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor,
+    skip: Tensor | None, z: Tensor | None,
+) -> list[Tensor]:  # fmt: skip
+    from regard.kernels.selective_scan_triton import LAUNCH, scan_backward
+
+    leaves = [leaf for leaf in (u, dt, a, b, c, h, skip, z) if leaf is not None]
+    gradients = scan_backward(d_y, d_h, u, dt, a, b, c, h, skip, z, LAUNCH)
+    return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, leaves, strict=False)]
+
+
+@_scan.register_fake
+def _(
+    u: Tensor, _dt: Tensor, _a: Tensor, _b: Tensor, _c: Tensor, h: Tensor, *_fused: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    return u.new_empty(u.shape), h.new_empty(h.shape)
+
+
+@_scan_backward.register_fake
+def _(_d_y: Tensor, _d_h: Tensor, *leaves: Tensor | None) -> list[Tensor]:
+    return [leaf.new_empty(leaf.shape) for leaf in leaves if leaf is not None]
+
+
+def _gradients(ctx, d_y: Tensor, d_h: Tensor) -> tuple[Tensor | None, ...]:
+    found = _scan_backward(d_y, d_h, *ctx.saved_tensors)
+    return (*found, *[None] * (len(ctx.saved_tensors) - len(found)))
+
+
+_scan.register_autograd(_gradients, setup_context=keep_inputs)
 
 
 class _Scan(torch.autograd.Function):

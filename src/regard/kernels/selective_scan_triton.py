@@ -3,14 +3,17 @@
 Tokens are cut into chunks, and all chunks work at once: each finds what it would leave from an empty state, the states
 walk over the chunks, and each chunk goes through its tokens from the state before it, as the scan of Gu and Dao 2023
 does, with the state in registers. The backward pass does the same from the last chunk with the gradient of the state,
-and makes the states of a few tokens at a time again. It keeps nothing but the inputs. Glossary: kernels/selective_scan.py.
+and makes the states of a few tokens at a time again. It keeps nothing but the inputs.
+Glossary: kernels/selective_scan.py.
 
-FUSED: dt is the step before softplus, and the output (y + D u) silu(z), z being the gate.
+FUSED: the steps are given before softplus, and the output is (y + D u) silu(z), z being the gate.
+a comes to the kernels as A / ln 2, for powers of two are what the device has an instruction for.
 One program holds the N states of a block of channels, one warp wide, so that a channel's states lie in one thread.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -31,21 +34,19 @@ class Launch:
 
 
 LAUNCH = Launch()
+LN2 = tl.constexpr(math.log(2))
 
 
 @triton.jit
-def _step(dt, at, real, FUSED: tl.constexpr):
-    """dt of a token, and its slope: softplus(v) = max(v, 0) + log(1 + exp(-|v|)), whose slope is sigmoid(v)."""
-    raw = tl.load(dt + at, mask=real, other=0.0).to(tl.float32)
-    slope = tl.full(raw.shape, 1.0, tl.float32)
-    if FUSED:
-        slope = tl.sigmoid(raw)
-        small = tl.exp(-tl.abs(raw))
-        # log(1 + small) without what 1 + small has lost, which for short steps is most of it.
-        rounded = 1.0 + small
-        rest = tl.where(rounded == 1.0, small, tl.log(rounded) * (small / tl.where(rounded == 1.0, 1.0, rounded - 1.0)))
-        raw = tl.where(real, tl.maximum(raw, 0.0) + rest, 0.0)
-    return raw, slope
+def _softplus(raw, steps, size, BLOCK: tl.constexpr):
+    """max(v, 0) + log(1 + exp(-|v|)), without what 1 + exp(-|v|) has lost, which for short steps is most of it."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(raw + at, mask=at < size, other=0.0).to(tl.float32)
+    small = tl.exp(-tl.abs(v))
+    rounded = 1.0 + small
+    lost = small / tl.where(rounded == 1.0, 1.0, rounded - 1.0)
+    rest = tl.where(rounded == 1.0, small, tl.log(rounded) * lost)
+    tl.store(steps + at, tl.maximum(v, 0.0) + rest, mask=at < size)
 
 
 @triton.jit
@@ -69,10 +70,10 @@ def _ends(
     size = tl.minimum(CHUNK, T - first)
     for i in range(size):
         t = first + size - 1 - i if BACK else first + i
-        step, _ = _step(dt, (row * T + t) * E + e, real, FUSED)
+        step = tl.load(dt + (row * T + t) * E + e, mask=real, other=0.0).to(tl.float32)
         x = tl.load(u + row * u_row + t * u_time + e, mask=real, other=0.0).to(tl.float32)
         map_ = tl.load(b + row * b_row + t * b_time + n, mask=n < N, other=0.0).to(tl.float32)
-        decay = tl.exp(step[None, :] * rates)
+        decay = tl.exp2(step[None, :] * rates)
         if BACK:
             if FUSED:
                 gate = tl.load(z + row * z_row + t * z_time + e, mask=real, other=0.0).to(tl.float32)
@@ -104,7 +105,7 @@ def _walk(
         end = tl.load(at, mask=held, other=0.0)
         total = tl.load(sums + (row * M + m) * E + e, mask=e < E, other=0.0)
         tl.store(at, h, mask=held)
-        h = tl.exp(total[:, None] * rates) * h + end
+        h = tl.exp2(total[:, None] * rates) * h + end
     tl.store(last + row * E * N + place, h, mask=held)
 
 
@@ -123,11 +124,11 @@ def _outputs(
     first = m * CHUNK
     for t in range(first, tl.minimum(first + CHUNK, T)):
         at = (row * T + t) * E + e
-        step, _ = _step(dt, at, real, FUSED)
+        step = tl.load(dt + at, mask=real, other=0.0).to(tl.float32)
         x = tl.load(u + row * u_row + t * u_time + e, mask=real, other=0.0).to(tl.float32)
         write = tl.load(b + row * b_row + t * b_time + n, mask=n < N, other=0.0).to(tl.float32)
         read = tl.load(c + row * c_row + t * c_time + n, mask=n < N, other=0.0).to(tl.float32)
-        h = tl.exp(step[None, :] * rates) * h + (step * x)[None, :] * write[:, None]
+        h = tl.exp2(step[None, :] * rates) * h + (step * x)[None, :] * write[:, None]
         out = tl.sum(h * read[:, None], 0)
         if FUSED:
             gate = tl.load(z + row * z_row + t * z_time + e, mask=real, other=0.0).to(tl.float32)
@@ -138,7 +139,7 @@ def _outputs(
 
 @triton.jit
 def _gradients(
-    u, dt, a, b, c, skip, z, befores, afters, d_y, scratch, d_u, d_dt, d_a, d_b, d_c, d_skip, d_z, T, E, M,
+    u, raw, dt, a, b, c, skip, z, befores, afters, d_y, scratch, d_u, d_dt, d_a, d_b, d_c, d_skip, d_z, T, E, M,
     u_row, u_time, b_row, b_time, c_row, c_time, z_row, z_time,
     N: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, CHUNK: tl.constexpr, FEW: tl.constexpr, FUSED: tl.constexpr,
 ):  # fmt: skip
@@ -161,10 +162,10 @@ def _gradients(
         for j in tl.static_range(FEW):
             t = first + i * FEW + j
             now = real & (t < T)
-            step, _ = _step(dt, (row * T + t) * E + e, now, FUSED)
+            step = tl.load(dt + (row * T + t) * E + e, mask=now, other=0.0).to(tl.float32)
             x = tl.load(u + row * u_row + t * u_time + e, mask=now, other=0.0).to(tl.float32)
             write = tl.load(b + row * b_row + t * b_time + n, mask=(n < N) & (t < T), other=0.0).to(tl.float32)
-            h = tl.exp(step[None, :] * rates) * h + (step * x)[None, :] * write[:, None]
+            h = tl.exp2(step[None, :] * rates) * h + (step * x)[None, :] * write[:, None]
     # What one thread wrote to scratch another may read.
     tl.debug_barrier()
     passes = tl.load(skip + e, mask=real, other=0.0).to(tl.float32) if FUSED else tl.zeros((BE,), dtype=tl.float32)
@@ -177,16 +178,16 @@ def _gradients(
         for j in tl.static_range(FEW):
             t = first + i * FEW + j
             now = real & (t < T)
-            step, _ = _step(dt, (row * T + t) * E + e, now, FUSED)
+            step = tl.load(dt + (row * T + t) * E + e, mask=now, other=0.0).to(tl.float32)
             x = tl.load(u + row * u_row + t * u_time + e, mask=now, other=0.0).to(tl.float32)
             write = tl.load(b + row * b_row + t * b_time + n, mask=(n < N) & (t < T), other=0.0).to(tl.float32)
-            h = tl.exp(step[None, :] * rates) * h + (step * x)[None, :] * write[:, None]
-            states = states + (h,)
+            h = tl.exp2(step[None, :] * rates) * h + (step * x)[None, :] * write[:, None]
+            states = states + (h,)  # noqa: RUF005, as Triton takes no star
         for j in tl.static_range(FEW - 1, -1, -1):
             t = first + i * FEW + j
             now = real & (t < T)
             at = (row * T + t) * E + e
-            step, slope = _step(dt, at, now, FUSED)
+            step = tl.load(dt + at, mask=now, other=0.0).to(tl.float32)
             x = tl.load(u + row * u_row + t * u_time + e, mask=now, other=0.0).to(tl.float32)
             write = tl.load(b + row * b_row + t * b_time + n, mask=(n < N) & (t < T), other=0.0).to(tl.float32)
             read = tl.load(c + row * c_row + t * c_time + n, mask=(n < N) & (t < T), other=0.0).to(tl.float32)
@@ -204,14 +205,25 @@ def _gradients(
             tl.store(d_c + shared, tl.sum(upper[None, :] * states[j + 1], 1), mask=(n < N) & (t < T))
             tl.store(d_b + shared, tl.sum((step * x)[None, :] * g, 1), mask=(n < N) & (t < T))
             product = tl.sum(g * write[:, None], 0)
-            g *= tl.exp(step[None, :] * rates)
+            g *= tl.exp2(step[None, :] * rates)
             exponent = g * states[j]
-            grad_step = (product * x + tl.sum(exponent * rates, 0)) * slope
+            grad_step = product * x + tl.sum(exponent * rates, 0) * LN2
+            if FUSED:
+                grad_step *= tl.sigmoid(tl.load(raw + at, mask=now, other=0.0).to(tl.float32))
             tl.store(d_dt + at, grad_step.to(d_dt.dtype.element_ty), mask=now)
             tl.store(d_u + at, (product * step + passes * upper).to(d_u.dtype.element_ty), mask=now)
             grad_a += exponent * step[None, :]
     tl.store(d_a + place, grad_a, mask=held)
     tl.store(d_skip + (row * M + m) * E + e, grad_skip, mask=real)
+
+
+def _steps(dt: Tensor, fused: bool) -> Tensor:
+    """What the kernels take for dt, made anew in the backward pass."""
+    if not fused:
+        return dt
+    steps, block = torch.empty_like(dt, dtype=torch.float32), 1024
+    _softplus[(triton.cdiv(dt.numel(), block),)](dt, steps, dt.numel(), block, num_warps=4)
+    return steps
 
 
 def _dense(*tensors: Tensor) -> list[Tensor]:
@@ -244,7 +256,8 @@ def scan_forward(
     """y in the number type of u, and the last state in float32; fused where skip and z are given."""
     u, b, c = _dense(u, b, c)
     gate = u if z is None else _dense(z)[0]
-    dt, a, h = dt.contiguous(), a.float().contiguous(), h.float().contiguous()
+    dt, a, h = dt.contiguous(), (a.float() / math.log(2)).contiguous(), h.float().contiguous()
+    dt = _steps(dt, z is not None)
     (batch, length, width), states = u.shape, a.shape[1]
     befores, last = _borders(u, dt, a, b, None if z is None else gate, h, launch, False)
     y = u.new_empty(u.shape)
@@ -267,19 +280,20 @@ def scan_backward(
     """
     u, b, c = _dense(u, b, c)
     gate = u if z is None else _dense(z)[0]
-    dt, a, h, d_y, d_last = (t.contiguous() for t in (dt, a.float(), h.float(), d_y, d_last.float()))
+    raw, a, h, d_y, d_last = (t.contiguous() for t in (dt, a.float() / math.log(2), h.float(), d_y, d_last.float()))
+    dt = _steps(raw, z is not None)
     (batch, length, width), states = u.shape, a.shape[1]
     fused = None if z is None else gate
     befores, _ = _borders(u, dt, a, b, fused, h, launch, False)
     afters, d_h = _borders(d_y, dt, a, c, fused, d_last, launch, True)
     chunks, blocks = befores.shape[1], triton.cdiv(width, launch.block)
     scratch = befores.new_empty(batch, chunks, launch.chunk // launch.few, width, states)
-    d_u, d_dt, d_z = (t.new_empty(t.shape) for t in (u, dt, gate if z is not None else u[:0]))
+    d_u, d_dt, d_z = (t.new_empty(t.shape) for t in (u, raw, gate if z is not None else u[:0]))
     d_a, d_skip = torch.empty_like(befores), befores.new_empty(batch, chunks, width)
     d_b, d_c = (befores.new_empty(batch, blocks, length, states) for _ in range(2))
     _gradients[(blocks, chunks, batch)](
-        u, dt, a, b, c, u if skip is None else skip, gate, befores, afters, d_y, scratch, d_u, d_dt, d_a, d_b, d_c,
-        d_skip, d_z, length, width, chunks, *u.stride()[:2], *b.stride()[:2], *c.stride()[:2], *gate.stride()[:2],
+        u, raw, dt, a, b, c, u if skip is None else skip, gate, befores, afters, d_y, scratch, d_u, d_dt, d_a, d_b,
+        d_c, d_skip, d_z, length, width, chunks, *u.stride()[:2], *b.stride()[:2], *c.stride()[:2], *gate.stride()[:2],
         states, triton.next_power_of_2(states), launch.block, launch.chunk, launch.few, z is not None,
         num_warps=launch.warps,
     )  # fmt: skip

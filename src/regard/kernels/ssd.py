@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.kernels.choice import kernels_take
+from regard.kernels.operators import keep_inputs, kernels_take
 
 # What one program can hold beside its chunk.
 WIDEST_HEAD, WIDEST_STATE = 128, 256
@@ -22,9 +22,7 @@ def ssd_kernels_take(x: Tensor, b: Tensor, h: Tensor) -> bool:
     return fits and h.dtype == torch.float32 and kernels_take(x)
 
 
-def ssd(
-    x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor
-) -> tuple[Tensor, Tensor]:
+def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """x (B, T, H, P), dt and decay = dt A (B, T, H), b and c (B, T, G, N), skip (H,), h (B, H, P, N) in float32.
 
     y in the number type of x, and the last state. Products are taken in the type of x and added up in float32.
@@ -33,9 +31,7 @@ def ssd(
 
 
 @torch.library.custom_op("regard::ssd", mutates_args=())
-def _ssd(
-    x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor
-) -> tuple[Tensor, Tensor]:
+def _ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     from regard.kernels.ssd_triton import LAUNCH, ssd_forward
 
     return ssd_forward(x, dt, decay, b, c, skip, h, LAUNCH[x.dtype])
@@ -53,21 +49,17 @@ def _ssd_backward(
 
 
 @_ssd.register_fake
-def _(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    return x.new_empty(x.shape), h.new_empty(h.shape)
+def _(x: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape), rest[-1].new_empty(rest[-1].shape)
 
 
 @_ssd_backward.register_fake
-def _(d_y: Tensor, d_h: Tensor, *inputs: Tensor) -> list[Tensor]:
+def _(_d_y: Tensor, _d_h: Tensor, *inputs: Tensor) -> list[Tensor]:
     return [leaf.new_empty(leaf.shape) for leaf in inputs]
-
-
-def _save(ctx, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.save_for_backward(*inputs)
 
 
 def _gradients(ctx, d_y: Tensor, d_h: Tensor) -> tuple[Tensor, ...]:
     return tuple(_ssd_backward(d_y, d_h, *ctx.saved_tensors))
 
 
-_ssd.register_autograd(_gradients, setup_context=_save)
+_ssd.register_autograd(_gradients, setup_context=keep_inputs)

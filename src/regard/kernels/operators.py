@@ -1,9 +1,13 @@
-"""Whether Triton kernels can run: asked when a model is called, so that nothing is imported before it is needed."""
+"""What the operators made of Triton kernels share: whether they can run, and what they keep for gradients.
+
+It is asked when a model is called, so that nothing is imported before it is needed.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -26,3 +30,14 @@ def has_triton(device_type: str) -> bool:
 def _has_triton() -> bool:
     """Matrix products in bfloat16 begin with compute capability 8."""
     return find_spec("triton") is not None and torch.cuda.get_device_capability() >= (8, 0)
+
+
+class Keeps(Protocol):
+    """What autograd hands to an operator to keep tensors in."""
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
+
+
+def keep_inputs(ctx: Keeps, inputs: tuple[Tensor | None, ...], output: object) -> None:  # noqa: ARG001
+    """Nothing but the inputs is kept; the backward pass makes the rest again."""
+    ctx.save_for_backward(*inputs)
