@@ -115,7 +115,8 @@ class Ssd(Mixer):
         c = self.config
         x, write, read = mixed.split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
         write, read = (m.unflatten(-1, (c.n_groups, c.d_state)) for m in (write, read))
-        step = self.steps(F.softplus(step + self.step_bias))
+        # Float32 at least, as autocast has it on a GPU: all decays of a text are made of it.
+        step = self.steps(F.softplus((step + self.step_bias).to(self.dtype_of_sums())))
         x = self.stream(x.unflatten(-1, (self.n_heads, c.d_head)))
         return x, self.inputs(write), self.readers(read), step
 
