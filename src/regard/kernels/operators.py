@@ -26,6 +26,17 @@ def has_triton(device_type: str) -> bool:
     return device_type == "cuda" and _has_triton()
 
 
+@torch.compiler.assume_constant_result
+def shared_memory(device_type: str) -> int:
+    """Bytes that one program can share between its threads."""
+    return _shared_memory() if device_type == "cuda" else 0
+
+
+@cache
+def _shared_memory() -> int:
+    return torch.cuda.get_device_properties().shared_memory_per_block_optin
+
+
 @cache
 def _has_triton() -> bool:
     """Matrix products in bfloat16 begin with compute capability 8."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.kernels.operators import keep_inputs, kernels_take
 
-CHUNK = 32
+CHUNK = 16
 # States of a channel that the registers of a kernel hold.
 MOST_STATES = 64
 
@@ -105,25 +105,30 @@ _scan.register_autograd(_gradients, setup_context=keep_inputs)
 
 
 class _Scan(torch.autograd.Function):
-    """Forward keeps a state a chunk; backward walks the chunks from the last to the first."""
+    """Forward keeps a state a chunk; backward walks the chunks from the last to the first.
+
+    Inside, states are (B, N, E) and A is (N, E): long rows of channels are what a processor multiplies fast.
+    """
 
     @staticmethod
     def forward(ctx, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         y = torch.empty_like(u)
+        a, h = a.T.contiguous(), h.transpose(1, 2).contiguous()
         borders = []
         for start in range(0, u.shape[1], CHUNK):
             piece = slice(start, start + CHUNK)
             borders.append(h)
             states, _ = _states(u[:, piece], dt[:, piece], a, b[:, piece], h)
-            y[:, piece] = (states @ c[:, piece].transpose(0, 1)[..., None])[..., 0].transpose(0, 1)
+            y[:, piece] = (c[:, piece].transpose(0, 1)[:, :, None] @ states)[:, :, 0].transpose(0, 1)
             # A copy, so that the whole chunk is not kept alive by its last state.
             h = states[-1].clone()
         ctx.save_for_backward(u, dt, a, b, c, *borders)
-        return y, h
+        return y, h.transpose(1, 2).contiguous()
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, ...]:
         d_y, d_h = gradients
+        d_h = d_h.transpose(1, 2)
         u, dt, a, b, c, *borders = ctx.saved_tensors
         d_u, d_dt, d_b, d_c, d_a = map(torch.empty_like, (u, dt, b, c, a))
         d_a.zero_()
@@ -134,14 +139,14 @@ class _Scan(torch.autograd.Function):
                 part, d_y[:, piece], d_h
             )
             d_a += grad_a
-        return d_u, d_dt, d_a, d_b, d_c, d_h
+        return d_u, d_dt, d_a.T, d_b, d_c, d_h.transpose(1, 2)
 
 
 def _states(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """h after every token of a chunk, (T, B, E, N), and the decays exp(dt A) of the same shape."""
+    """h after every token of a chunk, (T, B, N, E), and the decays exp(dt A) of the same shape."""
     dt, u, b = dt.transpose(0, 1), u.transpose(0, 1), b.transpose(0, 1)
-    decay = torch.exp(dt[..., None] * a)
-    states = (dt * u)[..., None] * b[:, :, None]
+    decay = (dt[:, :, None] * a).exp_()
+    states = b[..., None] * (dt * u)[:, :, None]
     for t in range(len(states)):
         h = states[t].addcmul_(decay[t], h)
     return states, decay
@@ -155,19 +160,19 @@ def _chunk_gradients(part: tuple[Tensor, ...], d_y: Tensor, d_h: Tensor) -> tupl
     u, dt, a, b, c, h = part
     states, decay = _states(u, dt, a, b, h)
     u_t, dt_t, b_t, c_t, d_y_t = (x.transpose(0, 1) for x in (u, dt, b, c, d_y))
-    d_c = (d_y_t[:, :, None] @ states)[:, :, 0]  # (T, B, N)
-    g = d_y_t[..., None] * c_t[:, :, None]  # (T, B, E, N)
+    d_c = (states @ d_y_t[..., None])[..., 0]  # (T, B, N)
+    g = c_t[..., None] * d_y_t[:, :, None]  # (T, B, N, E)
     carried = d_h
     for t in reversed(range(len(g))):
         carried = g[t].add_(carried) if t == len(g) - 1 else g[t].addcmul_(decay[t + 1], g[t + 1])
     before = decay[0] * carried
-    d_b = ((dt_t * u_t)[:, :, None] @ g)[:, :, 0]
-    d_dtu = (g @ b_t[..., None])[..., 0]  # (T, B, E)
+    d_b = (g @ (dt_t * u_t)[..., None])[..., 0]
+    d_dtu = (b_t[:, :, None] @ g)[:, :, 0]  # (T, B, E)
     # d loss / d (dt A) = g_t * decay_t * h_(t-1)
     d_exponent = g.mul_(decay)
     d_exponent[1:].mul_(states[:-1])
     d_exponent[0].mul_(h)
-    d_dt = d_dtu * u_t + (d_exponent * a).sum(-1)
-    d_a = torch.einsum("TBEN,TBE->EN", d_exponent, dt_t)
+    d_a = torch.mul(d_exponent, dt_t[:, :, None], out=states).sum((0, 1))
+    d_dt = d_exponent.mul_(a).sum(2).addcmul_(d_dtu, u_t)
     d_u, d_dt, d_b, d_c = (x.transpose(0, 1) for x in (d_dtu * dt_t, d_dt, d_b, d_c))
     return d_u, d_dt, d_a, d_b, d_c, before

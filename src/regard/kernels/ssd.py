@@ -10,16 +10,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.kernels.operators import keep_inputs, kernels_take
+from regard.kernels.operators import keep_inputs, kernels_take, shared_memory
 
-# What one program can hold beside its chunk.
-WIDEST_HEAD, WIDEST_STATE = 128, 256
+# Tokens of a chunk; float32 takes twice the room, and its exact products many registers.
+CHUNK = {torch.bfloat16: 64, torch.float16: 64, torch.float32: 32}
 
 
 def ssd_kernels_take(x: Tensor, b: Tensor, h: Tensor) -> bool:
     """Whether `ssd` can be called with these; else the readable forms are the way."""
-    fits = x.shape[-1] <= WIDEST_HEAD and b.shape[-1] <= WIDEST_STATE and x.numel() > 0
-    return fits and h.dtype == torch.float32 and kernels_take(x)
+    if h.dtype != torch.float32 or x.numel() == 0 or not kernels_take(x):
+        return False
+    width, states = (1 << (max(size, 16) - 1).bit_length() for size in (x.shape[-1], b.shape[-1]))
+    chunk = CHUNK[x.dtype]
+    # The gradients of a chunk look at two states, both maps, the inputs and what comes from above.
+    room = 2 * x.element_size() * (width * states + chunk * states + chunk * width) + 1024
+    return room <= shared_memory(x.device.type)
 
 
 def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

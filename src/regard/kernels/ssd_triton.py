@@ -18,6 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from regard.kernels.ssd import CHUNK
+
 # exp of less is 0 in float32, and its gradient too; the bound keeps the sums of a chunk small.
 LEAST = tl.constexpr(-200.0)
 
@@ -34,11 +36,10 @@ class Launch:
     stages: tuple[int, int, int, int] = (3, 1, 1, 2)
 
 
-# Float32 takes twice the room, and its exact products many registers.
 LAUNCH = {
-    torch.bfloat16: Launch(),
-    torch.float16: Launch(),
-    torch.float32: Launch(32, (32, 32), 8, (4, 8, 8, 8), (2, 1, 1, 1)),
+    torch.bfloat16: Launch(CHUNK[torch.bfloat16]),
+    torch.float16: Launch(CHUNK[torch.float16]),
+    torch.float32: Launch(CHUNK[torch.float32], (32, 32), 8, (4, 8, 8, 8), (2, 1, 1, 1)),
 }
 
 
