@@ -23,7 +23,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from regard.core import registry
-from regard.kernels import convolution_triton, selective_scan_triton, ssd_triton
+from regard.kernels import convolution_triton, selective_scan_triton, ssd_launch
 from regard.kernels.convolution import causal_convolution, causal_convolution_readable
 from regard.kernels.selective_scan import gated_selective_scan
 from regard.kernels.ssd import ssd
@@ -32,7 +32,7 @@ from regard.mixers.ssd import ssd_chunked
 BYTES_PER_SECOND = 4.2e12
 SSD_SHAPES = ((8, 2048), (2, 16384))
 HEADS, WIDTH, STATES = 24, 64, 128
-SsdLaunch, ScanLaunch = ssd_triton.Launch, selective_scan_triton.Launch
+SsdLaunch, ScanLaunch = ssd_launch.Launch, selective_scan_triton.Launch
 SSD_LAUNCHES = (
     SsdLaunch(),
     SsdLaunch(64, (64, 64), 8, (4, 8, 8, 8), (2, 1, 1, 1)),
@@ -112,12 +112,12 @@ def ssd_readable(
 
 
 def ssd_with(launch: SsdLaunch, inputs: list[Tensor], floor: int) -> str:
-    kept = dict(ssd_triton.LAUNCH)
+    kept = dict(ssd_launch.LAUNCH)
     try:
-        ssd_triton.LAUNCH[torch.bfloat16] = launch
+        ssd_launch.LAUNCH[torch.bfloat16] = launch
         return timed(ssd, inputs, floor, kernels=True)
     finally:
-        ssd_triton.LAUNCH.update(kept)
+        ssd_launch.LAUNCH.update(kept)
 
 
 def scan_lines() -> Iterator[Line]:

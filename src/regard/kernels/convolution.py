@@ -39,7 +39,7 @@ def _before_silu(seen: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class _Convolution(torch.autograd.Function):
-    """The readable form, which keeps its inputs alone, and in whose backward pass no shift makes a tensor of its own."""
+    """The readable form, which keeps its inputs alone; in its backward pass no shift makes a tensor of its own."""
 
     @staticmethod
     def forward(ctx, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

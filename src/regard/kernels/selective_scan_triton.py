@@ -275,8 +275,7 @@ def scan_backward(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of u, dt, a, b, c, h, skip and z; the last two are empty where there is nothing fused.
 
-    Each block of channels writes its own share of B's and C's gradients, each chunk of A's: no atomics, the same sum
-    every time.
+    Blocks of channels write their shares of B's and C's, chunks of A's: no atomics, the same sum every time.
     """
     u, b, c = _dense(u, b, c)
     gate = u if z is None else _dense(z)[0]

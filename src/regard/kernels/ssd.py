@@ -37,7 +37,7 @@ def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor
 
 @torch.library.custom_op("regard::ssd", mutates_args=())
 def _ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    from regard.kernels.ssd_triton import LAUNCH, ssd_forward
+    from regard.kernels.ssd_launch import LAUNCH, ssd_forward
 
     return ssd_forward(x, dt, decay, b, c, skip, h, LAUNCH[x.dtype])
 
@@ -46,7 +46,7 @@ def _ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tenso
 def _ssd_backward(
     d_y: Tensor, d_h: Tensor, x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor
 ) -> list[Tensor]:
-    from regard.kernels.ssd_triton import LAUNCH, ssd_backward
+    from regard.kernels.ssd_launch import LAUNCH, ssd_backward
 
     inputs = (x, dt, decay, b, c, skip, h)
     gradients = ssd_backward(d_y, d_h, *inputs, LAUNCH[x.dtype])
