@@ -11,11 +11,14 @@ running   sum of the decays from the chunk's beginning to each token, the token'
 
 from __future__ import annotations
 
+import math
+
 import triton
 import triton.language as tl
 
 # exp of less is 0 in float32, and its gradient too; the bound keeps the sums of a chunk small.
 LEAST = tl.constexpr(-200.0)
+LOG2E = tl.constexpr(math.log2(math.e))
 
 
 @triton.jit
@@ -28,7 +31,9 @@ def _running(decay, at, real):
 
 @triton.jit
 def _decays(running, Q: tl.constexpr, TURNED: tl.constexpr):
-    """L (Q, Q), rows q and columns s, or turned. Each sum is two float32 numbers, whose differences are near exact."""
+    """L (Q, Q), rows q and columns s, or turned. Each sum is two float32 numbers, whose differences are near exact;
+    powers are of two, for which the device has an instruction."""
+    running = running * LOG2E
     high = running.to(tl.float32)
     low = (running - high.to(tl.float64)).to(tl.float32)
     sums = (high[:, None] - high[None, :]) + (low[:, None] - low[None, :])
@@ -36,7 +41,7 @@ def _decays(running, Q: tl.constexpr, TURNED: tl.constexpr):
     after = place[:, None] >= place[None, :]
     if TURNED:
         sums, after = -sums, place[:, None] <= place[None, :]
-    return tl.exp(tl.where(after, sums, float("-inf")))
+    return tl.exp2(tl.where(after, sums, float("-inf")))
 
 
 @triton.jit
