@@ -21,12 +21,10 @@ def kernels_take(x: Tensor) -> bool:
     return x.dtype in KERNEL_DTYPES and has_triton(x.device.type)
 
 
-@torch.compiler.assume_constant_result
 def has_triton(device_type: str) -> bool:
     return device_type == "cuda" and _has_triton()
 
 
-@torch.compiler.assume_constant_result
 def shared_memory(device_type: str) -> int:
     """Bytes that one program can share between its threads."""
     return _shared_memory() if device_type == "cuda" else 0
@@ -41,6 +39,11 @@ def _shared_memory() -> int:
 def _has_triton() -> bool:
     """Matrix products in bfloat16 begin with compute capability 8."""
     return find_spec("triton") is not None and torch.cuda.get_device_capability() >= (8, 0)
+
+
+for function in (has_triton, shared_memory):
+    # As `torch.compiler.assume_constant_result` does, which would import the compiler, two seconds at every start.
+    vars(function)["_dynamo_marked_constant"] = True
 
 
 class Keeps(Protocol):
