@@ -104,11 +104,11 @@ class Ssd(Mixer):
         decay = step * -self.log_decay.to(memory.dtype).exp()
         if x.shape[1] > 1 and ssd_kernels_take(x, write, memory):
             return ssd(x, step, decay, write, read, self.skip, memory)
-        driven, maps = x * step.to(x.dtype)[..., None], (write, read)
+        driven = x * step.to(x.dtype)[..., None]
         if x.shape[1] == 1:
-            y, memory = ssd_recurrent(driven, decay, *maps, memory)
+            y, memory = ssd_recurrent(driven, decay, write, read, memory)
         else:
-            y, memory = ssd_chunked(driven, decay, *maps, memory, self.config.chunk)
+            y, memory = ssd_chunked(driven, decay, write, read, memory, self.config.chunk)
         return y + self.skip[:, None].to(y.dtype) * x, memory
 
     def _select(self, mixed: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
