@@ -6,6 +6,7 @@ import torch
 from answers import answered
 from regard.core import registry
 from regard.core.context import Context
+from regard.core.tap import record
 from regard.decoding.generate import Limits, generate
 from regard.kernels.cross_entropy import linear_cross_entropy, linear_cross_entropy_readable
 from regard.kernels.selective_scan import selective_scan, selective_scan_readable
@@ -91,6 +92,38 @@ def test_the_scan_kernel_equals_the_equation(length):
         results.append([y, h, *(leaf.grad for leaf in leaves)])
     for fast, exact in zip(*results, strict=True):
         assert (fast - exact).abs().max() <= 1e-4 * (1 + exact.abs().max())
+
+
+@pytest.mark.parametrize("name", ["mamba", "mamba2"])
+def test_a_state_space_trains_compiled_as_it_does_eagerly(name):
+    torch.manual_seed(0)
+    model = registry.build(name, vocab_size=31, size="tiny").cuda()
+    tokens = torch.randint(31, (2, 100), device="cuda")
+
+    def loss():
+        vectors, _ = model(tokens[:, :-1])
+        return model.head(vectors, tokens[:, 1:])
+
+    found = []
+    for function in (loss, torch.compile(loss)):
+        value = function()
+        found.append((value, *torch.autograd.grad(value, list(model.parameters()))))
+    for eager, compiled in zip(*found, strict=True):
+        assert (eager - compiled).abs().max() <= 1e-3 * (1 + eager.abs().max())
+
+
+def test_a_listener_to_the_steps_changes_no_output_on_cuda():
+    """Unheard, the kernels never form them."""
+    torch.manual_seed(0)
+    model = registry.entry("mamba").config(31, "tiny").build_example().cuda().eval()
+    tokens, lengths = torch.randint(31, (3, 40), device="cuda"), torch.tensor([40, 7, 22], device="cuda")
+    with torch.no_grad():
+        plain, _ = answered(model, tokens, model.init_state(3), Context(lengths=lengths))
+        with record(model, "*.steps") as seen:
+            heard, _ = answered(model, tokens, model.init_state(3), Context(lengths=lengths))
+    assert seen
+    for row, count in enumerate(lengths.tolist()):
+        assert (plain[row, :count] - heard[row, :count]).abs().max() < 1e-4
 
 
 def test_chunked_cross_entropy_on_cuda_equals_the_plain_one():

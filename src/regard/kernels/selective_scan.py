@@ -1,7 +1,8 @@
 """The selective scan: h_t = exp(dt_t A) h_(t-1) + dt_t B_t u_t,  y_t = C_t h_t  (Gu and Dao 2023, algorithm 2).
 
 `selective_scan_readable` is the equation. `selective_scan` is the same with memory linear in length: it keeps the state
-only at the borders of chunks and makes the rest again when gradients are asked for, as the paper's kernel does.
+only at the borders of chunks and makes the rest again when gradients are asked for, as the paper's kernel does. On a
+GPU Triton kernels do it (kernels/selective_scan_triton.py), as one operator that torch.compile leaves as it is.
 
 Glossary (shapes in this package's letters; E is the inner width)
 u     (B, T, E)  input              dt  (B, T, E)  step            A  (E, N)  negative decay rates
@@ -11,13 +12,14 @@ d_*   gradient of the loss with respect to *
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
 
-CHUNK = 32
+from regard.kernels.operators import keep_inputs, kernels_take
+
+CHUNK = 16
+# States of a channel that the registers of a kernel hold.
+MOST_STATES = 64
 
 
 def selective_step(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -39,43 +41,94 @@ def selective_scan_readable(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tens
 
 def selective_scan(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs (B, T, E) and the last state, in float32 at least: a rounded state drifts."""
+    if scan_kernels_take(u, h):
+        return _scan(u, dt, a, b, c, h, None, None)
     wide = torch.promote_types(h.dtype, torch.float32)
-    scan = _Scan if wide != torch.float32 else _fastest(u.device.type, a.shape[1])
-    y, h = scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
+    y, h = _Scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
     return y.to(u.dtype), h
 
 
-@cache
-def _fastest(device_type: str, n_states: int) -> type[torch.autograd.Function]:
-    """The Triton kernels where there are a CUDA device, Triton, and a number of states they can hold."""
-    power_of_two = n_states & (n_states - 1) == 0
-    if device_type != "cuda" or not power_of_two or find_spec("triton") is None:
-        return _Scan
-    from regard.kernels.selective_scan_triton import TritonScan
+def gated_selective_scan(
+    u: Tensor, raw: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor, z: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(y + D u) silu(z) of the scan with steps softplus(raw), by kernels that keep none of what is between.
 
-    return TritonScan
+    skip (E,) is D, z (B, T, E) the gate. For what `scan_kernels_take`.
+    """
+    return _scan(u, raw, a, b, c, h, skip, z)
+
+
+def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
+    """Whether the Triton kernels can do it; else the scan below is the way."""
+    return h.dtype == torch.float32 and h.shape[-1] <= MOST_STATES and u.numel() > 0 and kernels_take(u)
+
+
+@torch.library.custom_op("regard::selective_scan", mutates_args=())
+def _scan(
+    u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor | None, z: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    from regard.kernels.selective_scan_triton import LAUNCH, scan_forward
+
+    return scan_forward(u, dt, a, b, c, h, skip, z, LAUNCH)
+
+
+@torch.library.custom_op("regard::selective_scan_backward", mutates_args=())
+def _scan_backward(
+    d_y: Tensor, d_h: Tensor, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor,
+    skip: Tensor | None, z: Tensor | None,
+) -> list[Tensor]:  # fmt: skip
+    from regard.kernels.selective_scan_triton import LAUNCH, scan_backward
+
+    leaves = [leaf for leaf in (u, dt, a, b, c, h, skip, z) if leaf is not None]
+    gradients = scan_backward(d_y, d_h, u, dt, a, b, c, h, skip, z, LAUNCH)
+    return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, leaves, strict=False)]
+
+
+@_scan.register_fake
+def _(
+    u: Tensor, _dt: Tensor, _a: Tensor, _b: Tensor, _c: Tensor, h: Tensor, *_fused: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    return u.new_empty(u.shape), h.new_empty(h.shape)
+
+
+@_scan_backward.register_fake
+def _(_d_y: Tensor, _d_h: Tensor, *leaves: Tensor | None) -> list[Tensor]:
+    return [leaf.new_empty(leaf.shape) for leaf in leaves if leaf is not None]
+
+
+def _gradients(ctx, d_y: Tensor, d_h: Tensor) -> tuple[Tensor | None, ...]:
+    found = _scan_backward(d_y, d_h, *ctx.saved_tensors)
+    return (*found, *[None] * (len(ctx.saved_tensors) - len(found)))
+
+
+_scan.register_autograd(_gradients, setup_context=keep_inputs)
 
 
 class _Scan(torch.autograd.Function):
-    """Forward keeps a state a chunk; backward walks the chunks from the last to the first."""
+    """Forward keeps a state a chunk; backward walks the chunks from the last to the first.
+
+    Inside, states are (B, N, E) and A is (N, E): long rows of channels are what a processor multiplies fast.
+    """
 
     @staticmethod
     def forward(ctx, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         y = torch.empty_like(u)
+        a, h = a.T.contiguous(), h.transpose(1, 2).contiguous()
         borders = []
         for start in range(0, u.shape[1], CHUNK):
             piece = slice(start, start + CHUNK)
             borders.append(h)
             states, _ = _states(u[:, piece], dt[:, piece], a, b[:, piece], h)
-            y[:, piece] = (states @ c[:, piece].transpose(0, 1)[..., None])[..., 0].transpose(0, 1)
+            y[:, piece] = (c[:, piece].transpose(0, 1)[:, :, None] @ states)[:, :, 0].transpose(0, 1)
             # A copy, so that the whole chunk is not kept alive by its last state.
             h = states[-1].clone()
         ctx.save_for_backward(u, dt, a, b, c, *borders)
-        return y, h
+        return y, h.transpose(1, 2).contiguous()
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, ...]:
         d_y, d_h = gradients
+        d_h = d_h.transpose(1, 2)
         u, dt, a, b, c, *borders = ctx.saved_tensors
         d_u, d_dt, d_b, d_c, d_a = map(torch.empty_like, (u, dt, b, c, a))
         d_a.zero_()
@@ -86,14 +139,14 @@ class _Scan(torch.autograd.Function):
                 part, d_y[:, piece], d_h
             )
             d_a += grad_a
-        return d_u, d_dt, d_a, d_b, d_c, d_h
+        return d_u, d_dt, d_a.T, d_b, d_c, d_h.transpose(1, 2)
 
 
 def _states(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """h after every token of a chunk, (T, B, E, N), and the decays exp(dt A) of the same shape."""
+    """h after every token of a chunk, (T, B, N, E), and the decays exp(dt A) of the same shape."""
     dt, u, b = dt.transpose(0, 1), u.transpose(0, 1), b.transpose(0, 1)
-    decay = torch.exp(dt[..., None] * a)
-    states = (dt * u)[..., None] * b[:, :, None]
+    decay = (dt[:, :, None] * a).exp_()
+    states = b[..., None] * (dt * u)[:, :, None]
     for t in range(len(states)):
         h = states[t].addcmul_(decay[t], h)
     return states, decay
@@ -107,19 +160,19 @@ def _chunk_gradients(part: tuple[Tensor, ...], d_y: Tensor, d_h: Tensor) -> tupl
     u, dt, a, b, c, h = part
     states, decay = _states(u, dt, a, b, h)
     u_t, dt_t, b_t, c_t, d_y_t = (x.transpose(0, 1) for x in (u, dt, b, c, d_y))
-    d_c = (d_y_t[:, :, None] @ states)[:, :, 0]  # (T, B, N)
-    g = d_y_t[..., None] * c_t[:, :, None]  # (T, B, E, N)
+    d_c = (states @ d_y_t[..., None])[..., 0]  # (T, B, N)
+    g = c_t[..., None] * d_y_t[:, :, None]  # (T, B, N, E)
     carried = d_h
     for t in reversed(range(len(g))):
         carried = g[t].add_(carried) if t == len(g) - 1 else g[t].addcmul_(decay[t + 1], g[t + 1])
     before = decay[0] * carried
-    d_b = ((dt_t * u_t)[:, :, None] @ g)[:, :, 0]
-    d_dtu = (g @ b_t[..., None])[..., 0]  # (T, B, E)
+    d_b = (g @ (dt_t * u_t)[..., None])[..., 0]
+    d_dtu = (b_t[:, :, None] @ g)[:, :, 0]  # (T, B, E)
     # d loss / d (dt A) = g_t * decay_t * h_(t-1)
     d_exponent = g.mul_(decay)
     d_exponent[1:].mul_(states[:-1])
     d_exponent[0].mul_(h)
-    d_dt = d_dtu * u_t + (d_exponent * a).sum(-1)
-    d_a = torch.einsum("TBEN,TBE->EN", d_exponent, dt_t)
+    d_a = torch.mul(d_exponent, dt_t[:, :, None], out=states).sum((0, 1))
+    d_dt = d_exponent.mul_(a).sum(2).addcmul_(d_dtu, u_t)
     d_u, d_dt, d_b, d_c = (x.transpose(0, 1) for x in (d_dtu * dt_t, d_dt, d_b, d_c))
     return d_u, d_dt, d_a, d_b, d_c, before

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.context import last_real
+from regard.kernels.convolution import causal_convolution
 
 
 class CausalConvolution(nn.Module):
-    """y_t = b + sum_(j < W) w_j x_(t-W+1+j), channel by channel; places before the beginning are zero."""
+    """y_t = silu(b + sum_(j < W) w_j x_(t-W+1+j)), channel by channel; places before the beginning are zero."""
 
     def __init__(self, width: int, window: int) -> None:
         super().__init__()
@@ -22,11 +22,10 @@ class CausalConvolution(nn.Module):
 
     def forward(self, x: Tensor, recent: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """x (B, T, E) after recent (B, W - 1, E): the outputs and the next `recent`."""
-        seen = torch.cat([recent.to(x.dtype), x], 1)  # (B, W - 1 + T, E)
-        window, length = self.weight.shape[1], x.shape[1]
-        if x.device.type == "cuda":
-            y = F.conv1d(seen.transpose(1, 2), self.weight[:, None], self.bias, groups=x.shape[2]).transpose(1, 2)
-        else:
-            # On a CPU a handful of shifted products beats the grouped convolution several times over.
-            y = self.bias + sum(self.weight[:, j] * seen[:, j : j + length] for j in range(window))
-        return y, last_real(seen, lengths, window - 1).to(recent.dtype)
+        return causal_convolution(x, recent, self.weight, self.bias), self._last(x, recent, lengths)
+
+    def _last(self, x: Tensor, recent: Tensor, lengths: Tensor | None) -> Tensor:
+        size = recent.shape[1]
+        if lengths is None and x.shape[1] >= size:
+            return x[:, x.shape[1] - size :].to(recent.dtype, copy=True)
+        return last_real(torch.cat([recent, x.to(recent.dtype)], 1), lengths, size)

@@ -28,7 +28,13 @@ from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
-from regard.kernels.selective_scan import CHUNK, selective_scan, selective_step
+from regard.kernels.selective_scan import (
+    CHUNK,
+    gated_selective_scan,
+    scan_kernels_take,
+    selective_scan,
+    selective_step,
+)
 from regard.layers.convolution import CausalConvolution
 
 
@@ -97,33 +103,44 @@ class Mamba(Mixer):
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, T, E)
         stream, recent = self.convolution(stream, state.recent, context.lengths)
-        stream = self.stream(F.silu(stream))
+        stream = self.stream(stream)
         step, write, read = self._select(stream)
         if context.lengths is not None:
-            # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
-            step = step * real_tokens(context.lengths, x)[..., None]
-        y, memory = selective_scan(stream, step, self._decay(), write, read, state.memory)
-        y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))
+            # Softplus of it is a step of length 0, which writes nothing and forgets nothing: padding leaves the state
+            # as it is.
+            step = step.masked_fill(~real_tokens(context.lengths, x)[..., None], float("-inf"))
+        if scan_kernels_take(stream, state.memory) and not self.steps.recorded:
+            chosen = (self._decay(), write, read, state.memory)
+            y, memory = gated_selective_scan(stream, step, *chosen, self.skip, gate)
+        else:
+            step = self.steps(F.softplus(step))
+            y, memory = selective_scan(stream, step, self._decay(), write, read, state.memory)
+            y = self._gated(y, stream, gate)
+        y = self.hidden_to_output(y)
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, E)
         stream, recent = self.convolution(stream[:, None], state.recent, None)
-        stream = self.stream(F.silu(stream[:, 0]))
+        stream = self.stream(stream[:, 0])
         step, write, read = self._select(stream)
+        step = self.steps(F.softplus(step))
         y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
-        y = self.hidden_to_output((y + self.skip * stream) * F.silu(gate))
+        y = self.hidden_to_output(self._gated(y, stream, gate))
         return y, SelectiveState(memory, recent, state.count + 1)
 
     def _decay(self) -> Tensor:
         """A, in float32 at least: a rounded decay is another memory."""
         return -self.log_decay.to(self.dtype_of_sums()).exp()
 
+    def _gated(self, y: Tensor, stream: Tensor, gate: Tensor) -> Tensor:
+        return (y + self.skip * stream) * F.silu(gate)
+
     def _select(self, stream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """dt (..., E), B (..., N) and C (..., N) of each token."""
+        """dt before softplus (..., E), B (..., N) and C (..., N) of each token."""
         rank, write, read = self.stream_to_selection(stream).split([self.rank, self.d_state, self.d_state], -1)
-        return self.steps(F.softplus(self.rank_to_step(rank))), self.inputs(write), self.readers(read)
+        return self.rank_to_step(rank), self.inputs(write), self.readers(read)
 
 
 @torch.no_grad()

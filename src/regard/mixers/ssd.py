@@ -12,6 +12,7 @@ N   state size         L   (T, T) lower triangular decays
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +25,7 @@ from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
+from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.layers.convolution import CausalConvolution
 from regard.layers.norm import RmsNorm
 from regard.mixers.mamba import SelectiveState, initialise_steps
@@ -93,21 +95,29 @@ class Ssd(Mixer):
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
             step = step * real_tokens(context.lengths, x)[..., None]
-        decay = step * -self.log_decay.to(state.memory.dtype).exp()
-        if x.shape[1] == 1:
-            y, memory = ssd_recurrent(heads * step[..., None], decay, write, read, state.memory)
-        else:
-            y, memory = ssd_chunked(heads * step[..., None], decay, write, read, state.memory, self.config.chunk)
-        y = (y + self.skip[:, None] * heads).flatten(2)
-        y = self.hidden_to_output(self.norm(y * F.silu(gate)))
+        y, memory = self._mix(heads, step, write, read, state.memory)
+        y = self.hidden_to_output(self.norm(y.flatten(2) * F.silu(gate)))
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
+
+    def _mix(self, x: Tensor, step: Tensor, write: Tensor, read: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """y (B, T, H, P) with the skip, and the state after: by kernels for a chunk on a GPU, else by the equations."""
+        decay = step * -self.log_decay.to(memory.dtype).exp()
+        if x.shape[1] > 1 and ssd_kernels_take(x, write, memory):
+            return ssd(x, step, decay, write, read, self.skip, memory)
+        driven = x * step.to(x.dtype)[..., None]
+        if x.shape[1] == 1:
+            y, memory = ssd_recurrent(driven, decay, write, read, memory)
+        else:
+            y, memory = ssd_chunked(driven, decay, write, read, memory, self.config.chunk)
+        return y + self.skip[:, None].to(y.dtype) * x, memory
 
     def _select(self, mixed: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x (B, T, H, P), B and C (B, T, G, N), dt (B, T, H)."""
         c = self.config
-        x, write, read = F.silu(mixed).split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
+        x, write, read = mixed.split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
         write, read = (m.unflatten(-1, (c.n_groups, c.d_state)) for m in (write, read))
-        step = self.steps(F.softplus(step + self.step_bias))
+        # Float32 at least, as autocast has it on a GPU: all decays of a text are made of it.
+        step = self.steps(F.softplus((step + self.step_bias).to(self.dtype_of_sums())))
         x = self.stream(x.unflatten(-1, (self.n_heads, c.d_head)))
         return x, self.inputs(write), self.readers(read), step
 
@@ -144,32 +154,59 @@ def ssd_chunked(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor, chunk
     # Padding to whole chunks with zero inputs and no decay changes neither outputs nor the state.
     x, decay, b, c = (_in_chunks(t, chunk) for t in (x, decay.to(wide), b, c))
     x, decay = x.unflatten(3, (groups, -1)), decay.unflatten(3, (groups, -1))  # (B, M, Q, G, R, P), (B, M, Q, G, R)
-    total = decay.cumsum(2)
     within = decay_matrix(decay.permute(0, 1, 3, 4, 2)).to(x.dtype)  # (B, M, G, R, Q, S)
+    from_start = decay.cumsum(2).exp()  # (B, M, Q, G, R)
     scores = torch.einsum("BMQGN,BMSGN->BMGQS", c, b)
     inside = torch.einsum("BMGRQS,BMSGRP->BMQGRP", scores[:, :, :, None] * within, x)
-    # Decay from each token to the end of its chunk. As a difference of running sums it would lose all after a strong
-    # forget: of 1e6 in float32 nothing below 0.06 is left.
-    to_end = within[..., -1, :].permute(0, 1, 4, 2, 3)  # (B, M, Q, G, R)
+    # From each token to the end of its chunk, the sum of what follows. As a difference of running sums it would lose
+    # all after a strong forget: of 1e6 in float32 nothing below 0.06 is left.
+    following = F.pad(decay[:, :, 1:], (0, 0, 0, 0, 0, 1))
+    to_end = following.flip(2).cumsum(2).flip(2).exp().to(x.dtype)  # (B, M, Q, G, R)
     written = torch.einsum("BMQGRP,BMQGN->BMGRPN", x * to_end[..., None], b).flatten(2, 3).to(wide)
     starts, h = [], h.to(wide)
-    for m in range(written.shape[1]):
+    # Taken apart at once: the gradient of each slice alone would be a whole tensor of zeros.
+    for kept, new in zip(from_start[:, :, -1].flatten(2).unbind(1), written.unbind(1), strict=True):
         starts.append(h)
-        h = total[:, m, -1].flatten(1).exp()[..., None, None] * h + written[:, m]
+        h = torch.addcmul(new, kept[..., None, None], h)
     before = torch.stack(starts, 1).to(x.dtype).unflatten(2, (groups, -1))  # the state at the start of each chunk
-    from_before = torch.einsum("BMQGN,BMGRPN->BMQGRP", c, before) * total.exp().to(x.dtype)[..., None]
+    from_before = torch.einsum("BMQGN,BMGRPN->BMQGRP", c, before) * from_start.to(x.dtype)[..., None]
     return (inside + from_before).flatten(3, 4).flatten(1, 2)[:, :length], h
 
 
 def decay_matrix(decay: Tensor) -> Tensor:
     """L_ij = exp(sum_(j < k <= i) decay_k) for j <= i, else 0; (..., T) to (..., T, T).
 
-    The sums are taken separately for every j: differences of one running sum lose small decays after large ones.
+    Of one running sum in the number type of the decays, differences would lose small decays after large ones. It is
+    taken in float64 and split into two numbers of the narrower type, whose differences are near exact; and a decay that
+    leaves nothing in any case is bounded, so that the sums stay small.
     """
-    length = decay.shape[-1]
-    ones = torch.ones(length, length, dtype=torch.bool, device=decay.device)
-    terms = decay[..., None].expand(*decay.shape, length).masked_fill(~ones.tril(-1), 0)
-    return terms.cumsum(-2).masked_fill(~ones.tril(), float("-inf")).exp()
+    matrix: Tensor = _DecayMatrix.apply(decay)  # pyright: ignore[reportAssignmentType]
+    return matrix
+
+
+class _DecayMatrix(torch.autograd.Function):
+    """A decay at k acts on every pair j < k <= i: d_decay_k = sum_(i >= k) (rows - columns)_i of d_L L."""
+
+    @staticmethod
+    def forward(ctx, decay: Tensor) -> Tensor:
+        running = decay.clamp(min=2 * math.log(torch.finfo(decay.dtype).tiny)).double().cumsum(-1)
+        high = running.to(decay.dtype)
+        low = (running - high).to(decay.dtype)
+        sums = high[..., :, None] - high[..., None, :]
+        if decay.dtype != torch.float64:
+            sums.add_(low[..., :, None]).sub_(low[..., None, :])
+        after = torch.ones(sums.shape[-2:], dtype=torch.bool, device=decay.device).triu(1)
+        matrix = sums.masked_fill_(after, float("-inf")).exp_()
+        ctx.save_for_backward(matrix)
+        return matrix
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> Tensor:
+        (matrix,) = ctx.saved_tensors
+        pairs = gradients[0] * matrix
+        # A token's own pair feels no decay.
+        pairs.diagonal(dim1=-2, dim2=-1).zero_()
+        return (pairs.sum(-1) - pairs.sum(-2)).flip(-1).cumsum(-1).flip(-1)
 
 
 def _in_chunks(t: Tensor, chunk: int) -> Tensor:

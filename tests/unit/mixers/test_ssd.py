@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
 
-from regard.mixers.ssd import ssd_chunked
+from regard.mixers.ssd import ssd_chunked, ssd_recurrent
 
 B, T, H, P, G, N = 2, 12, 4, 3, 2, 5
 
@@ -42,3 +44,20 @@ def test_what_follows_a_strong_forget_keeps_its_precision(strength: float, chunk
     expected_y, expected = recurrence(x, decay, b, c, h)
     for got, right in ((y, expected_y), (state, expected)):
         assert float((got.double() - right).square().mean().sqrt() / right.square().mean().sqrt()) < 3e-7
+
+
+@pytest.mark.parametrize("strength", [1.0, 1e3, 1e6])
+def test_gradients_after_a_strong_forget_keep_their_precision(strength: float) -> None:
+    generator = torch.Generator().manual_seed(2)
+    shapes = ((B, T, H, P), (B, T, H), (B, T, G, N), (B, T, G, N), (B, H, P, N))
+    x, decay, b, c, h = (torch.randn(shape, generator=generator) for shape in shapes)
+    decay = -0.3 * decay.abs()
+    decay[:, 2] = decay[0, 7] = -strength
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        leaves = [t.to(dtype, copy=True).requires_grad_() for t in (x, decay, b, c, h)]
+        form = partial(ssd_chunked, chunk=5) if dtype == torch.float32 else ssd_recurrent
+        y, state = form(*leaves)
+        found.append(torch.autograd.grad(y.double().sin().sum() + state.double().square().sum(), leaves))
+    for got, right in zip(*found, strict=True):
+        assert float((got.double() - right).norm() / right.norm()) < 2e-6
