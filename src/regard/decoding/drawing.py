@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,7 +35,8 @@ class RowSettings:
     """Settings of B rows as the device knows them, (B, 1) each; a setting that is off is one that cuts nothing.
 
     log_min_p   minus infinity keeps all.
-    candidates  how many of the largest logits are likely to hold all that top-k and top-p keep. Known to the host.
+    candidates  how many of the largest logits are likely to hold all that top-k and top-p keep.
+    cuts        names of the settings that cut anything off in some row. Both are known to the host.
     """
 
     temperature: Tensor
@@ -44,6 +45,7 @@ class RowSettings:
     log_min_p: Tensor
     greedy: Tensor
     candidates: int = 0
+    cuts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, settings: Sequence[Sampling | None], device: torch.device) -> RowSettings:
@@ -52,13 +54,14 @@ class RowSettings:
         columns = torch.tensor(rows, dtype=finest_type(device), device=device).T[..., None]
         temperature, top_k, top_p, log_min_p, greedy = columns
         candidates = max((_candidates(row) for row in settings if row is not None), default=0)
-        return cls(temperature, top_k, top_p, log_min_p, greedy > 0, candidates)
+        cuts = {name for row in settings if row is not None and not row.greedy for name in _cuts(row)}
+        return cls(temperature, top_k, top_p, log_min_p, greedy > 0, candidates, frozenset(cuts))
 
     def taking(self, other: RowSettings) -> RowSettings:
         """The settings of others in these tensors, written in place."""
         for name in ("temperature", "top_k", "top_p", "log_min_p", "greedy"):
             getattr(self, name).copy_(getattr(other, name))
-        return dataclasses.replace(self, candidates=other.candidates)
+        return dataclasses.replace(self, candidates=other.candidates, cuts=other.cuts)
 
 
 def kind_of(settings: Sequence[Sampling | None]) -> Kind:
@@ -66,9 +69,8 @@ def kind_of(settings: Sequence[Sampling | None]) -> Kind:
     drawn = [row for row in settings if row is not None and not row.greedy]
     if not drawn:
         return "greedy"
-    if any(row.top_k is not None or row.top_p < 1 for row in drawn):
-        return "cut"
-    return "likely" if any(row.min_p > 0 for row in drawn) else "plain"
+    cuts = {name for row in drawn for name in _cuts(row)}
+    return "plain" if not cuts else "likely" if cuts == {"min_p"} else "cut"
 
 
 def next_tokens(
@@ -87,15 +89,32 @@ def next_tokens(
 
 def kept(logits: Float[Tensor, "B V"], settings: RowSettings, kind: Kind = "cut") -> Bool[Tensor, "B V"]:
     """Which tokens top-k, top-p and min-p leave, of logits whose largest is 0 and which the temperature has divided."""
-    likely = logits >= settings.log_min_p.to(logits.dtype)
     if kind == "likely":
-        return likely
-    if logits.device.type == "cpu" and settings.candidates < logits.shape[-1]:
-        found, settled = _among(logits, largest(logits, settings.candidates), settings)
+        return _likely(logits, settings)
+    if logits.device.type != "cpu":
+        order = logits.sort(dim=-1, descending=True, stable=True).indices
+        return _among(logits, order, settings)[0] & _likely(logits, settings)
+    found = _kept_on_cpu(logits, settings)
+    return found & _likely(logits, settings) if "min_p" in settings.cuts else found
+
+
+def _kept_on_cpu(logits: Tensor, settings: RowSettings) -> Tensor:
+    """Where looking at a number costs nothing: no more is put in order than is needed."""
+    if settings.candidates < logits.shape[-1]:
+        order = largest(logits, settings.candidates)
+        if "top_p" not in settings.cuts:
+            first = torch.arange(order.shape[-1]) < settings.top_k
+            found = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, first)
+            return found | (settings.top_k >= logits.shape[-1])
+        found, settled = _among(logits, order, settings)
         if settled.all():
-            return likely & found
-    order = logits.sort(dim=-1, descending=True, stable=True).indices
-    return likely & _among(logits, order, settings)[0]
+            return found
+    return _among(logits, logits.sort(dim=-1, descending=True, stable=True).indices, settings)[0]
+
+
+def _likely(logits: Tensor, settings: RowSettings) -> Tensor:
+    """What min-p keeps."""
+    return logits >= settings.log_min_p.to(logits.dtype)
 
 
 def drawn_from(logits: Float[Tensor, "B V"], uniform: Float[Tensor, "B"]) -> Int[Tensor, "B"]:
@@ -120,10 +139,12 @@ def drawn_from(logits: Float[Tensor, "B V"], uniform: Float[Tensor, "B"]) -> Int
 def _first_above(sums: Tensor, target: Tensor) -> Tensor:
     """The first place (B,) of running sums (B, n) that exceeds the target (B, 1).
 
-    Rounding may carry a target to the total itself: then it is the place at which the total is reached.
+    Rounding may carry a target to the total itself: then it is the place at which the total is reached. Of what are no
+    numbers it is the last.
     """
     place = torch.searchsorted(sums, target, right=True)
-    return torch.minimum(place, torch.searchsorted(sums, sums[:, -1:].contiguous()))[:, 0]
+    last = torch.searchsorted(sums, sums[:, -1:].contiguous())
+    return torch.minimum(place, last)[:, 0].clamp(max=sums.shape[1] - 1)
 
 
 def _among(logits: Tensor, order: Tensor, settings: RowSettings) -> tuple[Tensor, Tensor]:
@@ -149,6 +170,13 @@ def _numbers(row: Sampling) -> tuple[float, ...]:
         return 1.0, math.inf, 1.0, -math.inf, 1.0
     top_k = math.inf if row.top_k is None else float(row.top_k)
     return row.temperature, top_k, row.top_p, math.log(row.min_p) if row.min_p else -math.inf, 0.0
+
+
+def _cuts(row: Sampling) -> Iterator[str]:
+    """Settings of a row that cut tokens off."""
+    for name, cuts in (("top_k", row.top_k is not None), ("top_p", row.top_p < 1), ("min_p", row.min_p > 0)):
+        if cuts:
+            yield name
 
 
 def _candidates(row: Sampling) -> int:
