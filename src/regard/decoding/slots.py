@@ -138,22 +138,20 @@ class Slots:
         if self.ahead == 1:
             self._state = where_row(self.alive, after, self.state) if self.has_empty else after
             return
-        for held, new in zip(self.state.tensors(), after.tensors(), strict=True):
-            if new is not held:
-                torch.where(self.alive.view(-1, *[1] * (held.dim() - 1)), new, held, out=held)
+        for held, new in _changed(self.state, after):
+            torch.where(self.alive.view(-1, *[1] * (held.dim() - 1)), new, held, out=held)
 
     def _take(self, state: State) -> None:
         """A state of the same form: where tensors have to stay in their places, its numbers only."""
         if self.ahead == 1:
             self._state = state
             return
-        pairs = list(zip(self.state.tensors(), state.tensors(), strict=True))
+        pairs = _changed(self.state, state)
         if any(held.shape != new.shape for held, new in pairs):
             self._hold(state)
             return
         for held, new in pairs:
-            if new is not held:
-                held.copy_(new)
+            held.copy_(new)
 
     def _hold(self, state: State) -> None:
         """A state of another form; what was captured of the one before is of no use, unless all tensors are the same."""
@@ -175,6 +173,13 @@ class Slots:
 
     def _index(self, places: Sequence[int]) -> Tensor:
         return torch.tensor(places, dtype=torch.long, device=self.device)
+
+
+def _changed(state: State, after: State) -> list[tuple[Tensor, Tensor]]:
+    """Tensors of a state and what they are to become. What a field hands on to another is copied before it is gone."""
+    pairs = [(held, new) for held, new in zip(state.tensors(), after.tensors(), strict=True) if new is not held]
+    places = {held.untyped_storage().data_ptr() for held, _ in pairs}
+    return [(held, new.clone() if new.untyped_storage().data_ptr() in places else new) for held, new in pairs]
 
 
 def _apart(state: State) -> State:
