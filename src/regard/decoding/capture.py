@@ -105,9 +105,9 @@ def _untouched(books: Sequence[Tensor]) -> Iterator[None]:
 def _no_waiting() -> Iterator[None]:
     """Whoever waits for the device gets an error: better now than in a recording, which it would spoil."""
     before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings(action="ignore"):  # torch says that not all waiting is found
         torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode(before)
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode(before)

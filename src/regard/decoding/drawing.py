@@ -24,6 +24,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.decoding.logits_processing import CANDIDATES, GREEDY, Sampling, fine, finest, finest_type, largest, raw_log_probs
+from regard.kernels.choice import NARROW, has_triton
 
 Kind = Literal["greedy", "plain", "likely", "cut"]
 # Probabilities that are added up in one piece: a sum in two storeys reads the vocabulary once.
@@ -51,7 +52,7 @@ class RowSettings:
     def of(cls, settings: Sequence[Sampling | None], device: torch.device) -> RowSettings:
         """None stands for a row that nobody uses."""
         rows = [_numbers(row or GREEDY) for row in settings]
-        columns = torch.tensor(rows, dtype=finest_type(device), device=device).T[..., None]
+        columns = torch.tensor(rows, dtype=finest_type(device), device=device).T.contiguous()[..., None]
         temperature, top_k, top_p, log_min_p, greedy = columns
         candidates = max((_candidates(row) for row in settings if row is not None), default=0)
         cuts = {name for row in settings if row is not None and not row.greedy for name in _cuts(row)}
@@ -77,6 +78,9 @@ def next_tokens(
     logits: Float[Tensor, "B V"], settings: RowSettings, uniform: Float[Tensor, "B"] | None, kind: Kind
 ) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
     """A token for each row and its raw log-probability, which is NaN where the row's logits are no distribution."""
+    if kind != "greedy" and logits.dtype in NARROW and has_triton(logits.device.type):
+        assert uniform is not None
+        return _by_kernel(logits, settings, uniform, kind)
     tokens, logits = logits.argmax(-1), fine(logits)
     if kind != "greedy":
         assert uniform is not None
@@ -85,6 +89,14 @@ def next_tokens(
             warped = warped.masked_fill(~kept(warped, settings, kind), -math.inf)
         tokens = torch.where(settings.greedy[:, 0], tokens, drawn_from(warped, uniform))
     return tokens, raw_log_probs(logits).gather(-1, tokens[:, None])[:, 0]
+
+
+def _by_kernel(logits: Tensor, settings: RowSettings, uniform: Tensor, kind: Kind) -> tuple[Tensor, Tensor]:
+    """The same in one launch, without sorting."""
+    from regard.kernels.draw_triton import draw
+
+    s = settings
+    return draw(logits, (s.temperature, s.top_k, s.top_p, s.log_min_p, s.greedy), uniform, cut=kind != "plain")
 
 
 def kept(logits: Float[Tensor, "B V"], settings: RowSettings, kind: Kind = "cut") -> Bool[Tensor, "B V"]:

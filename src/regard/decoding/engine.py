@@ -218,7 +218,7 @@ class Engine:
         """Rows into slots, from a state that holds `length` tokens."""
         here = [row for row in self.slots.rows if row is not None]
         room = max(length, self._room([*here, *rows]))
-        if not here and (self.compact or len(rows) == self.width):
+        if not here and (self.compact or (len(rows) == self.width and not self.slots.rows)):
             self.room = room
             self.slots.open(self._reserved(state), rows, chance)
             return

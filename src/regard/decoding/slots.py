@@ -138,8 +138,18 @@ class Slots:
         if self.ahead == 1:
             self._state = where_row(self.alive, after, self.state) if self.has_empty else after
             return
+        counts = []
         for held, new in _changed(self.state, after):
-            torch.where(self.alive.view(-1, *[1] * (held.dim() - 1)), new, held, out=held)
+            if held.dim() == 1 and held.dtype == torch.long:
+                counts.append((held, new))
+            else:
+                torch.where(self.alive.view(-1, *[1] * (held.dim() - 1)), new, held, out=held)
+        if counts:
+            # Every layer counts its tokens: all of them in three launches.
+            held, new = (list(column) for column in zip(*counts, strict=True))
+            difference = torch._foreach_sub(new, held)
+            torch._foreach_mul_(difference, [self.alive.long()] * len(held))
+            torch._foreach_add_(held, difference)
 
     def _take(self, state: State) -> None:
         """A state of the same form: where tensors have to stay in their places, its numbers only."""

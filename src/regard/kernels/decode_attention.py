@@ -6,30 +6,20 @@ through a mask. Here a Triton kernel does both at once and reads no more slots t
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from importlib.util import find_spec
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-TYPES = (torch.float32, torch.bfloat16, torch.float16)
+from regard.kernels.choice import NARROW, has_triton
+
 WIDEST = 256  # numbers of a head that a program can hold
 
 
 def can_decode(q: Tensor, keys: Tensor) -> bool:
     """Whether the kernel takes queries (B, H, K) over keys (B, S, G, K): otherwise the readable form is right."""
-    if q.dtype not in TYPES or q.dtype != keys.dtype or q.shape[-1] > WIDEST or not keys.is_contiguous():
+    if q.dtype not in NARROW or q.dtype != keys.dtype or q.shape[-1] > WIDEST or not keys.is_contiguous():
         return False
-    return _has_kernel(q.device.type) and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
-
-
-@cache
-def _has_kernel(device_type: str) -> bool:
-    """Triton's interpreter runs kernels on a CPU, for tests."""
-    at_hand = device_type == "cuda" or (device_type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1")
-    return at_hand and find_spec("triton") is not None
+    return has_triton(q.device.type) and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
 def decode_attention(

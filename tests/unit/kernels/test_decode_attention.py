@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
+from kernels.triton_here import DEVICE, INTERPRETED, needs_kernel
 from regard.core.state import State
 from regard.kernels.decode_attention import can_decode, decode_attention
 from regard.mixers.attention import AttentionConfig, SelfAttention
 from regard.mixers.kv_cache import KeyValueState
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
-needs_kernel = pytest.mark.skipif(
-    find_spec("triton") is None or (DEVICE == "cpu" and not INTERPRETED),
-    reason="no CUDA device, and TRITON_INTERPRET=1 is not set",
-)
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 TYPES = [torch.float32] if INTERPRETED else list(TOLERANCE)
-
-
-@pytest.fixture(autouse=True)
-def _loops_with_bounds_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter holds a scalar as an array of one number, which numpy no longer takes for a bound of a loop."""
-    if INTERPRETED and find_spec("triton") is not None:
-        from triton.runtime import interpreter
-
-        patch = interpreter._patch_lang_tensor
-
-        def patched(tensor: type, scope: Any) -> None:
-            patch(tensor, scope)
-            scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-
-        monkeypatch.setattr(interpreter, "_patch_lang_tensor", patched)
 
 
 def plainly(q: Tensor, keys: Tensor, values: Tensor, position: int, scale: float, window: int | None) -> Tensor:
