@@ -2,8 +2,9 @@
 
     python benchmarks/generation.py [--only TEXT] [--tokens 256]
 
-Random weights in bfloat16, 128 tokens of prompt, 256 new ones, prompts read within the time. The engine is kept, as a server
-keeps it: the first text, in which kernels are compiled and the step is captured, is told apart. A line that fails says why.
+Random weights in bfloat16, 128 tokens of prompt, 256 new ones, prompts read within the time. The engine is kept, as a
+server keeps it: the first texts, in which kernels are compiled and the step is captured, are told apart. A line that
+fails says why.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("no CUDA device: this table is of one")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bfloat16, after {PROMPT} tokens\n")
-    print("| model | batch | drawing | graphs | tokens/s | us a step | of the weights' bytes at 4.2 TB/s | first, s | chosen |")
+    print("| model | batch | drawing | graphs | tokens/s | us a step | of the bytes' floor | first, s | chosen |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     model, held = None, ""
     for work in works():
@@ -132,7 +133,10 @@ def main() -> None:
                 print(line(work, model, graphs, options.tokens), flush=True)
             except Exception as error:  # one line's failure is not the others'
                 reason = (str(error).strip().splitlines() or [""])[0][:200]
-                print(f"| {work.title} | {work.batch} | {work.drawing} | {graphs} | {type(error).__name__}: {reason} |", flush=True)
+                print(
+                    f"| {work.title} | {work.batch} | {work.drawing} | {graphs} | {type(error).__name__}: {reason} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

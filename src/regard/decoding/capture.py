@@ -4,8 +4,8 @@ A small model's step is hundreds of kernels of a few microseconds each, and a ho
 to run it. A graph launches all of them at once. What it holds are addresses: it is good for as long as every tensor
 that the step reads or writes stays where it is.
 
-A step that asks the device for a number cannot be recorded. It is found out in a trial run; then the same step is run as it
-is, which gives the same numbers, and a warning says so once.
+A step that asks the device for a number cannot be recorded. It is found out in a trial run; then the same step is run
+as it is, which gives the same numbers, and a warning says so once.
 """
 
 from __future__ import annotations

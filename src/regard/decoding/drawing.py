@@ -23,7 +23,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.decoding.logits_processing import CANDIDATES, GREEDY, Sampling, fine, finest, finest_type, largest, raw_log_probs
+from regard.decoding.logits_processing import (
+    CANDIDATES,
+    GREEDY,
+    Sampling,
+    fine,
+    finest,
+    finest_type,
+    largest,
+    raw_log_probs,
+)
 from regard.kernels.choice import NARROW, has_triton
 
 Kind = Literal["greedy", "plain", "likely", "cut"]

@@ -7,14 +7,14 @@
                 ...                          drawn.request, drawn.token, drawn.finish
         engine.cancel(request)               at any time
 
-Requests wait in a queue. A prompt is read in chunks, in a state of its own, while the rows in the slots go on; then it is
-inserted into a free slot. Rows that have ended, or are cancelled, leave. Each row has settings, limits and a random stream of
-its own: what it becomes depends on its seed and its row number alone, whatever stands beside it. To the last bit this
-holds for one number of slots, one chunk and prompts read one by one, as products of other shapes round differently.
+Requests wait in a queue. A prompt is read in chunks, in a state of its own, while the rows in the slots go on; then it
+is inserted into a free slot. Rows that have ended, or are cancelled, leave. Each row has settings, limits and a random
+stream of its own: what it becomes depends on its seed and its row number alone, whatever stands beside it. How products
+round depends on their shapes, so that this is promised for one number of slots, one chunk and prompts read one by one.
 
 A model with learned positions has a last one. When a row has filled the window, it either ends (finish "context") or
-slides: its state is rebuilt from the last half of the window. Sliding is the default, because a text should be as long as
-was asked for; tokens drawn after it were given that half only.
+slides: its state is rebuilt from the last half of the window. Sliding is the default, because a text should be as long
+as was asked for; tokens drawn after it were given that half only.
 
 Off the CPU several tokens are drawn before the host looks, and on CUDA the step is a captured graph (slots.py).
 """
@@ -142,7 +142,7 @@ class Engine:
 
     @torch.no_grad()
     def step(self) -> list[Drawn]:
-        """Read a chunk of what waits, or draw for the rows in the slots, or both: the tokens that came of it, in order."""
+        """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
         self._leave()
         found = self._read()
         if not found and any(row is not None for row in self.slots.rows):

@@ -2,7 +2,7 @@
 
 The prompts are read side by side; after that each token costs one step (`Mixer.step`) of a state of fixed size. A row
 draws from a random stream of its own, so that what it becomes depends on the seed and its number and never on the rows
-beside it. Rows that have ended leave the batch. A row that has filled the model's window ends or slides (engine.py), and
+beside it. Rows that have ended leave the batch. A row that has filled the model's window ends or slides (engine.py);
 `Generation.slides` counts how often.
 """
 

@@ -23,9 +23,7 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 
 
-def uniforms(
-    seed: Int[Tensor, "*N"], row: Int[Tensor, "*N"], counter: Int[Tensor, "*N"]
-) -> Float[Tensor, "*N"]:
+def uniforms(seed: Int[Tensor, "*N"], row: Int[Tensor, "*N"], counter: Int[Tensor, "*N"]) -> Float[Tensor, "*N"]:
     """Numbers in [0, 1) with 53 random bits, in float64; seeds and rows are 64 bits, counters 32."""
     low, high, _, _ = philox((counter & WORD, torch.zeros_like(counter), *words(row)), words(seed))
     return ((low >> 5) * 2**26 + (high >> 6)).double() * 2.0**-53

@@ -1,4 +1,4 @@
-"""A request as the host knows it: its tokens, how it is drawn and how far it is; and the chance that rows have ahead."""
+"""A request as the host knows it: its tokens, how they are drawn and how far it is; and the random numbers ahead."""
 
 from __future__ import annotations
 

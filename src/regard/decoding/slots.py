@@ -2,8 +2,8 @@
 
 A step feeds each row its last token and draws the next one. With `ahead` of 1 the host looks after every step and keeps
 the books. With more, several steps are done before it looks: then ending by the end symbol and by the limit is known
-to the device, a row that has ended or was never used keeps its state, and every tensor stays where it is, so that a step
-can be captured once and replayed (capture.py).
+to the device, a row that has ended or was never used keeps its state, and every tensor stays where it is, so that a
+step can be captured once and replayed (capture.py).
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Slots:
         self.kind: Kind = kind_of(used)
         self.has_empty = None in rows
         eos = [NOBODY if row is None or row.limits.eos_id is None else row.limits.eos_id for row in rows]
-        numbers = [[row.tokens[-1], row.left, end, 1] if row else [0, 0, end, 0] for row, end in zip(rows, eos, strict=True)]
+        numbers = [
+            [row.tokens[-1], row.left, end, 1] if row else [0, 0, end, 0] for row, end in zip(rows, eos, strict=True)
+        ]
         last, left, ends, alive = torch.tensor(numbers, dtype=torch.long).view(-1, 4).to(self.device).unbind(1)
         self.last.copy_(last[:, None])
         self.left.copy_(left)
@@ -164,7 +166,7 @@ class Slots:
             held.copy_(new)
 
     def _hold(self, state: State) -> None:
-        """A state of another form; what was captured of the one before is of no use, unless all tensors are the same."""
+        """A state of another form; what was captured is of no use then, unless all tensors are the same."""
         if self.ahead > 1:
             state = _apart(state)
         before = [] if self._state is None else [id(tensor) for tensor in self._state.tensors()]

@@ -1,7 +1,7 @@
 """Attention of one query a row over a cache with room, where only the device knows how far each row is.
 
-The readable form is in mixers/attention.py: it writes the new key and value into their slots and looks at the whole room
-through a mask. Here a Triton kernel does both at once and reads no more slots than a row has used.
+The readable form is in mixers/attention.py: it writes the new key and value into their slots and looks at the whole
+room through a mask. Here a Triton kernel does both at once and reads no more slots than a row has used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One query a row over a cache, split over the keys, as two Triton kernels; imported on first use only.
 
-A program takes one row, one group of heads and one part of the keys that the row has, with a running softmax (Milakov and
-Gimelshein 2018; the split is that of Flash-Decoding, Dao et al. 2023):
+A program takes one row, one group of heads and one part of the keys that the row has, with a running softmax (Milakov
+and Gimelshein 2018; the split is that of Flash-Decoding, Dao et al. 2023):
 
     m, l, a = max of scores, sum of exp(score - m), sum of exp(score - m) v       of each part
     y = sum over parts of exp(m - M) a / sum over parts of exp(m - M) l           M the largest m

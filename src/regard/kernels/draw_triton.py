@@ -1,9 +1,9 @@
 """A token drawn from each row of logits under temperature, top-k, top-p and min-p, as one Triton kernel; imported on
 first use only. The readable forms are in decoding/logits_processing.py.
 
-Nothing is sorted. What top-k and top-p keep are the tokens above a threshold and the first few at it, and a threshold is
-found by searching: with z <= 0 the tempered logits less their largest, the bits of -z, read as an integer, have the order
-of -z, so that the search is over 31 bits, four ways at a time. One program takes one row, which its cache holds.
+Nothing is sorted. What top-k and top-p keep are the tokens above a threshold and the first few at it, and a threshold
+is found by searching: with z <= 0 the tempered logits less their largest, the bits of -z, read as an integer, have the
+order of -z, so that the search is over 31 bits, four ways at a time. One program takes one row, which its cache holds.
 
     top-k   the least c with  count of (-z <= c)  at least k
     top-p   the least c with  mass of (-z <= c)   at least p times the mass of what top-k has kept
@@ -42,7 +42,7 @@ def _below(logits, width, largest, temperature, c, BLOCK: tl.constexpr):
 
 @triton.jit
 def _searched(logits, width, largest, temperature, target, high, MASS: tl.constexpr, BLOCK: tl.constexpr):
-    """The least c up to `high` at which the mass, or the count, of the tokens whose -z is at most c reaches `target`."""
+    """The least c up to `high` at which the mass, or count, of the tokens with -z of at most c reaches `target`."""
     low = high * 0
     while low < high:
         quarter = (high - low) // 4

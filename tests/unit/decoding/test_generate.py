@@ -13,9 +13,9 @@ from decoding.table import Letters, TableModel, bigram_table, prompt, random_tab
 from regard.core.context import Context
 from regard.core.registry import build
 from regard.decoding import engine as engine_module
-from regard.decoding.slots import Slots
 from regard.decoding.generate import Generation, Limits, generate, stream
 from regard.decoding.logits_processing import GREEDY, Sampling
+from regard.decoding.slots import Slots
 from regard.errors import NumericError, UsageError
 
 GOLDEN = Path(__file__).parents[2] / "golden"
