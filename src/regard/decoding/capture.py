@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
-
-WARM_UP = 2  # runs before the recording, in which kernels are compiled and libraries make their workspaces
 
 
 class Captured:
@@ -63,31 +61,37 @@ class Captured:
 
     def _record(self, kind: str, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> None:
         try:
-            with torch.cuda.device(self.device):
-                self.graphs[kind] = self._recorded(step, books, alive)
+            self.graphs[kind] = self._recorded(step, books, alive)
         except Exception as error:
             # Whatever a model does in its step, it can be run as it is; what is wrong with it is told there.
-            reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
-            self.told = f"no graphs: {reason[0]}"
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.told = f"no graphs: {reason}"
             self.forget()
-            warnings.warn(f"a step of this model is run without CUDA graphs, slower: {reason[0]}", stacklevel=2)
+            warnings.warn(f"a step of this model is run without CUDA graphs, slower: {reason}", stacklevel=2)
 
     def _recorded(self, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> Any:
-        # A recording needs a stream of its own, and the trial runs must be on the same one.
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for trial in range(WARM_UP + 1):
-                with _untouched(books), _no_waiting() if trial == WARM_UP else nullcontext():
-                    alive.zero_()
-                    step()
-        torch.cuda.current_stream().wait_stream(side)
-        self.pool = self.pool or torch.cuda.graph_pool_handle()
-        graph = torch.cuda.CUDAGraph()
-        # What other threads do with the device meanwhile is theirs.
-        with torch.cuda.graph(graph, pool=self.pool, stream=side, capture_error_mode="thread_local"):
-            step()
+        with torch.cuda.device(self.device):
+            # A recording needs a stream of its own, and the trial runs must be on the same one.
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                tried(step, books, alive)
+                with _no_waiting():
+                    tried(step, books, alive)
+            torch.cuda.current_stream().wait_stream(side)
+            self.pool = self.pool or torch.cuda.graph_pool_handle()
+            graph = torch.cuda.CUDAGraph()
+            # What other threads do with the device meanwhile is theirs.
+            with torch.cuda.graph(graph, pool=self.pool, stream=side, capture_error_mode="thread_local"):
+                step()
         return graph
+
+
+def tried(step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> None:
+    """A run that leaves no trace: no row goes on, and the books are put back. Kernels are compiled in it."""
+    with _untouched(books):
+        alive.zero_()
+        step()
 
 
 @contextmanager

@@ -149,9 +149,9 @@ class Slots:
         if counts:
             # Every layer counts its tokens: all of them in three launches.
             held, new = (list(column) for column in zip(*counts, strict=True))
-            difference = torch._foreach_sub(new, held)
-            torch._foreach_mul_(difference, [self.alive.long()] * len(held))
-            torch._foreach_add_(held, difference)
+            difference = torch._foreach_sub(new, held)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(difference, [self.alive.long()] * len(held))  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_add_(held, difference)  # pyright: ignore[reportPrivateImportUsage]
 
     def _take(self, state: State) -> None:
         """A state of the same form: where tensors have to stay in their places, its numbers only."""
