@@ -121,16 +121,17 @@ def kept(logits: Float[Tensor, "B V"], settings: RowSettings, kind: Kind = "cut"
 
 def _kept_on_cpu(logits: Tensor, settings: RowSettings) -> Tensor:
     """Where looking at a number costs nothing: no more is put in order than is needed."""
+    has_top_k = "top_k" in settings.cuts
     if settings.candidates < logits.shape[-1]:
         order = largest(logits, settings.candidates)
         if "top_p" not in settings.cuts:
             first = torch.arange(order.shape[-1]) < settings.top_k
             found = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, first)
             return found | (settings.top_k >= logits.shape[-1])
-        found, settled = _among(logits, order, settings)
+        found, settled = _among(logits, order, settings, has_top_k)
         if settled.all():
             return found
-    return _among(logits, logits.sort(dim=-1, descending=True, stable=True).indices, settings)[0]
+    return _among(logits, logits.sort(dim=-1, descending=True, stable=True).indices, settings, has_top_k)[0]
 
 
 def _likely(logits: Tensor, settings: RowSettings) -> Tensor:
@@ -168,22 +169,27 @@ def _first_above(sums: Tensor, target: Tensor) -> Tensor:
     return torch.minimum(place, last)[:, 0].clamp(max=sums.shape[1] - 1)
 
 
-def _among(logits: Tensor, order: Tensor, settings: RowSettings) -> tuple[Tensor, Tensor]:
+def _among(logits: Tensor, order: Tensor, settings: RowSettings, has_top_k: bool = True) -> tuple[Tensor, Tensor]:
     """What top-k and top-p keep, if it is among the largest logits, whose indices `order` (B, C) are; (B, V).
 
     And whether that is so, (B,): a row is settled that cuts nothing off or whose last kept token is among them.
     """
-    (width, count), values = (logits.shape[-1], order.shape[-1]), logits.gather(-1, order)
-    in_k = torch.arange(count, device=logits.device) < settings.top_k
-    by_k, by_p = settings.top_k < width, settings.top_p < 1
-    within = values.masked_fill(~in_k, -math.inf)
-    total = torch.where(by_k, within.logsumexp(-1, keepdim=True), logits.logsumexp(-1, keepdim=True))
-    mass = finest((within - total).exp()).cumsum(-1)
+    width, values = logits.shape[-1], logits.gather(-1, order)
+    total, by_p = logits.logsumexp(-1, keepdim=True), settings.top_p < 1
+    in_k = by_k = None
+    if has_top_k:
+        by_k = settings.top_k < width
+        in_k = torch.arange(order.shape[-1], device=logits.device) < settings.top_k
+        values = values.masked_fill(~in_k, -math.inf)
+        total = torch.where(by_k, values.logsumexp(-1, keepdim=True), total)
+    mass = finest((values - total).exp()).cumsum(-1)
     before = torch.cat([torch.zeros_like(mass[:, :1]), mass[:, :-1]], -1)
-    keeps = in_k & (~by_p | (before < settings.top_p))
-    found = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, keeps) | ~(by_k | by_p)
-    settled = torch.where(by_k, settings.top_k <= count, ~by_p | (mass[:, -1:] >= settings.top_p))
-    return found, settled[:, 0]
+    keeps, settled = before < settings.top_p, ~by_p | (mass[:, -1:] >= settings.top_p)
+    if in_k is not None and by_k is not None:
+        keeps = in_k & (~by_p | keeps)
+        settled = torch.where(by_k, settings.top_k <= order.shape[-1], settled)
+    found = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, keeps)
+    return found | (~by_p if by_k is None else ~(by_k | by_p)), settled[:, 0]
 
 
 def _numbers(row: Sampling) -> tuple[float, ...]:
