@@ -52,7 +52,7 @@ ALONE = {
 # Rooms that others would let them know, and which they do not.
 NEVER = {
     "data": {"mixers", "models", "ngram"},
-    "decoding": {"kernels", "layers", "mixers", "models", "ngram"},
+    "decoding": {"layers", "mixers", "models", "ngram"},
     "evaluation": {"kernels", "layers", "mixers", "models", "ngram"},
     "serving": {"studies"},
     "interop": {"studies", "serving"},
@@ -60,7 +60,9 @@ NEVER = {
 }
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 # A kernel is one function.
-ONE_FUNCTION = {f"kernels/{name}_triton.py" for name in ("convolution", "selective_scan", "ssd")}
+ONE_FUNCTION = {
+    f"kernels/{name}_triton.py" for name in ("convolution", "decode_attention", "draw", "selective_scan", "ssd")
+}
 NAMES = frozenset(tasks.BUILT_IN)
 # The files of tasks; what worlds and models say of themselves, which task they are for; and the laws, which make up
 # something to read for every kind of model.

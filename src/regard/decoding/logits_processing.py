@@ -64,12 +64,12 @@ GREEDY = Sampling(temperature=0.0)
 
 def raw_log_probs(logits: Float[Tensor, "... V"]) -> Float[Tensor, "... V"]:
     """log softmax(logits): the model's own distribution, in float32 or finer."""
-    return _fine(logits).log_softmax(-1)
+    return fine(logits).log_softmax(-1)
 
 
 def warped_log_probs(logits: Float[Tensor, "... V"], settings: Sampling) -> Float[Tensor, "... V"]:
     """The distribution that tokens are drawn from; minus infinity for a token that was cut off."""
-    logits = with_temperature(_fine(logits), settings.temperature)
+    logits = with_temperature(fine(logits), settings.temperature)
     if settings.top_k is not None:
         logits = with_top_k(logits, settings.top_k)
     return with_min_p(with_top_p(logits, settings.top_p), settings.min_p).log_softmax(-1)
@@ -123,7 +123,7 @@ def largest(values: Float[Tensor, "... V"], k: int) -> Int[Tensor, "... k"]:
 
 def draw(log_probs: Float[Tensor, "B V"], uniform: Float[Tensor, "B"]) -> Int[Tensor, "B"]:
     """The token at which the cumulated probability first exceeds `uniform`, in [0, 1). Never one of probability 0."""
-    cumulated = _finest(log_probs.exp()).cumsum(-1)
+    cumulated = finest(log_probs.exp()).cumsum(-1)
     total = cumulated[:, -1:].contiguous()
     index = torch.searchsorted(cumulated, uniform.to(total)[:, None] * total, right=True)
     # Rounding may carry a uniform number next to 1 to the total itself.
@@ -143,13 +143,18 @@ def _cumulated(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest logits' indices and the probability cumulated over them."""
     order = largest(logits, k)
     log_total = logits.logsumexp(-1, keepdim=True)
-    return order, _finest((logits.gather(-1, order) - log_total).exp()).cumsum(-1)
+    return order, finest((logits.gather(-1, order) - log_total).exp()).cumsum(-1)
 
 
-def _fine(logits: Tensor) -> Tensor:
+def fine(logits: Tensor) -> Tensor:
+    """Float32 at least: in half precision a sum over a vocabulary is no sum."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
-def _finest(values: Tensor) -> Tensor:
+def finest(values: Tensor) -> Tensor:
     """Float64 where the device has it: a long sum of small probabilities drifts in float32."""
-    return values if values.device.type == "mps" else values.double()
+    return values.to(finest_type(values.device))
+
+
+def finest_type(device: torch.device) -> torch.dtype:
+    return torch.float32 if device.type == "mps" else torch.float64

@@ -137,25 +137,21 @@ class TextGenerator:
         if options.beam is not None:
             return self._search(prompts, options, copies)
         repeated = [prompt for prompt in prompts for _ in range(copies)]
-        texts: list[Text] = []
-        while len(texts) < len(repeated):
-            batch = repeated[len(texts) : len(texts) + AT_ONCE]
-            # Each row's streamer has seen its prompt, so that it knows whether a space belongs before the first word.
-            streamers = iter([self._streamer(prompt) for prompt in batch])
-            drawn = generate(
-                self.model,
-                [self.prompt_ids(prompt) for prompt in batch],
-                limits=self._limits(options),
-                settings=options.sampling,
-                streamer=lambda made=streamers: next(made),
-                seed=options.seed,
-                first=len(texts),
-            )
-            texts += [
-                Text(prompt, found.text, len(found.tokens), sum(found.log_probs), found.finish)
-                for prompt, found in zip(batch, drawn, strict=True)
-            ]
-        return texts
+        # Each row's streamer has seen its prompt, so that it knows whether a space belongs before the first word.
+        streamers = iter([self._streamer(prompt) for prompt in repeated])
+        drawn = generate(
+            self.model,
+            [self.prompt_ids(prompt) for prompt in repeated],
+            limits=self._limits(options),
+            settings=options.sampling,
+            streamer=lambda: next(streamers),
+            seed=options.seed,
+            slots=AT_ONCE,
+        )
+        return [
+            Text(prompt, found.text, len(found.tokens), sum(found.log_probs), found.finish)
+            for prompt, found in zip(repeated, drawn, strict=True)
+        ]
 
     def stream(self, prompt: str, options: TextOptions) -> Iterator[str]:
         """The continuation of one prompt, piece by piece as it is drawn."""

@@ -45,9 +45,9 @@ def rotate(
     return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
 
 
-def alibi_slopes(n_heads: int) -> Float[Tensor, "H"]:
+def alibi_slopes(n_heads: int, device: torch.device | None = None) -> Float[Tensor, "H"]:
     """m_h = 2^(-8 h / H) for h = 1 .. H: a geometric series, steep heads look near, flat ones far."""
-    return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, dtype=torch.float64) / n_heads)
+    return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, dtype=torch.float64, device=device) / n_heads)
 
 
 def _angles(positions: Tensor, width: int, base: float, like: torch.dtype = torch.float32) -> Tensor:

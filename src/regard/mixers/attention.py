@@ -29,9 +29,10 @@ from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
+from regard.kernels.decode_attention import can_decode, decode_attention
 from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
-from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
+from regard.layers.score import AdditiveScore, DotScore, ScoreName, build_score, fused_attention, softmax
 from regard.mixers.kv_cache import KeyValueState, distances
 
 
@@ -133,6 +134,11 @@ class SelfAttention(Mixer):
         if not self.causal:
             after = dataclasses.replace(state, count=advance(state.count, x.shape[1], context.lengths))
             return self._attend(q, k, v, beginning), after
+        if self._decodes(q, state, context):
+            scale = self.score.scale * math.log(self.config.base or math.e)
+            pair, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
+            y = decode_attention(q[:, 0], pair, cache, state.count, scale=scale, window=self.config.window)
+            return self._output(y[:, None]), dataclasses.replace(state, count=state.count + 1)
         after = state.append(k, v, context.lengths, bounds)
         if bounds.high == 0:
             # From the beginning, padding on the right is never seen by a real token: the causal mask is enough.
@@ -163,7 +169,19 @@ class SelfAttention(Mixer):
             y = self._readable(q, k, v, place)
         else:
             y = self._fast(q, k, v, place)
+        return self._output(y)
+
+    def _output(self, y: Tensor) -> Tensor:
+        """Heads (B, T, H, K) side by side, mapped to (B, T, D)."""
         return self.heads_to_output(self.summary(y).flatten(2))
+
+    def _decodes(self, q: Tensor, state: KeyValueState, context: Context) -> bool:
+        """Whether this is one token in each slot, which has a kernel of its own."""
+        c = self.config
+        if q.shape[1] != 1 or not state.reserved or context.lengths is not None or c.position == "alibi":
+            return False
+        plain = isinstance(self.score, DotScore) and not (self.scores.recorded or self.weights.recorded)
+        return plain and not (self.training and c.dropout) and can_decode(q[:, 0], state.keys)
 
     def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""
@@ -215,7 +233,7 @@ class SelfAttention(Mixer):
 
     def _slopes(self, q: Tensor) -> Tensor:
         """ALiBi's slope of every head, (H, 1, 1)."""
-        return alibi_slopes(self.config.n_heads).to(q.device, q.dtype)[:, None, None]
+        return alibi_slopes(self.config.n_heads, q.device).to(q.dtype)[:, None, None]
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from decoding.table import Letters, TableModel, bigram_table, prompt, random_table
 from regard.core.context import Context
 from regard.core.registry import build
-from regard.decoding import generate as generate_module
+from regard.decoding import engine as engine_module
 from regard.decoding.generate import Generation, Limits, generate, stream
 from regard.decoding.logits_processing import GREEDY, Sampling
+from regard.decoding.slots import Slots
 from regard.errors import NumericError, UsageError
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -193,7 +194,7 @@ def test_a_sliding_window_goes_on_from_its_last_half(window: int) -> None:
 def test_sliding_rows_do_not_disturb_each_other() -> None:
     model = random_table(5, seed=2, max_length=6)
     prompts = [prompt(1, 2), prompt(*[3, 1] * 6), prompt(3), prompt(1, 2, 3, 4, 0, 1), prompt(4, 4)]
-    options = {"limits": Limits(max_tokens=25, eos_id=0), "settings": Sampling(), "seed": 8}
+    options = {"limits": Limits(max_tokens=25, eos_id=0), "settings": Sampling(), "seed": 9}
     together = generate(model, prompts, **options)  # pyright: ignore
     assert_same(together, one_by_one(model, prompts, **options))
     assert max(g.slides for g in together) > 1
@@ -211,20 +212,20 @@ def test_neural_models_generate_alone_as_in_a_batch(name: str) -> None:
 def test_room_is_reserved_once_and_nothing_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build("gpt", vocab_size=11, size="tiny")
     sizes = []
-    real_step = generate_module.next_logits
+    real_draw = Slots.draw
 
-    def step(*arguments: object) -> tuple[Tensor, object]:
-        logits, state = real_step(*arguments)  # pyright: ignore
-        sizes.append(state.nbytes)
-        return logits, state
+    def draw(self: Slots, steps: int) -> object:
+        found = real_draw(self, steps)
+        sizes.append(self.state.nbytes)
+        return found
 
-    monkeypatch.setattr(generate_module, "next_logits", step)
+    monkeypatch.setattr(Slots, "draw", draw)
     generate(model, [prompt(1, 2), prompt(3)], limits=Limits(max_tokens=8))
-    assert sizes[1:] == [model.init_state(2).reserve(2 + 8 - 1).nbytes] * 7
+    assert sizes == [model.init_state(2).reserve(2 + 8 - 1).nbytes] * 7
 
 
 def test_room_doubles_when_a_very_long_text_has_used_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generate_module, "STEPS_RESERVED", 3)
+    monkeypatch.setattr(engine_module, "STEPS_RESERVED", 3)
     torch.manual_seed(0)
     model = build("gpt", vocab_size=11, size="tiny").double()
     options = {"limits": Limits(max_tokens=12), "seed": 2}

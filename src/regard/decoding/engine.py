@@ -1,0 +1,280 @@
+"""The engine: requests that join and leave between steps, in slots of a state of fixed size.
+
+    with Engine(model, slots=8) as engine:
+        request = engine.submit(prompt, Limits(100), Sampling(top_p=0.9), seed=0)
+        while engine.busy:
+            for drawn in engine.step():
+                ...                          drawn.request, drawn.token, drawn.finish
+        engine.cancel(request)               at any time
+
+Requests wait in a queue. A prompt is read in chunks, in a state of its own, while the rows in the slots go on; then it
+is inserted into a free slot. Rows that have ended, or are cancelled, leave. Each row has settings, limits and a random
+stream of its own: what it becomes depends on its seed and its row number alone, whatever stands beside it. How products
+round depends on their shapes, so that this is promised for one number of slots, one chunk and prompts read one by one.
+
+A model with learned positions has a last one. When a row has filled the window, it either ends (finish "context") or
+slides: its state is rebuilt from the last half of the window. Sliding is the default, because a text should be as long
+as was asked for; tokens drawn after it were given that half only.
+
+Off the CPU several tokens are drawn before the host looks, and on CUDA the step is a captured graph (slots.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import torch
+
+from regard.core.model import TokenModel
+from regard.core.state import State
+from regard.decoding.drawing import RowSettings, kind_of, next_tokens
+from regard.decoding.ending import Limits
+from regard.decoding.logits import eval_mode, model_device
+from regard.decoding.logits_processing import Sampling
+from regard.decoding.prefill import Prefill, beginning
+from regard.decoding.prompt import check_tokens
+from regard.decoding.row import Chance, Drawn, Row
+from regard.decoding.slots import Slots
+from regard.errors import UsageError
+
+CHUNK = 256  # tokens of a prompt that are read between two steps of the others
+AHEAD = 8  # tokens drawn before the host looks, where looking is waiting
+# Steps for which a state is given room at once; a longer text gets as much room again as it has used.
+STEPS_RESERVED = 256
+DEFAULT = Sampling()
+
+
+class Engine:
+    """Slots of static states with `submit`, `step` and `cancel`. A context: the model is in evaluation mode within it.
+
+    slots     rows that step together at most.
+    together  prompts that are read in one call at most.
+    chunk     tokens of each that are read in one call.
+    ahead     steps before the host looks; None for 1 on a CPU and AHEAD elsewhere.
+    graphs    whether steps are captured where they can be.
+    compact   whether, on a CPU, slots that nobody waits for are given up when their rows end: less to compute, but how
+              products round then depends on when other rows end.
+    """
+
+    def __init__(
+        self,
+        model: TokenModel,
+        slots: int,
+        *,
+        together: int = 1,
+        chunk: int = CHUNK,
+        ahead: int | None = None,
+        graphs: bool = True,
+        compact: bool = False,
+    ) -> None:
+        for name, value in (("slots", slots), ("together", together), ("chunk", chunk), ("ahead", ahead or 1)):
+            if value < 1:
+                raise UsageError(f"an engine needs {name} of at least 1, found {value}")
+        self.model, self.width, self.together, self.chunk = model, slots, together, chunk
+        self.device = model_device(model)
+        ahead = ahead or (1 if self.device.type == "cpu" else AHEAD)
+        self.slots = Slots(model, self.device, ahead, graphs)
+        self.compact = compact and ahead == 1
+        self.room = 0
+        self.waiting: deque[Row] = deque()
+        self.prefill: Prefill | None = None
+        self.submitted = 0
+        self._mode = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._mode.enter_context(eval_mode(self.model))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.slots.close()
+        self.waiting.clear()
+        self.prefill = None
+        self._mode.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.waiting) or any(row.finish is None for row in self._underway())
+
+    @property
+    def told(self) -> str:
+        """How steps are run, for people."""
+        return self.slots.captured.told
+
+    def submit(
+        self,
+        prompt: Sequence[int],
+        limits: Limits,
+        settings: Sampling = DEFAULT,
+        *,
+        seed: int = 0,
+        row: int = 0,
+        start: tuple[State, int] | None = None,
+    ) -> int:
+        """Put a prompt in the queue; its number, by which its tokens are known.
+
+        seed, row  of its random stream.
+        start      a state and the row of it that the request begins with, for a model whose rows have sources.
+        """
+        if len(prompt) == 0:
+            raise UsageError("a prompt is empty: begin it with the start symbol")
+        check_tokens(self.model, prompt, "a prompt")
+        window = limits.window_of(self.model)
+        if not limits.slide and len(prompt) > window:
+            raise UsageError(
+                f"a prompt has {len(prompt)} tokens, more than the window of {window:g}: shorten it, or let it slide"
+            )
+        self.waiting.append(Row(self.submitted, list(prompt), limits, window, settings, (seed, row), start))
+        self.submitted += 1
+        return self.submitted - 1
+
+    def cancel(self, request: int) -> bool:
+        """Draw nothing more for a request; whether it was still there."""
+        for row in (*self.waiting, *self._underway()):
+            if row.request == request and row.finish is None:
+                row.finish = "cancelled"
+                return True
+        return False
+
+    @torch.no_grad()
+    def step(self) -> list[Drawn]:
+        """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
+        self._leave()
+        found = self._read()
+        if not found and any(row is not None for row in self.slots.rows):
+            found = self._draw()
+        return found
+
+    def _underway(self) -> list[Row]:
+        """Rows that are being read or have a slot."""
+        reading = [] if self.prefill is None else self.prefill.rows
+        return [*reading, *(row for row in self.slots.rows if row is not None)]
+
+    def _leave(self) -> None:
+        """Rows that have ended give up their slots; those whose window is full begin again with half of it."""
+        self.waiting = deque(row for row in self.waiting if row.finish is None)
+        rows = self.slots.rows
+        gone = [i for i, row in enumerate(rows) if row is not None and (row.finish is not None or row.full)]
+        if not gone:
+            return
+        self.waiting.extendleft(row for i in reversed(gone) if (row := rows[i]) is not None and row.finish is None)
+        stay = [i for i, row in enumerate(rows) if row is not None and i not in gone]
+        if not stay and self.compact:
+            self.slots.close()
+        elif self.compact and not self.waiting and self.prefill is None:
+            self.slots.select(stay)
+        else:
+            self.slots.free(gone)
+            self.slots.tell()
+
+    def _read(self) -> list[Drawn]:
+        """A chunk of the next prompts; when it was their last, their first tokens."""
+        if self.prefill is None:
+            taken = sum(row is not None for row in self.slots.rows)
+            group = self._next_in_queue(min(self.width - taken, self.together))
+            if not group:
+                return []
+            self.prefill = Prefill(self.model, group, self.device, self.chunk)
+        prefill = self.prefill
+        prefill.advance()
+        if not prefill.done:
+            return []
+        self.prefill = None
+        return self._first(prefill)
+
+    def _next_in_queue(self, most: int) -> list[Row]:
+        """The first requests that begin alike."""
+        group: list[Row] = []
+        while self.waiting and len(group) < most and (not group or _alike(group[0], self.waiting[0])):
+            group.append(self.waiting.popleft())
+        return group
+
+    def _first(self, prefill: Prefill) -> list[Drawn]:
+        """The first token of each row, and those that go on into the slots."""
+        rows, settings = prefill.rows, [row.settings for row in prefill.rows]
+        kind = kind_of(settings)
+        chance = Chance.spent(len(rows), self.device) if kind == "greedy" else Chance.of(rows, self.device)
+        uniform = None if kind == "greedy" else chance.take(1).next()
+        tokens, log_probs = next_tokens(prefill.logits(), RowSettings.of(settings, self.device), uniform, kind)
+        found = []
+        for row, token, log_prob in zip(rows, tokens.tolist(), log_probs.tolist(), strict=True):
+            if row.finish is None:
+                found.append(row.push(token, log_prob))
+        stay = [i for i, row in enumerate(rows) if row.finish is None and not row.full]
+        self.waiting.extendleft(row for row in reversed(rows) if row.finish is None and row.full)
+        if stay:
+            state = prefill.state
+            if len(stay) < len(rows):
+                state = state.select(torch.tensor(stay, device=self.device))
+                chance.select(stay)
+            self._enter([rows[i] for i in stay], state, chance, prefill.tokens.shape[1])
+        return found
+
+    def _enter(self, rows: list[Row], state: State, chance: Chance, length: int) -> None:
+        """Rows into slots, from a state that holds `length` tokens."""
+        here = [row for row in self.slots.rows if row is not None]
+        room = max(length, self._room([*here, *rows]))
+        if not here and (self.compact or (len(rows) == self.width and not self.slots.rows)):
+            self.room = room
+            self.slots.open(self._reserved(state), rows, chance)
+            return
+        self._widen(len(here) + len(rows) if self.compact else self.width, rows, room)
+        self._grow(room)
+        places = [i for i, row in enumerate(self.slots.rows) if row is None][: len(rows)]
+        self.slots.insert(places, rows, state, chance)
+        self.slots.tell()
+
+    def _widen(self, width: int, rows: list[Row], room: int) -> None:
+        """So many slots at least; what new ones hold is what `rows` begin with, forgotten."""
+        before = self.slots.rows
+        if len(before) >= width:
+            return
+        self.room = max(room, self.room if before else 0)
+        one = beginning(self.model, rows[:1], self.device)
+        blank = one.select(torch.zeros(width, dtype=torch.long, device=self.device))
+        blank = self._reserved(blank.free(torch.arange(width, device=self.device)))
+        if before:
+            blank = blank.insert(torch.arange(len(before), device=self.device), self.slots.state)
+        self.slots.open(blank, [*before, *[None] * (width - len(before))], Chance.spent(width, self.device))
+
+    def _reserved(self, state: State) -> State:
+        """With room for the tokens; and, where tensors stay in their places, a memory for every row."""
+        return state.reserve(self.room, None if self.slots.ahead == 1 else 0)
+
+    def _draw(self) -> list[Drawn]:
+        """Steps of all rows until the host has to look."""
+        rows = [row for row in self.slots.rows if row is not None]
+        most = min(self.slots.ahead, max(row.left for row in rows))
+        steps = int(min(most, *(row.window - row.context for row in rows)))
+        self._grow(max(row.context for row in rows) + steps)
+        found = []
+        for tokens, log_probs in zip(*self.slots.draw(steps), strict=True):
+            for row, token, log_prob in zip(self.slots.rows, tokens, log_probs, strict=True):
+                if row is not None and row.finish is None:
+                    row.context += 1
+                    found.append(row.push(token, log_prob))
+        return found
+
+    def _room(self, rows: Sequence[Row]) -> int:
+        """Room that these rows will need soon."""
+        soon = max(min(row.window, row.context + min(row.left, max(STEPS_RESERVED, row.context))) for row in rows)
+        if self.slots.ahead == 1:
+            return int(soon)
+        # Few different rooms: each has graphs of its own.
+        return int(min(max(row.window for row in rows), 2 ** (max(STEPS_RESERVED, int(soon)) - 1).bit_length()))
+
+    def _grow(self, room: int) -> None:
+        """Room for so many tokens, and as many again as there were."""
+        if room > self.room:
+            here = [row for row in self.slots.rows if row is not None]
+            self.room = max(room, self._room(here)) if here else room
+            self.slots.reserve(self.room)
+
+
+def _alike(one: Row, other: Row) -> bool:
+    """Whether two requests begin with rows of one state."""
+    return (one.start and one.start[0]) is (other.start and other.start[0])

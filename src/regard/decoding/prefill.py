@@ -1,0 +1,72 @@
+"""Prompts on their way into a state, a chunk of tokens at a time, so that other rows can step in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.core.context import Context
+from regard.core.model import TokenModel
+from regard.core.state import State
+from regard.decoding.logits import LOGITS_AT_ONCE, has_vectors
+from regard.decoding.prompt import padded
+from regard.decoding.row import Row
+
+
+class Prefill:
+    """Rows that read their tokens side by side, in a state of their own."""
+
+    def __init__(self, model: TokenModel, rows: Sequence[Row], device: torch.device, chunk: int) -> None:
+        self.model, self.rows = model, list(rows)
+        contexts = [row.to_read() for row in rows]
+        for row, context in zip(rows, contexts, strict=True):
+            row.context = len(context)
+        self.lengths = [len(context) for context in contexts]
+        self.tokens, _ = padded(contexts, device)
+        self.state = beginning(model, rows, device)
+        self.at = 0
+        # A model without a head gives whole distributions for every token.
+        wide = model.vocab_size * len(self.rows)
+        self.chunk = chunk if has_vectors(model) else min(chunk, max(1, LOGITS_AT_ONCE // wide))
+        self.last: Float[Tensor, "B D"] | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.at >= self.tokens.shape[1]
+
+    def advance(self) -> None:
+        """Read one chunk."""
+        piece = self.tokens[:, self.at : self.at + self.chunk]
+        size = piece.shape[1]
+        real = [min(max(length - self.at, 0), size) for length in self.lengths]
+        lengths = None if min(real) == size else torch.tensor(real, device=piece.device)
+        values, self.state = self.model(piece, self.state, Context(lengths=lengths))
+        # Rows whose last token this chunk holds.
+        ends = [i for i, length in enumerate(self.lengths) if self.at < length <= self.at + size]
+        if len(ends) == len(real) and lengths is None:
+            self.last = values[:, -1]
+        elif ends:
+            rows = torch.tensor(ends, device=values.device)
+            places = torch.tensor([real[i] - 1 for i in ends], device=values.device)
+            before = values.new_zeros(len(real), values.shape[-1]) if self.last is None else self.last
+            self.last = before.index_copy(0, rows, values[rows, places])
+        self.at += size
+
+    def logits(self) -> Float[Tensor, "B V"]:
+        """Of the token after each row's last one."""
+        assert self.last is not None
+        return self.model.head(self.last)
+
+
+def beginning(model: TokenModel, rows: Sequence[Row], device: torch.device) -> State:
+    """What these rows begin with."""
+    first = rows[0].start
+    if first is None:
+        return model.init_state(len(rows))
+    index = [row.start[1] for row in rows if row.start is not None]
+    if index == list(range(first[0].batch_size)):
+        return first[0]
+    return first[0].select(torch.tensor(index, device=device))

@@ -1,0 +1,208 @@
+"""Slots: rows of a model that step together, as their device knows them.
+
+A step feeds each row its last token and draws the next one. With `ahead` of 1 the host looks after every step and keeps
+the books. With more, several steps are done before it looks: then ending by the end symbol and by the limit is known
+to the device, a row that has ended or was never used keeps its state, and every tensor stays where it is, so that a
+step can be captured once and replayed (capture.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard.core.model import TokenModel
+from regard.core.state import State, where_row
+from regard.decoding.capture import Captured
+from regard.decoding.drawing import Kind, RowSettings, kind_of, next_tokens
+from regard.decoding.logits_processing import finest_type
+from regard.decoding.row import Chance, Row
+
+NOBODY = -1  # an end symbol that no token is
+
+
+class Slots:
+    """The state of B rows and what a step must know of them.
+
+    last   (B, 1) the token that each row is fed next
+    alive  (B,) whether a row goes on
+    left   (B,) tokens that it may yet draw
+    eos    (B,) the token that ends it
+    out    (ahead, 2, B) tokens and log-probabilities of the steps since the host has looked
+    """
+
+    def __init__(self, model: TokenModel, device: torch.device, ahead: int, graphs: bool) -> None:
+        self.model, self.device, self.ahead = model, device, ahead
+        self.captured = Captured(device, graphs and ahead > 1)
+        self.rows: list[Row | None] = []
+        self._state: State | None = None
+
+    @property
+    def state(self) -> State:
+        assert self._state is not None
+        return self._state
+
+    def close(self) -> None:
+        """Give up all rows and their memory."""
+        self.rows, self._state = [], None
+        self.captured.forget()
+
+    def open(self, state: State, rows: Sequence[Row | None], chance: Chance) -> None:
+        """Begin with these rows, whose state becomes this object's own."""
+        self.rows = list(rows)
+        width = len(self.rows)
+        self._hold(state)
+        self.captured.forget()
+        self.chance = chance
+        self.settings = RowSettings.of([None] * width, self.device)
+        self.last = torch.zeros(width, 1, dtype=torch.long, device=self.device)
+        self.left, self.eos = torch.zeros_like(self.last[:, 0]), torch.zeros_like(self.last[:, 0])
+        self.alive = torch.zeros(width, dtype=torch.bool, device=self.device)
+        self.out = torch.zeros(self.ahead, 2, width, dtype=finest_type(self.device), device=self.device)
+        self.place = torch.zeros(1, dtype=torch.long, device=self.device)
+        self.tell()
+
+    def tell(self) -> None:
+        """Let the device know the rows as the host knows them."""
+        rows = self.rows
+        used = [row.settings if row is not None else None for row in rows]
+        self.settings = self.settings.taking(RowSettings.of(used, self.device))
+        self.kind: Kind = kind_of(used)
+        self.has_empty = None in rows
+        eos = [NOBODY if row is None or row.limits.eos_id is None else row.limits.eos_id for row in rows]
+        numbers = [
+            [row.tokens[-1], row.left, end, 1] if row else [0, 0, end, 0] for row, end in zip(rows, eos, strict=True)
+        ]
+        last, left, ends, alive = torch.tensor(numbers, dtype=torch.long).view(-1, 4).to(self.device).unbind(1)
+        self.last.copy_(last[:, None])
+        self.left.copy_(left)
+        self.eos.copy_(ends)
+        self.alive.copy_(alive)
+
+    def insert(self, places: Sequence[int], rows: Sequence[Row], state: State, chance: Chance) -> None:
+        """Rows, at places that nobody uses, with their state."""
+        self._take(self.state.insert(self._index(places), state))
+        self.chance.insert(places, chance)
+        for place, row in zip(places, rows, strict=True):
+            self.rows[place] = row
+
+    def free(self, places: Sequence[int]) -> None:
+        """Nothing is left of the rows at these places."""
+        self._take(self.state.free(self._index(places)))
+        for place in places:
+            self.rows[place] = None
+
+    def select(self, places: Sequence[int]) -> None:
+        """Keep these rows alone."""
+        state, rows = self.state.select(self._index(places)), [self.rows[place] for place in places]
+        self.chance.select(places)
+        self.open(state, rows, self.chance)
+
+    def reserve(self, room: int) -> None:
+        """Room for so many tokens in every row."""
+        self._hold(self.state.reserve(room))
+
+    def draw(self, steps: int) -> tuple[list[list[int]], list[list[float]]]:
+        """So many steps, at most `ahead`: the tokens of all rows for each, and their log-probabilities."""
+        self._need_chance(steps)
+        if self.ahead == 1:
+            tokens, log_probs = self._step()
+            self.last = tokens[:, None]
+            return [tokens.tolist()], [log_probs.tolist()]
+        self.place.zero_()
+        books = (self.last, self.left, self.alive, self.place, self.chance.column)
+        for _ in range(steps):
+            self.captured.run(self.kind, self._step_ahead, books, self.alive)
+        tokens, log_probs = self.out[:steps].unbind(1)
+        return tokens.long().tolist(), log_probs.tolist()
+
+    def _step(self) -> tuple[Tensor, Tensor]:
+        vectors, after = self.model(self.last, self.state)
+        logits = self.model.head(vectors[:, -1])
+        uniform = None if self.kind == "greedy" else self.chance.next()
+        self._keep(after)
+        return next_tokens(logits, self.settings, uniform, self.kind)
+
+    def _step_ahead(self) -> None:
+        """A step whose results stay on the device."""
+        tokens, log_probs = self._step()
+        told = torch.stack([tokens.to(self.out.dtype), log_probs.to(self.out.dtype)])
+        self.out.index_copy_(0, self.place, told[None])
+        self.place.add_(1)
+        self.last.copy_(tokens[:, None])
+        self.left.sub_(1)
+        self.alive.logical_and_((tokens != self.eos) & (self.left > 0) & ~log_probs.isnan())
+
+    def _keep(self, after: State) -> None:
+        """The state after a step, in the rows that go on."""
+        if self.ahead == 1:
+            self._state = where_row(self.alive, after, self.state) if self.has_empty else after
+            return
+        counts = []
+        for held, new in _changed(self.state, after):
+            if held.dim() == 1 and held.dtype == torch.long:
+                counts.append((held, new))
+            else:
+                torch.where(self.alive.view(-1, *[1] * (held.dim() - 1)), new, held, out=held)
+        if counts:
+            # Every layer counts its tokens: all of them in three launches.
+            held, new = (list(column) for column in zip(*counts, strict=True))
+            difference = torch._foreach_sub(new, held)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(difference, [self.alive.long()] * len(held))  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_add_(held, difference)  # pyright: ignore[reportPrivateImportUsage]
+
+    def _take(self, state: State) -> None:
+        """A state of the same form: where tensors have to stay in their places, its numbers only."""
+        if self.ahead == 1:
+            self._state = state
+            return
+        pairs = _changed(self.state, state)
+        if any(held.shape != new.shape for held, new in pairs):
+            self._hold(state)
+            return
+        for held, new in pairs:
+            held.copy_(new)
+
+    def _hold(self, state: State) -> None:
+        """A state of another form; what was captured is of no use then, unless all tensors are the same."""
+        if self.ahead > 1:
+            state = _apart(state)
+        before = [] if self._state is None else [id(tensor) for tensor in self._state.tensors()]
+        self._state = state
+        if before != [id(tensor) for tensor in state.tensors()]:
+            self.captured.forget()
+
+    def _need_chance(self, steps: int) -> None:
+        """Random numbers for so many steps in every row."""
+        if self.kind == "greedy":
+            return
+        spent = [place for place, left in enumerate(self.chance.left) if left < steps]
+        if spent:
+            self.chance.insert(spent, Chance.of([self.rows[place] for place in spent], self.device))
+        self.chance.take(steps)
+
+    def _index(self, places: Sequence[int]) -> Tensor:
+        return torch.tensor(places, dtype=torch.long, device=self.device)
+
+
+def _changed(state: State, after: State) -> list[tuple[Tensor, Tensor]]:
+    """Tensors of a state and what they are to become. What a field hands on to another is copied before it is gone."""
+    pairs = [(held, new) for held, new in zip(state.tensors(), after.tensors(), strict=True) if new is not held]
+    places = {held.untyped_storage().data_ptr() for held, _ in pairs}
+    return [(held, new.clone() if new.untyped_storage().data_ptr() in places else new) for held, new in pairs]
+
+
+def _apart(state: State) -> State:
+    """The same state, no two of whose tensors share memory, so that each can be written in place."""
+    seen: set[int] = set()
+
+    def own(tensor: Tensor) -> Tensor:
+        address = tensor.untyped_storage().data_ptr()
+        if address in seen or not tensor.is_contiguous():
+            return tensor.clone(memory_format=torch.contiguous_format)
+        seen.add(address)
+        return tensor
+
+    return state.map(own)
