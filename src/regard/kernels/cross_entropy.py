@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -122,7 +122,7 @@ def _operation(
 
 @_operation.register_fake
 def _shapes(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int, needs: list[bool]
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, _targets: Tensor, _ignore_index: int, needs: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     wide = torch.promote_types(hidden.dtype, torch.float32)
     return (
@@ -210,8 +210,10 @@ def _product(h: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Ten
 def _gradient_in_place(
     logits: Tensor, target: Tensor, n_classes: int, ignore_index: int, wide: torch.dtype, loss: Tensor
 ) -> Tensor:
-    """softmax - one-hot in place of the logits, zeros in rows that do not count and beyond the last class; their loss is
-    added to `loss`."""
+    """softmax - one-hot in place of the logits, zeros in rows that do not count and beyond the last class.
+
+    What the rows lose is added to `loss`.
+    """
     if wide == torch.float32 and triton_takes(logits.device.type):
         from regard.kernels.cross_entropy_triton import gradient_in_place
 
@@ -233,9 +235,7 @@ def triton_takes(device_type: str) -> bool:
     return wanted and find_spec("triton") is not None
 
 
-def _loss_and_gradient(
-    logits: Tensor, target: Tensor, ignore_index: int, wide: torch.dtype
-) -> tuple[Tensor, Tensor]:
+def _loss_and_gradient(logits: Tensor, target: Tensor, ignore_index: int, wide: torch.dtype) -> tuple[Tensor, Tensor]:
     """The summed loss and softmax - one-hot, the latter in place of the logits where they are as wide.
 
     log sum exp(l) = max l - log(max p): the largest probability never underflows, the target's may.

@@ -124,8 +124,7 @@ class SelfAttention(Mixer):
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         beginning = _Place(lengths=None if self.causal else context.lengths)
         if state is None:
-            start = torch.zeros(1, dtype=torch.long, device=x.device)
-            return self._attend(*self._project(x, start), beginning), None
+            return self._attend(*self._project(x), beginning), None
         assert isinstance(state, KeyValueState)
         bounds = state.bounds
         start = state.count[:1] if bounds.level else state.count
@@ -141,14 +140,14 @@ class SelfAttention(Mixer):
         keys, values = after.keys[:, :used].to(q.dtype), after.values[:, :used].to(q.dtype)
         return self._attend(q, keys, values, _Place(start, bounds.level)), after
 
-    def _project(self, x: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, T, H, K), keys and values (B, T, G, K), positions already in them when they are rotary."""
+    def _project(self, x: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H, K), keys and values (B, T, G, K), turned by their positions from `start` on if rotary."""
         c = self.config
         heads = self.input_to_heads(x).unflatten(-1, (c.n_heads + 2 * c.groups, c.width))
         q, k, v = heads.split([c.n_heads, c.groups, c.groups], 2)
         q, k = self.query_norm(q), self.key_norm(k)
         if c.position == "rotary":
-            positions = start[:, None] + torch.arange(x.shape[1], device=x.device)
+            positions = None if start is None else start[:, None] + torch.arange(x.shape[1], device=x.device)
             q, k = rotate(q, positions), rotate(k, positions)
         return self.queries(q), self.keys(k), self.values(v)
 
@@ -215,7 +214,7 @@ class SelfAttention(Mixer):
 
     def _slopes(self, q: Tensor) -> Tensor:
         """ALiBi's slope of every head, (H, 1, 1)."""
-        return alibi_slopes(self.config.n_heads).to(q.device, q.dtype)[:, None, None]
+        return alibi_slopes(self.config.n_heads, q.device).to(q.dtype)[:, None, None]
 
 
 @dataclass(frozen=True)
