@@ -60,7 +60,7 @@ def train(
     result = None
     with Interrupt() as interrupt, claim(path) as run, memory_reported(settings, run):
         try:
-            session = _session(model, task, settings, run, display)
+            session = new_session(model, task, settings, run, display)
             session.sample = sample
             done = start_or_resume(session, about or {}, resume or Resume())
             if done is None:
@@ -163,9 +163,10 @@ def _result(session: Session, reason: str) -> Result:
     )
 
 
-def _session(
+def new_session(
     model: nn.Module, task: TrainingProblem, settings: TrainSettings, run: RunFolder, display: Display
 ) -> Session:
+    """A run in memory that has made no step."""
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     device = device_named(settings.device)
