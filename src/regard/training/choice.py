@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from regard.core.config import decode
 from regard.errors import UsageError, nearest
@@ -91,6 +92,7 @@ def choose(session: Session) -> Choice:
     is_repaid = is_repaid and _has_compiler(device)
     asked = _operations(session) < BUSY if settings.graphs == "auto" else settings.graphs
     asked = asked and device.type == "cuda" and (settings.accumulate == 1 or not session.task.carries)
+    asked = asked and not is_listened_to(session.model)
     fixed = (is_repaid or asked) and _has_one_shape(session)
     compiled = is_repaid and fixed if settings.compile == "auto" else settings.compile
     return Choice(precision, compiled, asked and fixed)
@@ -160,6 +162,15 @@ def _has_one_shape(session: Session) -> bool:
             return False
         shapes.add(tuple(part.shape for part in device_parts(batch)))
     return len(shapes) == 1
+
+
+def is_listened_to(model: nn.Module) -> bool:
+    """Whether somebody's hooks are called in a step: in a captured one they would be called once and never again."""
+    parts = (part for module in model.modules() for part in (module._forward_hooks, module._forward_pre_hooks))
+    backward = (part for module in model.modules() for part in (module._backward_hooks, module._backward_pre_hooks))
+    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    weights = (getattr(parameter, name, None) for parameter in model.parameters() for name in names)
+    return any(bool(hooks) for hooks in (*parts, *backward, *weights))
 
 
 def _operations(session: Session) -> float:
