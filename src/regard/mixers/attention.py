@@ -29,6 +29,7 @@ from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
+from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
@@ -183,7 +184,12 @@ class SelfAttention(Mixer):
         """Of folded queries and keys."""
         c = self.config
         mask, is_causal = None, False
+        dropout = c.dropout if self.training else 0.0
         plain = c.window is None and c.position != "alibi"
+        if not plain and place.start is None and place.lengths is None and flex_takes(q, k, dropout):
+            slopes = alibi_slopes(c.n_heads, q.device).to(q.dtype) if c.position == "alibi" else None
+            scale = self.score.scale * math.log(c.base or math.e)
+            return flex_attention(q, k, v, causal=c.causal, window=c.window, slopes=slopes, scale=scale)
         if plain and place.start is None and place.lengths is None:
             is_causal = c.causal
         elif not (plain and place.flush and q.shape[1] == 1):
@@ -191,7 +197,6 @@ class SelfAttention(Mixer):
             mask = seen[:, None]
             if c.position == "alibi":
                 mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
-        dropout = c.dropout if self.training else 0.0
         return fused_attention(q, k, v, mask, is_causal=is_causal, scale=self.score.scale, base=c.base, dropout=dropout)
 
     def _geometry(self, q: Tensor, k: Tensor, place: _Place) -> tuple[Tensor, Tensor]:
