@@ -18,7 +18,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ class Ours:
             if self.attention is not None:
                 session.chosen = replace(choose(session), attention=(self.attention,))
             settle(session)
-            with as_chosen(session):
+            with as_chosen(session), closing(session.prefetch):
                 model.train()
 
                 def step() -> Tensor:

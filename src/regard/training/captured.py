@@ -37,7 +37,7 @@ class CapturedStep:
         session.optimiser.clear()
         try:
             # Other threads may go on using the device meanwhile.
-            stream = torch.cuda.current_stream()
+            stream = torch.cuda.current_stream(session.device)
             with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
                 self.loss, self.norm = update(self.batches)
                 if self.state is not None and session.carried is not None:

@@ -25,6 +25,7 @@ from regard.kernels.fp8 import fp8_products
 from regard.training.precision import Precision, precision_of
 from regard.training.prefetch import device_parts
 from regard.training.random_streams import seed_step
+from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from regard.training.session import Session
@@ -84,6 +85,15 @@ def choice_of(value: Any) -> Choice | None:
     return found
 
 
+def still_asked(chosen: Choice | None, settings: TrainSettings, device: torch.device) -> Choice | None:
+    """What was chosen, unless this device cannot do it or somebody has said otherwise since."""
+    if chosen is None or (chosen.graphs and device.type != "cuda"):
+        return None
+    said = {name: getattr(settings, name) for name in ("compile", "graphs") if name not in chosen.failed}
+    differs = any(isinstance(value, bool) and getattr(chosen, name) != value for name, value in said.items())
+    return None if differs or chosen.precision != precision_of(settings.precision, device) else chosen
+
+
 def choose(session: Session) -> Choice:
     """What the settings say and, where they say auto, what suits."""
     settings, device = session.settings, session.device
@@ -135,7 +145,6 @@ def as_chosen(session: Session) -> Iterator[None]:
             yield
         finally:
             session.captured = None
-            session.prefetch.close()
 
 
 @contextmanager
@@ -147,7 +156,7 @@ def _stream_of_its_own(session: Session) -> Iterator[None]:
     stream, before = torch.cuda.Stream(session.device), torch.cuda.current_stream(session.device)
     stream.wait_stream(before)
     try:
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(stream):  # and on its device
             yield
     finally:
         before.wait_stream(stream)

@@ -63,15 +63,20 @@ def train(
             session = new_session(model, task, settings, run, display)
             session.sample = sample
             done = start_or_resume(session, about or {}, resume or Resume())
-            if done is None:
-                settle(session)
-                with as_chosen(session):
-                    result = _run(session, interrupt)
-            else:
-                result = _result(session, done)
+            result = _made(session, interrupt) if done is None else _result(session, done)
             return result
         finally:
             display.finish(result)
+
+
+def _made(session: Session, interrupt: Interrupt) -> Result:
+    """Choose how steps are made here, and make them so."""
+    try:
+        settle(session)
+        with as_chosen(session):
+            return _run(session, interrupt)
+    finally:
+        session.prefetch.close()
 
 
 def _run(session: Session, interrupt: Interrupt) -> Result:

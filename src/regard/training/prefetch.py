@@ -36,7 +36,7 @@ class Loaded:
         """Let the device wait for the copies; the host does not."""
         if self.ready is None:
             return
-        stream = torch.cuda.current_stream()
+        stream = torch.cuda.current_stream(self.batches[0].tokens.device)
         stream.wait_event(self.ready)
         for batch in self.batches:
             for part in device_parts(batch):

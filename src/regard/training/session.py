@@ -23,14 +23,14 @@ from regard.storage import tensors
 from regard.training import budget, checkpoint
 from regard.training.captured import CapturedStep
 from regard.training.checkpoint import Contents
-from regard.training.choice import Choice, choice_of
+from regard.training.choice import Choice, choice_of, still_asked
 from regard.training.display import Display
 from regard.training.ema import Ema
 from regard.training.estimate import flops_per_target
 from regard.training.losses import Loss, TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
-from regard.training.precision import LossScale, autocast, precision_of
+from regard.training.precision import LossScale, autocast
 from regard.training.prefetch import Prefetch
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import generator_states, require_generators, restore_generators
@@ -223,20 +223,10 @@ class Session:
         tensors.copy_into(self._scale_tensors(), _below(values, "loss_scale/"))
         self._restore_state(_below(values, "carried/"))
         restore_generators(_below(values, "generator/"))
-        self.counters, self.chosen = counters, self._still_asked(chosen)
+        self.counters, self.chosen = counters, still_asked(chosen, self.settings, self.device)
         self.saved_step = counters.step
         for change in environment_changes(state.get("environment", {}), environment(self.device)):
             self.display.note(f"continued with {change}: results may differ from an undisturbed run in the last bits")
-
-    def _still_asked(self, chosen: Choice | None) -> Choice | None:
-        """What was chosen, unless this device cannot do it or somebody has said otherwise since."""
-        if chosen is None or (chosen.graphs and self.device.type != "cuda"):
-            return None
-        asked = {"compile": self.settings.compile, "graphs": self.settings.graphs}
-        said = {name: value for name, value in asked.items() if isinstance(value, bool) and name not in chosen.failed}
-        differs = any(getattr(chosen, name) != value for name, value in said.items())
-        other = chosen.precision != precision_of(self.settings.precision, self.device)
-        return None if differs or other else chosen
 
     def _scale_tensors(self) -> dict[str, Tensor]:
         return {} if self.loss_scale is None else self.loss_scale.tensors()
