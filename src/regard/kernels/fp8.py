@@ -35,7 +35,8 @@ def product(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, exact: bool 
 
     exact: add up in float32 all along, which gradients want.
     """
-    return torch._scaled_mm(a, b.t(), scale_a, scale_b, out_dtype=torch.bfloat16, use_fast_accum=not exact)
+    options = {"out_dtype": torch.bfloat16, "use_fast_accum": not exact}
+    return torch._scaled_mm(a, b.t(), scale_a, scale_b, **options)  # pyright: ignore[reportPrivateImportUsage]
 
 
 def product_readable(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, **_: bool) -> Tensor:

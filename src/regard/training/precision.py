@@ -24,13 +24,13 @@ FIRST_SCALE = 2.0**16
 # Below it nothing but a loss or a gradient that is not finite by itself can be the reason.
 SMALLEST_SCALE = 2.0**-10
 STEPS_BEFORE_GROWTH = 2000
-HOPPER = (8, 9)  # the first devices with 8-bit matrix units: Ada and Hopper
-AMPERE = (8, 0)  # the first with bfloat16
+HOPPER: tuple[int, int] = (8, 9)  # the first devices with 8-bit matrix units: Ada and Hopper
+AMPERE: tuple[int, int] = (8, 0)  # the first with bfloat16
 
 
 def precision_of(name: Precision | Literal["auto"], device: torch.device) -> Precision:
     """What a setting means on a device; refused where the device lacks it."""
-    capability = torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
+    capability: tuple[int, int] = torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
     if name == "auto":
         return "bfloat16" if capability >= AMPERE else "float32"
     if name == "fp8" and capability < HOPPER:
