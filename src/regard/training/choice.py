@@ -100,11 +100,11 @@ def choose(session: Session) -> Choice:
     precision = precision_of(settings.precision, device)
     is_repaid = settings.compile == "auto" and _seconds(session) >= REPAID.get(device.type, REPAID["cpu"])
     is_repaid = is_repaid and _has_compiler(device)
-    asked = _operations(session) < BUSY if settings.graphs == "auto" else settings.graphs
+    asked = _operations(session) < BUSY if settings.graphs == "auto" else settings.graphs is True
     asked = asked and device.type == "cuda" and (settings.accumulate == 1 or not session.task.carries)
     asked = asked and not is_listened_to(session.model)
     fixed = (is_repaid or asked) and _has_one_shape(session)
-    compiled = is_repaid and fixed if settings.compile == "auto" else settings.compile
+    compiled = is_repaid and fixed if settings.compile == "auto" else settings.compile is True
     return Choice(precision, compiled, asked and fixed)
 
 
@@ -131,7 +131,6 @@ def settle(session: Session) -> None:
     if session.chosen is None:
         session.chosen = choose(session)
         session.chosen = dataclasses.replace(session.chosen, attention=choose_attention(session))
-    precision_of(session.choice.precision, session.device)
     if session.choice.compile:
         session.fast_step = torch.compile(session.training_step)
 

@@ -26,6 +26,7 @@ from regard.training.held_out import evaluate, evaluation_is_due
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.precision import precision_of
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import seed_step
 from regard.training.report import read_is_due, read_pending
@@ -175,6 +176,7 @@ def new_session(
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     device = device_named(settings.device)
+    precision_of(settings.precision, device)
     model.to(device)
     metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
     optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)

@@ -155,8 +155,8 @@ class TrainSettings:
     precision: Literal["auto", "float32", "bfloat16", "float16", "fp8"] = _setting(
         "auto", "identity", _choice("auto", "float32", "bfloat16", "float16", "fp8")
     )
-    compile: Literal["auto"] | bool = _setting("auto", "override", AUTO_YES_NO)
-    graphs: Literal["auto"] | bool = _setting("auto", "override", AUTO_YES_NO)
+    compile: bool | str = _setting("auto", "override", AUTO_YES_NO)
+    graphs: bool | str = _setting("auto", "override", AUTO_YES_NO)
     evaluate_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
     save_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
     keep: int = _setting(2, "free", _count(1, 1 << 20))

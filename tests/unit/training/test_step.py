@@ -98,6 +98,7 @@ def test_the_scale_grows_after_many_good_steps():
 def test_a_number_type_that_the_device_lacks_is_refused_in_one_line(tmp_path):
     with pytest.raises(UsageError, match=r"^train\.precision: fp8 needs a GPU .* a CPU; say bfloat16$"):
         run(tmp_path / "run", precision="fp8")
+    assert not (tmp_path / "run").exists()
     assert precision_of("auto", torch.device("cpu")) == "float32"
 
 
