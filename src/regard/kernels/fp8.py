@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+DEVICES = ("cuda",)
 FORWARD, BACKWARD = torch.float8_e4m3fn, torch.float8_e5m2
 # Sizes of matrices are multiples of it.
 MULTIPLE = 16
@@ -74,7 +75,8 @@ class Fp8Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         n_rows = x.numel() // max(1, x.shape[-1])
-        if not (self.training and torch.is_grad_enabled()) or n_rows % MULTIPLE or not n_rows:
+        is_training = self.training and torch.is_grad_enabled()
+        if not is_training or x.device.type not in DEVICES or n_rows % MULTIPLE or not n_rows:
             return F.linear(x, self.weight, self.bias)
         return fp8_linear(x, self.weight, self.bias)
 

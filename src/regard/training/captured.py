@@ -9,6 +9,7 @@ started one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,13 +36,16 @@ class CapturedStep:
         self.graph = torch.cuda.CUDAGraph()
         session.carried = self.state
         session.optimiser.clear()
+        stream, pool = torch.cuda.current_stream(session.device), torch.cuda.graph_pool_handle()
         try:
             # Other threads may go on using the device meanwhile.
-            stream = torch.cuda.current_stream(session.device)
-            with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+            with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
                 self.loss, self.norm = update(self.batches)
                 if self.state is not None and session.carried is not None:
                     _copy_state(self.state, session.carried)
+        except Exception:
+            _end_capture(session.device, pool)
+            raise
         finally:
             session.carried = before
 
@@ -71,6 +75,15 @@ class CapturedStep:
             return None
         known = session.carried or session.fresh_state(self.batches[0].tokens.shape[0])
         return known.map(lambda part: part.clone())
+
+
+def _end_capture(device: torch.device, pool: tuple[int, int]) -> None:
+    """Close what torch leaves open when a capture fails: its generator refuses to draw, its allocator to free."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    fresh = torch.Generator(device=device).graphsafe_get_state()
+    torch.cuda.default_generators[index].graphsafe_set_state(fresh)
+    with suppress(RuntimeError):  # it was closed
+        torch._C._cuda_endAllocateToPool(index, pool)
 
 
 def _copied(batch: Batch) -> Batch:

@@ -10,10 +10,11 @@ from tiny_run import Recorder, model_of, run, weight_hash
 
 pytestmark = pytest.mark.gpu
 CUDA = {"device": "cuda"}
+EXACT = {"precision": "float32", **CUDA}
 
 
 def test_a_bad_step_and_all_after_it_leave_the_weights_on_the_device_untouched(tmp_path):
-    before, _ = run(tmp_path / "before", budget="12steps", schedule="constant", warmup=0, evaluate_every=100, **CUDA)
+    before, _ = run(tmp_path / "before", budget="12steps", schedule="constant", warmup=0, evaluate_every=100, **EXACT)
     passes = 0
     model = model_of("gpt")
 
@@ -32,7 +33,7 @@ def test_a_bad_step_and_all_after_it_leave_the_weights_on_the_device_untouched(t
             warmup=0,
             evaluate_every=100,
             save_every=100,
-            **CUDA,
+            **EXACT,
         )
     assert passes >= 13
     for one, other in zip(before.parameters(), model.parameters(), strict=True):
