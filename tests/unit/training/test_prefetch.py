@@ -32,6 +32,7 @@ def test_in_whatever_order_steps_are_asked_for_each_has_its_own_batches(accumula
     try:
         for step in (0, 1, 2, 3, 9, 10, 4, 5):
             same(ahead.take(step), made.take(step))
+            assert len(ahead.coming) == 2, "what nobody will ask for is let go"
     finally:
         ahead.close()
 

@@ -29,9 +29,9 @@ def test_every_language_model_learns_in_half_precision(tmp_path, name, precision
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
 
 
-def spoilt(passes: set[int]) -> torch.nn.Module:
+def spoilt(passes: set[int], name: str = "gpt") -> torch.nn.Module:
     """A model whose gradient is not finite in some passes, counted from 1."""
-    model, count = model_of("gpt"), 0
+    model, count = model_of(name), 0
 
     def spoil(gradient):
         nonlocal count
@@ -78,12 +78,13 @@ class Cut(Steps):
 
 @pytest.mark.parametrize("name", ["gpt", "lstm"])
 def test_a_resume_with_a_scaled_loss_is_bit_for_bit(tmp_path, name):
-    whole, _ = run(tmp_path / "whole", name, precision="float16")
+    whole, _ = run(tmp_path / "whole", model=spoilt({4}, name), precision="float16")
     with pytest.raises(InterruptedError):
-        run(tmp_path / "broken", name, precision="float16", sampler=Cut())
+        run(tmp_path / "broken", model=spoilt({4}, name), precision="float16", sampler=Cut())
     resumed, _ = run(tmp_path / "broken", name, precision="float16", resume="last")
     assert weight_hash(resumed) == weight_hash(whole)
     assert folder_hash(tmp_path / "broken", 12) == folder_hash(tmp_path / "whole", 12)
+    assert [scale_in(tmp_path / kind, 12) for kind in ("broken", "whole")] == [FIRST_SCALE / 2] * 2
 
 
 def test_the_scale_grows_after_many_good_steps():
