@@ -25,12 +25,14 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from kernel_times import kernels
+from plain_gpt import Peer
+from timed_step import Found, operations, timed
+from torch import Tensor
 
 from regard.core import registry
 from regard.data.batch import Batch
-from regard.kernels import attention_backend, cross_entropy
+from regard.kernels import cross_entropy
 from regard.layers import head
 from regard.training.choice import as_chosen, choose, settle
 from regard.training.display import Silent
@@ -41,21 +43,7 @@ from regard.training.run_folder import claim
 from regard.training.settings import TrainSettings
 from regard.training.step import make_step
 
-WARM_UPS = 6
-PEAK = 989e12  # operations a second of an H200 in bfloat16, by its maker
 MODERN = {"norm": "rms", "position": "rotary", "activation": "relu_squared", "qk_norm": True, "bias": False}
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a row came to."""
-
-    tokens_per_second: float
-    gigabytes: float
-    first_seconds: float
-    loss: float
-    share: float
-    told: str
 
 
 @dataclass(frozen=True)
@@ -128,123 +116,6 @@ class Tokens:
         return Batch(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), lengths, [], fresh=step == 0)
 
 
-def operations(model: nn.Module, length: int) -> float:
-    """Of a token: six for each weight of a product, and those of the scores (Chowdhery et al. 2022, B)."""
-    seen, total = set[int](), 0.0
-    for part in model.modules():
-        if isinstance(part, (nn.Linear, nn.LSTM)):
-            for weight in part.parameters(recurse=False):
-                total += 6 * weight.numel() if weight.dim() == 2 and id(weight) not in seen else 0
-                seen.add(id(weight))
-        if type(part).__name__ in ("SelfAttention", "PlainAttention"):
-            total += 6 * length * part.heads_to_output.in_features
-    return total
-
-
-def timed(step: Callable[[], Tensor], steps: int, tokens: int, cost: float, told: Callable[[], str]) -> Found:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    step()
-    torch.cuda.synchronize()
-    first = time.perf_counter() - start
-    for _ in range(WARM_UPS):
-        loss = step()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    start = time.perf_counter()
-    for _ in range(steps):
-        loss = step()
-    torch.cuda.synchronize()
-    speed = steps * tokens / (time.perf_counter() - start)
-    # A captured graph holds its memory without allocating it anew.
-    held = max(torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved() if "graph" in told() else 0)
-    return Found(speed, held / 2**30, first, float(loss), speed * cost / PEAK, told())
-
-
-@dataclass(frozen=True)
-class Peer:
-    """What one would write without the package: GPT-2 as a plain module, its vocabulary padded, and a loop.
-
-    weights  their number type: float32 with autocast, or bfloat16 without.
-    """
-
-    weights: torch.dtype = torch.float32
-    compile: bool = True
-    batch_size: int = 64
-
-    def __call__(self, steps: int) -> Found:
-        torch.manual_seed(0)
-        model = PlainGpt(50304, 768, 12, 12, 1024).to("cuda", self.weights)
-        cost = operations(model, 1024)
-        called = torch.compile(model) if self.compile else model
-        decayed = [p for p in model.parameters() if p.dim() == 2]
-        others = [p for p in model.parameters() if p.dim() != 2]
-        groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
-        optimiser = torch.optim.AdamW(groups, lr=1e-4, fused=True)
-        ids = torch.randint(50257, (8, self.batch_size, 1025)).pin_memory()
-        number = 0
-
-        def step() -> Tensor:
-            nonlocal number
-            number += 1
-            batch = ids[number % 8].to("cuda", non_blocking=True)
-            with torch.autocast("cuda", torch.bfloat16, enabled=self.weights == torch.float32):
-                loss = called(batch[:, :-1], batch[:, 1:])
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.step()
-            optimiser.zero_grad(set_to_none=True)
-            return loss.detach()
-
-        words = f"plain loop, {str(self.weights).removeprefix('torch.')} weights{', compiled' if self.compile else ''}"
-        return timed(step, steps, self.batch_size * 1024, cost, lambda: words)
-
-
-class PlainAttention(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.input_to_heads = nn.Linear(width, 3 * width)
-        self.heads_to_output = nn.Linear(width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (p.unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in self.input_to_heads(x).chunk(3, -1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.heads_to_output(y.transpose(1, 2).flatten(2))
-
-
-class PlainBlock(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = PlainAttention(width, heads)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.first(x))
-        return x + self.down(F.gelu(self.up(self.second(x)), approximate="tanh"))
-
-
-class PlainGpt(nn.Module):
-    def __init__(self, vocab_size: int, width: int, layers: int, heads: int, length: int) -> None:
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocab_size, width), nn.Embedding(length, width)
-        self.blocks = nn.ModuleList(PlainBlock(width, heads) for _ in range(layers))
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocab_size, bias=False)
-        for part in self.modules():
-            if isinstance(part, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(part.weight, std=0.02)
-        self.head.weight = self.tokens.weight
-
-    def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
-        for block in self.blocks:
-            x = block(x)
-        logits = self.head(self.norm(x))
-        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
-
-
 def gpt2(batch_size: int = 64, model: dict[str, Any] | None = None, **more: Any) -> Ours:
     """GPT-2 124M at 1,024 tokens; `more` are settings of training, or what a row may change."""
     own = {key: more.pop(key) for key in ("attention", "loss", "logits") if key in more}
@@ -302,43 +173,19 @@ ROWS: dict[str, Callable[[int], Found]] = {
     "long-alibi": long("alibi", **YES),
 }
 LEFT_OUT = {
-    *("peer-eager", "gpt2-whole-logits", "gpt2-100M-logits", "gpt2-cudnn", "gpt2-float16", "gpt2-graphs", "gpt2-32"),
+    *(
+        "peer-eager",
+        "gpt2-whole-logits",
+        "gpt2-100M-logits",
+        "gpt2-flash",
+        "gpt2-cudnn",
+        "gpt2-float16",
+        "gpt2-graphs",
+        "gpt2-32",
+    ),
     *("gpt2-muon", "modern-fp8", "modern-32", "lstm-compiled", "long", "long-window", "long-alibi"),
 }
 DEFAULT = [name for name in ROWS if name not in LEFT_OUT]
-
-
-def kernels() -> None:
-    """The kernel of the loss by block and warps, and attention by backend, each alone."""
-    from regard.kernels.cross_entropy_triton import gradient_in_place
-
-    logits = torch.randn(8192, 50304, device="cuda", dtype=torch.bfloat16)
-    targets = torch.randint(50257, (8192,), device="cuda")
-    floor = 2 * logits.numel() * logits.element_size() / 4.2e12
-    print("\n| kernel of the loss, 8,192 x 50,304 | ms | share of 4.2 TB/s |\n| --- | --- | --- |")
-    for block in (2048, 4096, 8192, 16384):
-        for warps in (4, 8, 16):
-            seconds = _seconds(lambda b=block, w=warps: gradient_in_place(logits, targets, 50257, -100, b, w))
-            print(f"| block {block}, {warps} warps | {1e3 * seconds:.3f} | {floor / seconds:.0%} |", flush=True)
-    del logits
-    print("\n| attention, forward and backward | ms | TFLOP/s |\n| --- | --- | --- |")
-    for batch, length in ((64, 1024), (16, 4096), (4, 16384)):
-        size = (batch, 12, length, 64)
-        shape = attention_backend.Shape(size, size, torch.bfloat16, True, 0.0)
-        for name, milliseconds in attention_backend.order_of(shape, torch.device("cuda")):
-            rate = 7 * shape.work / milliseconds / 1e9
-            print(f"| {name.lower()}, {batch} x {length:,} | {milliseconds:.2f} | {rate:.0f} |", flush=True)
-
-
-def _seconds(call: Callable[[], object], repeats: int = 10) -> float:
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / repeats
 
 
 def main() -> None:
