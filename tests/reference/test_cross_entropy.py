@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -148,3 +154,70 @@ def test_autocast_rounds_the_products_and_gives_gradients_in_the_type_of_the_wei
     for a, b in zip(found, torch.autograd.grad(expected, (hidden, weight, bias)), strict=True):
         assert a.dtype == torch.float32
         assert float((a - b).norm() / b.norm()) < 0.03
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_what_a_compiler_sees_is_one_operation_with_the_same_numbers(bias: bool) -> None:
+    hidden, weight, targets, *rest = inputs(bias)
+    leaves = (hidden, weight, *rest)
+    compiled = torch.compile(loss_of, backend="aot_eager", fullgraph=True)
+    got, expected = compiled(hidden, weight, targets, *rest), expected_loss(hidden, weight, targets, *rest)
+    torch.testing.assert_close(got, expected, rtol=1e-13, atol=1e-12)
+    for a, b in zip(torch.autograd.grad(0.3 * got, leaves), torch.autograd.grad(0.3 * expected, leaves), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_without_gradients_none_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, weight, targets, bias = inputs()
+    asked: list[tuple[bool, ...]] = []
+    real = cross_entropy.loss_and_gradients
+
+    def seen(*arguments: Any) -> Any:
+        asked.append(tuple(arguments[-1]))
+        return real(*arguments)
+
+    monkeypatch.setattr(cross_entropy, "loss_and_gradients", seen)
+    with torch.no_grad():
+        got = loss_of(hidden, weight, targets, bias)
+    torch.testing.assert_close(got, expected_loss(hidden, weight, targets, bias))
+    assert asked == [(False, False, False)]
+
+
+KERNEL = """
+import torch
+from regard.kernels import cross_entropy
+from regard.kernels.cross_entropy_triton import gradient_in_place
+
+assert cross_entropy.triton_takes("cpu")
+torch.manual_seed(0)
+for n_classes, padded, block in ((17, 17, 8), (17, 64, 32), (64, 64, 64), (1, 8, 16)):
+    logits = 5 * torch.randn(6, padded)
+    targets = torch.randint(n_classes, (6,))
+    targets[2] = -100
+    leaf = logits[:, :n_classes].double().requires_grad_()
+    expected = torch.nn.functional.cross_entropy(leaf, targets, reduction="none", ignore_index=-100)
+    expected.sum().backward()
+    losses = gradient_in_place(logits, targets, n_classes, -100, block=block)
+    torch.testing.assert_close(losses.double(), expected.detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(logits[:, :n_classes].double(), leaf.grad, rtol=0, atol=1e-6)
+    assert not logits[:, n_classes:].any()
+
+cross_entropy.WORTH_CHUNKING, cross_entropy.LOGITS_AT_A_TIME["cpu"] = 0, 320
+for bias in (None, torch.randn(70).requires_grad_()):
+    leaves = [torch.randn(11, 5).requires_grad_(), torch.randn(70, 5).requires_grad_(), bias]
+    targets = torch.randint(70, (11,))
+    targets[4] = -100
+    found = []
+    for function in (cross_entropy.linear_cross_entropy, cross_entropy.linear_cross_entropy_readable):
+        loss = function(*leaves, targets)
+        found.append([loss, *torch.autograd.grad(loss, [leaf for leaf in leaves if leaf is not None])])
+    for fast, plain in zip(*found, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-5)
+"""
+
+
+def test_the_kernel_and_what_is_made_of_it_equal_the_plain_form() -> None:
+    """In Triton's interpreter, which a process chooses before it imports Triton."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed")
+    subprocess.run([sys.executable, "-c", KERNEL], check=True, env={**os.environ, "TRITON_INTERPRET": "1"})

@@ -136,3 +136,22 @@ def test_chunked_cross_entropy_on_cuda_equals_the_plain_one():
         found.append((loss, *torch.autograd.grad(loss, (hidden, weight))))
     for fast, plain in zip(*found, strict=True):
         assert (fast - plain).abs().max() <= 1e-4 * (1 + plain.abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("n_classes", [9000, 9024])
+def test_chunked_cross_entropy_in_half_precision_is_as_near_as_its_rounding(n_classes, dtype, monkeypatch):
+    from regard.kernels import cross_entropy
+
+    monkeypatch.setitem(cross_entropy.LOGITS_AT_A_TIME, "cuda", 200 * 9024)
+    hidden = torch.randn(700, 64, device="cuda", dtype=dtype, requires_grad=True)
+    weight = torch.randn(n_classes, 64, device="cuda", dtype=dtype, requires_grad=True)
+    targets = torch.randint(n_classes, (700,), device="cuda")
+    targets[::7] = -100
+    wide = [part.detach().double().requires_grad_() for part in (hidden, weight)]
+    fast = linear_cross_entropy(hidden, weight, None, targets)
+    exact = linear_cross_entropy_readable(*wide, None, targets)
+    assert abs(float(fast) / float(exact) - 1) < 0.01
+    found, wanted = torch.autograd.grad(fast, (hidden, weight)), torch.autograd.grad(exact, wide)
+    for one, other in zip(found, wanted, strict=True):
+        assert float((one.double() - other).norm() / other.norm()) < 0.02

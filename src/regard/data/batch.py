@@ -36,6 +36,7 @@ class Batch:
     fresh    rows begin anew. False: they go on where those of the batch before ended, for carried state.
     source   what is read before: tokens (B, S), pictures (B, 3, H, W) or numbers (B, S, C); None without such a side.
     source_lengths  (B,) int64, the real tokens of each source.
+    known_ragged    `ragged`, where it was asked for before: a compiler cannot look at lengths.
     """
 
     tokens: Tensor
@@ -45,6 +46,7 @@ class Batch:
     fresh: bool = True
     source: Tensor | None = None
     source_lengths: Tensor | None = None
+    known_ragged: bool | None = None
 
     @property
     def n_counted(self) -> int:
@@ -55,6 +57,8 @@ class Batch:
     @property
     def ragged(self) -> bool:
         """Whether some row is padded."""
+        if self.known_ragged is not None:
+            return self.known_ragged
         return int(self.lengths.min()) < self.tokens.shape[1]
 
     def to(self, device: torch.device) -> Batch:
@@ -66,7 +70,8 @@ class Batch:
             return (part.pin_memory() if pin else part).to(device, non_blocking=True)
 
         source = None if self.source is None else moved(self.source)
-        return replace(self, tokens=moved(self.tokens), targets=moved(self.targets), source=source)
+        tokens, targets = moved(self.tokens), moved(self.targets)
+        return replace(self, tokens=tokens, targets=targets, source=source, known_ragged=self.ragged)
 
 
 class Windows:

@@ -13,15 +13,24 @@ With label smoothing epsilon, shared by all V classes, the loss is larger by a s
 
 from __future__ import annotations
 
+import functools
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 # Logits held at a time. Fewer would add to the weight's gradient more often, which costs a pass over it each time;
-# a GPU has no cache to stay in and wants few large products.
-LOGITS_AT_A_TIME = {"cpu": 12_000_000, "cuda": 100_000_000}
+# a GPU has no cache to stay in and wants few large products: with 400 million the gradient of a head of 50,000 words is
+# added to eight times for 65,536 tokens, and the buffer takes 0.8 GB in bfloat16.
+LOGITS_AT_A_TIME = {"cpu": 12_000_000, "cuda": 400_000_000}
 # Below this many logits the plain form is as fast and simpler.
 WORTH_CHUNKING = 2_000_000
+# Rows of the logits begin at multiples of so many on a GPU: its matrix units take no others at full speed.
+ALIGNMENT = 64
 
 
 def linear_cross_entropy(
@@ -40,7 +49,10 @@ def linear_cross_entropy(
         bias = None if bias is None else bias.to(dtype)
     if hidden.shape[0] * weight.shape[0] <= WORTH_CHUNKING:
         return linear_cross_entropy_readable(hidden, weight, bias, targets, ignore_index, label_smoothing)
-    loss: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, ignore_index)  # pyright: ignore
+    # To a compiler it is one operation, whose inside it does not look at; elsewhere the first call of such an operation
+    # would load the compiler, which takes seconds.
+    chunked = _as_operation if torch.compiler.is_compiling() else _chunked
+    loss = chunked(hidden, weight, bias, targets, ignore_index)
     if label_smoothing == 0:
         return loss
     return loss + label_smoothing * _above_mean(hidden, weight, bias, targets, ignore_index)
@@ -64,10 +76,18 @@ def _above_mean(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Te
     """sum_n [ l_n,target(n) - mean_v l_nv ] over the targets that count."""
     wide = torch.promote_types(hidden.dtype, torch.float32)
     counted = targets != ignore_index
-    targets = targets[counted]
+    targets = targets.where(counted, 0)
     rows = F.embedding(targets, weight).to(wide) - weight.mean(0, dtype=wide)
-    total = (hidden[counted].to(wide) * rows).sum()
-    return total if bias is None else total + (bias.to(wide)[targets] - bias.mean(dtype=wide)).sum()
+    above = (hidden.to(wide) * rows).sum(-1)
+    if bias is not None:
+        above = above + bias.to(wide)[targets] - bias.mean(dtype=wide)
+    return above.where(counted, 0).sum()
+
+
+def _chunked(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int) -> Tensor:
+    if not torch.is_grad_enabled():
+        return loss_and_gradients(hidden, weight, bias, targets, ignore_index, (False, False, False))[0]
+    return _LinearCrossEntropy.apply(hidden, weight, bias, targets, ignore_index)  # pyright: ignore
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -75,30 +95,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int) -> Tensor:
-        wide = torch.promote_types(hidden.dtype, torch.float32)
-        needs_hidden, needs_weight, needs_bias = ctx.needs_input_grad[:3]
-        # Rows that do not count cost nothing.
-        rows = (targets != ignore_index).nonzero()[:, 0]
-        loss = torch.zeros((), dtype=wide, device=hidden.device)
-        d_hidden = torch.zeros_like(hidden) if needs_hidden else None
-        d_weight = torch.zeros(weight.shape, dtype=wide, device=weight.device) if needs_weight else None
-        d_bias = torch.zeros(bias.shape, dtype=wide, device=bias.device) if bias is not None and needs_bias else None
-        at_a_time = LOGITS_AT_A_TIME.get(hidden.device.type, LOGITS_AT_A_TIME["cuda"])
-        n_chunks = max(1, -(-len(rows) * len(weight) // at_a_time))
-        pieces = rows.tensor_split(n_chunks)
-        buffer = torch.empty(len(pieces[0]), len(weight), dtype=hidden.dtype, device=hidden.device)
-        for piece in pieces:
-            h, target = hidden[piece], targets[piece, None]
-            logits = _product(h, weight, bias, buffer[: len(piece)])
-            piece_loss, d_logits = _loss_and_gradient(logits, target, wide)
-            loss += piece_loss
-            if d_bias is not None:
-                d_bias += d_logits.sum(0)
-            if d_hidden is not None:
-                d_hidden[piece] = d_logits @ weight
-            if d_weight is not None:
-                _add_product(d_weight, d_logits, h)
-        ctx.save_for_backward(d_hidden, d_weight, d_bias)
+        loss, *gradients = loss_and_gradients(hidden, weight, bias, targets, ignore_index, ctx.needs_input_grad[:3])
+        ctx.save_for_backward(*gradients)
         ctx.dtypes = hidden.dtype, weight.dtype, None if bias is None else bias.dtype
         return loss
 
@@ -112,6 +110,96 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return (*scaled, None, None)
 
 
+@torch.library.custom_op("regard::linear_cross_entropy", mutates_args=())
+def _operation(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int, needs: list[bool]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The same as an operation of torch's. A gradient that is not asked for is empty."""
+    loss, *gradients = loss_and_gradients(hidden, weight, bias, targets, ignore_index, needs)
+    h, w, b = (hidden.new_empty(0) if gradient is None else gradient for gradient in gradients)
+    return loss, h, w, b
+
+
+@_operation.register_fake
+def _shapes(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, _targets: Tensor, _ignore_index: int, needs: list[bool]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    wide = torch.promote_types(hidden.dtype, torch.float32)
+    return (
+        hidden.new_empty((), dtype=wide),
+        torch.empty_like(hidden) if needs[0] else hidden.new_empty(0),
+        weight.new_empty(weight.shape, dtype=wide) if needs[1] else hidden.new_empty(0),
+        bias.new_empty(bias.shape, dtype=wide) if bias is not None and needs[2] else hidden.new_empty(0),
+    )
+
+
+def _keep(ctx, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    hidden, weight, bias, _, _, needs = inputs
+    ctx.save_for_backward(*output[1:])
+    ctx.needs = needs
+    ctx.dtypes = hidden.dtype, weight.dtype, hidden.dtype if bias is None else bias.dtype
+
+
+def _scaled(ctx, scale: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    made = zip(ctx.saved_tensors, ctx.dtypes, ctx.needs, strict=True)
+    scaled = [(gradient * scale).to(dtype) if needed else None for gradient, dtype, needed in made]
+    return (*scaled, None, None, None)
+
+
+_operation.register_autograd(_scaled, setup_context=_keep)
+
+
+def _as_operation(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int) -> Tensor:
+    graded = torch.is_grad_enabled()
+    needs = [graded and part is not None and part.requires_grad for part in (hidden, weight, bias)]
+    return _operation(hidden, weight, bias, targets, ignore_index, needs)[0]
+
+
+def loss_and_gradients(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int, needs: Sequence[bool]
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """The summed loss and what is asked for of its gradients: of hidden in its own type, of weight and bias wide."""
+    wide = torch.promote_types(hidden.dtype, torch.float32)
+    on_gpu = hidden.device.type == "cuda" or triton_takes(hidden.device.type)
+    # Rows that do not count cost nothing; on a GPU to know which they are would be to wait for it.
+    rows = None if on_gpu else (targets != ignore_index).nonzero()[:, 0]
+    n_rows = len(targets) if rows is None else len(rows)
+    n_classes = len(weight)
+    padded = -(-n_classes // ALIGNMENT) * ALIGNMENT if on_gpu else n_classes
+    if padded != n_classes:
+        weight = F.pad(weight, (0, 0, 0, padded - n_classes))
+        bias = None if bias is None else F.pad(bias, (0, padded - n_classes))
+    loss = torch.zeros((), dtype=wide, device=hidden.device)
+    d_hidden = torch.zeros_like(hidden) if needs[0] else None
+    d_weight = torch.zeros(weight.shape, dtype=wide, device=weight.device) if needs[1] else None
+    d_bias = torch.zeros(bias.shape, dtype=wide, device=bias.device) if bias is not None and needs[2] else None
+    at_a_time = LOGITS_AT_A_TIME.get(hidden.device.type, LOGITS_AT_A_TIME["cuda"])
+    at_once = -(-n_rows // max(1, -(-n_rows * padded // at_a_time)))
+    buffer = torch.empty(at_once, padded, dtype=hidden.dtype, device=hidden.device)
+    for start in range(0, n_rows, max(1, at_once)):
+        piece: slice | Tensor = slice(start, min(start + at_once, n_rows))
+        size = piece.stop - piece.start
+        piece = piece if rows is None else rows[piece]
+        h, target = hidden[piece], targets[piece]
+        logits = _product(h, weight, bias, buffer[:size])
+        d_logits = _gradient_in_place(logits, target, n_classes, ignore_index, wide, loss)
+        if d_bias is not None:
+            d_bias += d_logits.sum(0, dtype=wide)
+        if d_hidden is not None and rows is None:
+            torch.mm(d_logits, weight, out=d_hidden[piece])
+        elif d_hidden is not None:
+            d_hidden[piece] = d_logits @ weight
+        if d_weight is not None:
+            _add_product(d_weight, d_logits, h)
+    return loss, d_hidden, _cut(d_weight, n_classes), _cut(d_bias, n_classes)
+
+
+def _cut(gradient: Tensor | None, n_classes: int) -> Tensor | None:
+    """Without the rows that were put there to fill up; a copy only where there are any, as an operation may not return
+    a part of something larger."""
+    return gradient if gradient is None or len(gradient) == n_classes else gradient[:n_classes].clone()
+
+
 def _product(h: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     """h W^T + b into memory that is used again for every chunk: fresh pages cost more than the product's last third."""
     if bias is None:
@@ -119,22 +207,54 @@ def _product(h: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Ten
     return torch.addmm(bias, h, weight.T, out=out)
 
 
-def _loss_and_gradient(logits: Tensor, target: Tensor, wide: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The summed loss and softmax - one-hot, the latter in place of the logits.
+def _gradient_in_place(
+    logits: Tensor, target: Tensor, n_classes: int, ignore_index: int, wide: torch.dtype, loss: Tensor
+) -> Tensor:
+    """softmax - one-hot in place of the logits, zeros in rows that do not count and beyond the last class.
+
+    What the rows lose is added to `loss`.
+    """
+    if wide == torch.float32 and triton_takes(logits.device.type):
+        from regard.kernels.cross_entropy_triton import gradient_in_place
+
+        loss += gradient_in_place(logits, target, n_classes, ignore_index).sum()
+        return logits
+    piece_loss, p = _loss_and_gradient(logits[:, :n_classes], target, ignore_index, wide)
+    loss += piece_loss
+    if p.shape == logits.shape:
+        return p.to(logits.dtype)
+    logits[:, :n_classes] = p
+    logits[:, n_classes:] = 0
+    return logits
+
+
+@functools.cache
+def triton_takes(device_type: str) -> bool:
+    """Whether the kernel is there for tensors of such a device; on a CPU it is for Triton's interpreter alone."""
+    wanted = device_type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
+    return wanted and find_spec("triton") is not None
+
+
+def _loss_and_gradient(logits: Tensor, target: Tensor, ignore_index: int, wide: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The summed loss and softmax - one-hot, the latter in place of the logits where they are as wide.
 
     log sum exp(l) = max l - log(max p): the largest probability never underflows, the target's may.
     """
+    counted = (target != ignore_index)[:, None]
+    target = target[:, None].where(counted, 0)
     aim, highest = logits.gather(1, target).to(wide), logits.amax(-1, keepdim=True).to(wide)
-    in_place = logits.dtype == wide
+    in_place = logits.dtype == wide and logits.is_contiguous()
     p = torch.softmax(logits, -1, out=logits) if in_place else torch.softmax(logits, -1, dtype=wide)
-    loss = (highest - p.amax(-1, keepdim=True).log() - aim).sum()
+    loss = (highest - p.amax(-1, keepdim=True).log() - aim).where(counted, 0).sum()
     p.scatter_add_(1, target, torch.full_like(target, -1, dtype=wide))
-    return loss, p.to(logits.dtype)
+    return loss, p if logits.device.type == "cpu" else p.masked_fill_(~counted, 0)
 
 
 def _add_product(total: Tensor, d_logits: Tensor, h: Tensor) -> None:
     """total += d_logits^T h, in the number type of the total."""
     if total.dtype == d_logits.dtype:
         total.addmm_(d_logits.T, h)
+    elif total.device.type == "cuda" and total.dtype == torch.float32:
+        total += torch.mm(d_logits.T, h, out_dtype=torch.float32)  # pyright: ignore[reportCallIssue]
     else:
         total += d_logits.T @ h

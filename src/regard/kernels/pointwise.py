@@ -4,7 +4,8 @@
     relu_squared(x)  = max(0, x)^2
     gelu_tanh(x)     = x (1 + tanh(u)) / 2 = x sigmoid(2 u),   u = sqrt(2 / pi) (x + 0.044715 x^3)
 
-Each has torch's own form beside it, which other devices and number types take.
+Each has torch's own form beside it, which other devices and number types take, and what is compiled: a compiler makes
+one pass of it with what stands around it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch import Tensor
 
 def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     """x (..., D) scaled to a root mean square of 1, times weight (D,)."""
-    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or x.dtype != weight.dtype:
+    if not _is_slow(x) or x.dtype != weight.dtype:
         # Of one number type with the weight, torch has a fused kernel for it.
         return F.rms_norm(x, weight.shape, weight.to(x.dtype), epsilon)
     return _RmsNorm.apply(x, weight, epsilon)  # pyright: ignore[reportReturnType]
@@ -26,13 +27,21 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """GELU in the approximation that GPT-2 uses (Hendrycks and Gimpel 2016)."""
-    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
+    if not _is_slow(x):
         return F.gelu(x, approximate="tanh")
     return _GeluTanh.apply(x)  # pyright: ignore[reportReturnType]
 
 
 def relu_squared(x: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        return F.relu(x).square()
     return _ReluSquared.apply(x)  # pyright: ignore[reportReturnType]
+
+
+def _is_slow(x: Tensor) -> bool:
+    """Whether torch's own forms are slow for it."""
+    known = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    return known and not torch.compiler.is_compiling()
 
 
 class _RmsNorm(torch.autograd.Function):

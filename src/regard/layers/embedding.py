@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -85,7 +86,11 @@ class Embedding(nn.Module):
             x = x * self.scale
         if self.position is not None:
             x = x + self.position(start, tokens.shape[1]).to(x.dtype)
-        return self.dropout(self.norm(x))
+        x = self.norm(x)
+        if torch.is_autocast_enabled(x.device.type):
+            # The residual stream has the type of what the layers write to it: half the bytes in every pass over it.
+            x = x.to(torch.get_autocast_dtype(x.device.type))
+        return self.dropout(x)
 
 
 @dataclass(frozen=True)

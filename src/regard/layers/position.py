@@ -17,12 +17,15 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from regard.core.config import Config, check
 from regard.errors import UsageError
 
 # Positions for which sinusoids are kept; those of longer texts are made anew.
 LONGEST_TABLE = 1 << 14
+# Sizes for which the angles of rotary positions are kept.
+MOST_KEPT = 16
 
 
 def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -> Float[Tensor, "*P D"]:
@@ -32,17 +35,57 @@ def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -
 
 
 def rotate(
-    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"], base: float = 10000.0
+    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"] | None = None, base: float = 10000.0
 ) -> Float[Tensor, "B T H K"]:
     """RoPE with interleaved pairs: (x_2k, x_2k+1), read as a complex number, times e^(i theta).
 
     The product of a rotated query and a rotated key depends on the difference of their positions only.
+    positions: None for those from 0 on, whose angles are computed once for all layers and calls.
     """
-    angles = _angles(positions, x.shape[-1], base, x.dtype)[:, :, None]  # (B, T, 1, K/2)
     wide = torch.promote_types(x.dtype, torch.float32)
-    pairs = torch.view_as_complex(x.to(wide).unflatten(-1, (-1, 2)))
-    turn = torch.polar(torch.ones_like(angles), angles).to(pairs.dtype)
-    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
+    if positions is None:
+        cosine, sine = _turns(x.shape[1], x.shape[-1], base, wide, x.device)
+    else:
+        cosine, sine = _turned(positions, x.shape[-1], base, wide)
+    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+        pairs = torch.view_as_complex(x.to(wide).unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * torch.complex(cosine, sine)).flatten(-2).to(x.dtype)
+    # The same product written out: compilers do not fuse complex numbers.
+    real, imaginary = x.to(wide).unflatten(-1, (-1, 2)).unbind(-1)
+    turned = torch.stack([real * cosine - imaginary * sine, real * sine + imaginary * cosine], -1)
+    return turned.flatten(-2).to(x.dtype)
+
+
+def _turned(positions: Tensor, width: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every angle, (B, T, 1, K/2)."""
+    angles = _angles(positions, width, base, dtype)[:, :, None]
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+Turns = tuple[int, int, float, torch.dtype, torch.device]
+_kept: dict[Turns, tuple[Tensor, Tensor]] = {}
+
+
+def _turns(length: int, width: int, base: float, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The same of positions 0 to length - 1, kept for the next call of these sizes.
+
+    Within what is compiled they are read if an earlier call has left them: a compiler would compute the angles of every
+    layer anew.
+    """
+    key: Turns = (length, width, base, dtype, device)
+    if key in _kept:
+        return _kept[key]
+    if torch.compiler.is_compiling():
+        return _turned(torch.arange(length, device=device)[None], width, base, dtype)
+    # Made apart from whatever watches or counts what is computed: whether it is made depends on what was before.
+    with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+        made = _turned(torch.arange(length, device=device)[None], width, base, dtype)
+    if device.type == "meta":
+        return made
+    if len(_kept) >= MOST_KEPT:
+        _kept.pop(next(iter(_kept)))
+    _kept[key] = made
+    return made
 
 
 def alibi_slopes(n_heads: int, device: torch.device | None = None) -> Float[Tensor, "H"]:

@@ -30,6 +30,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.kernels.decode_attention import can_decode, decode_attention
+from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, DotScore, ScoreName, build_score, fused_attention, softmax
@@ -125,8 +126,7 @@ class SelfAttention(Mixer):
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         beginning = _Place(lengths=None if self.causal else context.lengths)
         if state is None:
-            start = torch.zeros(1, dtype=torch.long, device=x.device)
-            return self._attend(*self._project(x, start), beginning), None
+            return self._attend(*self._project(x), beginning), None
         assert isinstance(state, KeyValueState)
         bounds = state.bounds
         start = state.count[:1] if bounds.level else state.count
@@ -147,14 +147,14 @@ class SelfAttention(Mixer):
         keys, values = after.keys[:, :used].to(q.dtype), after.values[:, :used].to(q.dtype)
         return self._attend(q, keys, values, _Place(start, bounds.level)), after
 
-    def _project(self, x: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, T, H, K), keys and values (B, T, G, K), positions already in them when they are rotary."""
+    def _project(self, x: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H, K), keys and values (B, T, G, K), turned by their positions from `start` on if rotary."""
         c = self.config
         heads = self.input_to_heads(x).unflatten(-1, (c.n_heads + 2 * c.groups, c.width))
         q, k, v = heads.split([c.n_heads, c.groups, c.groups], 2)
         q, k = self.query_norm(q), self.key_norm(k)
         if c.position == "rotary":
-            positions = start[:, None] + torch.arange(x.shape[1], device=x.device)
+            positions = None if start is None else start[:, None] + torch.arange(x.shape[1], device=x.device)
             q, k = rotate(q, positions), rotate(k, positions)
         return self.queries(q), self.keys(k), self.values(v)
 
@@ -202,7 +202,12 @@ class SelfAttention(Mixer):
         """Of folded queries and keys."""
         c = self.config
         mask, is_causal = None, False
+        dropout = c.dropout if self.training else 0.0
         plain = c.window is None and c.position != "alibi"
+        if not plain and place.start is None and place.lengths is None and flex_takes(q, k, dropout):
+            slopes = alibi_slopes(c.n_heads, q.device).to(q.dtype) if c.position == "alibi" else None
+            scale = self.score.scale * math.log(c.base or math.e)
+            return flex_attention(q, k, v, causal=c.causal, window=c.window, slopes=slopes, scale=scale)
         if plain and place.start is None and place.lengths is None:
             is_causal = c.causal
         elif not (plain and place.flush and q.shape[1] == 1):
@@ -210,7 +215,6 @@ class SelfAttention(Mixer):
             mask = seen[:, None]
             if c.position == "alibi":
                 mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
-        dropout = c.dropout if self.training else 0.0
         return fused_attention(q, k, v, mask, is_causal=is_causal, scale=self.score.scale, base=c.base, dropout=dropout)
 
     def _geometry(self, q: Tensor, k: Tensor, place: _Place) -> tuple[Tensor, Tensor]:

@@ -108,6 +108,8 @@ class Live:
 
     def start(self, start: Start) -> None:
         self.start_facts, self.working = start, None
+        if start.choice:
+            self.note(f"on {start.device} in {start.choice}")
         self.live.start()
         self._draw()
 

@@ -192,6 +192,7 @@ def _learnt(
 def _checked(job: Job) -> TrainSettings:
     """Everything that can be refused before the data is read, which may take a while."""
     from regard.training import run_folder, settings
+    from regard.training.precision import precision_of
 
     require_name(job.out)
     run_folder.refuse_file(job.out)
@@ -208,7 +209,7 @@ def _checked(job: Job) -> TrainSettings:
             f"{job.settings['model.name']} is fitted in one pass, there is nothing to resume; to add text, merge "
             f"counts (docs/counting.md)"
         )
-    device_named(training.device)
+    precision_of(training.precision, device_named(training.device))
     return training
 
 

@@ -39,7 +39,7 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
         "train_loss": result.train_loss,
         "valid_loss": result.best_loss,
         "best_step": result.best_step,
-    }
+    } | ({} if result.choice is None else {"choice": dict(result.choice)})
 
 
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from regard.core.progress import Progress
 from regard.terminal.table import human, span, visible
@@ -19,7 +19,12 @@ from regard.terminal.table import human, span, visible
 
 @dataclass(frozen=True)
 class Start:
-    """A run as it begins or goes on. `step` is above 0 after a resume; `unit` is what its speed counts."""
+    """A run as it begins or goes on.
+
+    step    above 0 after a resume.
+    unit    what its speed counts.
+    choice  how its steps are made, in a few words.
+    """
 
     folder: Path
     budget: str
@@ -28,6 +33,7 @@ class Start:
     step: int
     progress: float
     unit: str = "tokens"
+    choice: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ class Result:
     """What a run came to. Losses are nats a token; `valid_loss` is None without held-out data.
 
     reason: "budget" when it was spent, "patience" when held-out loss no longer improved.
+    choice: how steps were made, and what of it failed; None where there were no steps.
     """
 
     folder: Path
@@ -81,6 +88,7 @@ class Result:
     best_step: int | None
     reason: str
     best_score: float | None = None
+    choice: Mapping[str, Any] | None = None
 
 
 class Display(Protocol):
@@ -128,7 +136,8 @@ class Lines:
             self._print(f"{start.folder} starts: {start.budget} over the text")
             return
         verb = f"continues at step {start.step}" if start.step else "starts"
-        self._print(f"{start.folder} {verb}: {start.parameters:,} parameters, budget {start.budget}, {start.device}")
+        way = f"{start.device} in {start.choice}" if start.choice else start.device
+        self._print(f"{start.folder} {verb}: {start.parameters:,} parameters, budget {start.budget}, {way}")
 
     def update(self, update: Update) -> None:
         if time.monotonic() >= self.next_update:

@@ -15,27 +15,28 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch import nn
 
 from regard.core.device import device_named
-from regard.data.batch import Batch
 from regard.errors import ResourceError, Stopped, is_out_of_memory
+from regard.training.choice import as_chosen, settle
 from regard.training.display import Display, Result, Silent, Start
 from regard.training.ema import Ema
 from regard.training.held_out import evaluate, evaluation_is_due
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.precision import precision_of
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import seed_step
-from regard.training.report import read_is_due, read_pending, require_finite
+from regard.training.report import read_is_due, read_pending
 from regard.training.resume import Resume, start_or_resume, take_back
 from regard.training.run_folder import METRICS, RunFolder, claim
 from regard.training.saving import save, save_is_due
 from regard.training.schedule import factor
-from regard.training.session import Pending, Session
+from regard.training.session import Session
 from regard.training.settings import TrainSettings
+from regard.training.step import make_step
 
 
 def train(
@@ -60,13 +61,23 @@ def train(
     result = None
     with Interrupt() as interrupt, claim(path) as run, memory_reported(settings, run):
         try:
-            session = _session(model, task, settings, run, display)
+            session = new_session(model, task, settings, run, display)
             session.sample = sample
             done = start_or_resume(session, about or {}, resume or Resume())
-            result = _run(session, interrupt) if done is None else _result(session, done)
+            result = _made(session, interrupt) if done is None else _result(session, done)
             return result
         finally:
             display.finish(result)
+
+
+def _made(session: Session, interrupt: Interrupt) -> Result:
+    """Choose how steps are made here, and make them so."""
+    try:
+        settle(session)
+        with as_chosen(session):
+            return _run(session, interrupt)
+    finally:
+        session.prefetch.close()
 
 
 def _run(session: Session, interrupt: Interrupt) -> Result:
@@ -97,51 +108,16 @@ def _step(session: Session) -> None:
     """One update of the weights from `accumulate` batches, each weighted by its tokens."""
     settings, count = session.settings, session.counters
     seed_step(settings.seed, count.step, session.device)
-    first = count.step * settings.accumulate
-    batches = [session.task.sampler.batch(first + i, settings.batch_size) for i in range(settings.accumulate)]
-    tokens = sum(batch.n_counted for batch in batches)
-    loss = torch.stack([_backward(session, batch, tokens) for batch in batches]).sum()
-    norm = get_total_norm([p.grad for p in session.optimiser.parameters if p.grad is not None])
-    pending = Pending(count.step + 1, loss, norm, tokens, [i for batch in batches for i in batch.indices])
-    skip = _refuse_or_skip(session, pending)
-    if settings.clip:
-        clip_grads_with_norm_(session.optimiser.parameters, settings.clip, norm)
-    session.rate = _rate(session, tokens)
-    session.optimiser.step(session.rate, skip)
-    session.optimiser.clear()
+    loaded = session.prefetch.take(count.step)
+    session.rate = _rate(session, loaded.tokens)
+    pending = make_step(session, loaded)
     session.ema.update(count.step)
     count.step += 1
-    count.tokens += tokens
+    count.tokens += pending.tokens
+    session.steps_here += 1
     session.pending.append(pending)
     if read_is_due(session):
         read_pending(session)
-
-
-def _backward(session: Session, batch: Batch, tokens: int) -> Tensor:
-    """Add the gradient of one batch's part of the mean loss; the part itself is returned."""
-    state = None
-    if session.task.carries:
-        is_new = batch.fresh or session.carried is None
-        state = session.fresh_state(batch.tokens.shape[0]) if is_new else session.carried
-    with session.precision():
-        total, _, state = session.fast_step(batch.to(session.device), state)
-        loss = total / max(1, tokens)
-    loss.backward()
-    session.carried = None if state is None else state.detach()
-    return loss.detach()
-
-
-def _refuse_or_skip(session: Session, pending: Pending) -> Tensor | None:
-    """Stop now when a number is not finite or, where looking would wait for the device, mark the step as not to apply.
-
-    The mark stays: when it is read, the weights are still those before the first bad step.
-    """
-    if session.device.type == "cpu":
-        require_finite(pending, float(pending.loss), float(pending.norm), session.model)
-        return None
-    bad = ~torch.isfinite(pending.loss + pending.norm)
-    session.is_bad = bad if session.is_bad is None else session.is_bad | bad
-    return session.is_bad
 
 
 def _rate(session: Session, tokens: int) -> float:
@@ -189,15 +165,18 @@ def _result(session: Session, reason: str) -> Result:
         best_step=count.best_step,
         reason=reason,
         best_score=count.best_score,
+        choice=session.choice.to_dict(),
     )
 
 
-def _session(
+def new_session(
     model: nn.Module, task: TrainingProblem, settings: TrainSettings, run: RunFolder, display: Display
 ) -> Session:
+    """A run in memory that has made no step."""
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     device = device_named(settings.device)
+    precision_of(settings.precision, device)
     model.to(device)
     metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
     optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)
@@ -234,5 +213,6 @@ def _tell_start(session: Session) -> None:
             session.counters.step,
             session.progress(),
             session.task.unit,
+            session.choice.told,
         )
     )

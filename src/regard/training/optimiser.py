@@ -42,10 +42,10 @@ class Optimiser:
     def parameters(self) -> list[nn.Parameter]:
         return list(self.named.values())
 
-    def step(self, rate: float, skip: Tensor | None = None) -> None:
-        """One update with learning rate `rate`.
+    def step(self, rate: float | Tensor, skip: Tensor | None = None) -> None:
+        """One update with learning rate `rate`, a number on the device where the step is captured.
 
-        skip: a boolean on the device; where it holds no weight changes. The host does not wait for it.
+        skip: a boolean on the device; where it holds nothing changes. The host does not wait for it.
         """
         for rule in self.rules:
             rule.step(rate, skip)
@@ -111,15 +111,15 @@ class AdamW:
         self.steps = {name: torch.zeros((), device=weight.device) for name, weight in self.parameters.items()}
 
     @torch.no_grad()
-    def step(self, rate: float, skip: Tensor | None = None) -> None:
-        """One update. `skip`, a boolean on the device, leaves every weight as it is without asking the device."""
+    def step(self, rate: float | Tensor, skip: Tensor | None = None) -> None:
+        """One update. `skip`, a boolean on the device, leaves everything as it is without asking the device."""
         names = [name for name, weight in self.parameters.items() if weight.grad is not None]
         groups = {(self.parameters[name].dtype, self.parameters[name].device): [] for name in names}
         for name in names:
             groups[self.parameters[name].dtype, self.parameters[name].device].append(name)
         for group in groups.values():
             steps = [self.steps[name] for name in group]
-            torch._foreach_add_(steps, 1)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_add_(steps, 1 if skip is None else (~skip).float())  # pyright: ignore[reportPrivateImportUsage]
             torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage, reportCallIssue]
                 [self.parameters[name] for name in group],
                 [self.parameters[name].grad for name in group],  # pyright: ignore[reportArgumentType]
@@ -128,7 +128,7 @@ class AdamW:
                 [],
                 steps,
                 amsgrad=False,
-                lr=rate,
+                lr=rate,  # pyright: ignore[reportArgumentType]  # a number or a tensor
                 beta1=self.betas[0],
                 beta2=self.betas[1],
                 weight_decay=self.weight_decay,
@@ -172,12 +172,16 @@ class Muon:
         }
 
     @torch.no_grad()
-    def step(self, rate: float, skip: Tensor | None = None) -> None:
-        """One update. `skip`, a boolean on the device, leaves every weight as it is without asking the device."""
+    def step(self, rate: float | Tensor, skip: Tensor | None = None) -> None:
+        """One update. `skip`, a boolean on the device, leaves everything as it is without asking the device."""
         for shape, names in self.groups.items():
             weights = [self.matrices[name] for name in names]
             gradient = torch.stack([torch.zeros_like(w) if w.grad is None else w.grad for w in weights])
-            momentum = self.momenta[shape].mul_(MOMENTUM).add_(gradient)
+            if skip is None:
+                momentum = self.momenta[shape].mul_(MOMENTUM).add_(gradient)
+            else:
+                kept = self.momenta[shape]
+                momentum = kept.copy_(torch.where(skip, kept, MOMENTUM * kept + gradient))
             orthogonal = orthogonalise(gradient.add_(momentum, alpha=MOMENTUM))
             for weight, direction in zip(weights, orthogonal, strict=True):
                 change = (0.2 * max(shape) ** 0.5 * direction + self.weight_decay * weight).mul_(-rate)

@@ -33,13 +33,21 @@ def read_pending(session: Session) -> None:
         return
     losses = torch.stack([one.loss for one in pending]).tolist()
     norms = torch.stack([one.norm for one in pending]).tolist()
-    for one, loss, norm in zip(pending, losses, norms, strict=True):
-        require_finite(one, loss, norm)
+    if session.loss_scale is None or bool(session.is_bad):
+        for one, loss, norm in zip(pending, losses, norms, strict=True):
+            require_finite(one, loss, norm)
+    speed_tokens = sum(one.tokens for one in pending)
+    # Steps that overflowed under a scaled loss were left out, and are left out here.
+    made = [numbers for numbers in zip(pending, losses, norms, strict=True) if math.isfinite(sum(numbers[1:]))]
+    if not made:
+        session.pending, session.read_at = [], time.monotonic()
+        return
+    pending, losses, norms = (list(part) for part in zip(*made, strict=True))
     tokens = sum(one.tokens for one in pending)
     session.train_loss = sum(loss * one.tokens for loss, one in zip(losses, pending, strict=True)) / max(1, tokens)
     # On a GPU the queue was emptied by the reading, so the time is read after it.
     now = time.monotonic()
-    update = _update(session, tokens / max(1e-9, now - session.read_at), sum(norms) / len(norms))
+    update = _update(session, speed_tokens / max(1e-9, now - session.read_at), sum(norms) / len(norms))
     session.pending, session.read_at = [], now
     session.metrics.write(
         {

@@ -18,16 +18,20 @@ from torch import Tensor, nn
 
 from regard.core.config import decode
 from regard.core.state import State
-from regard.errors import CheckpointError, UsageError, blamed_on
+from regard.errors import LONGEST_TOLD, CheckpointError, UsageError, blamed_on
 from regard.storage import tensors
 from regard.training import budget, checkpoint
+from regard.training.captured import CapturedStep
 from regard.training.checkpoint import Contents
+from regard.training.choice import Choice, choice_of, still_asked
 from regard.training.display import Display
 from regard.training.ema import Ema
 from regard.training.estimate import flops_per_target
-from regard.training.losses import TrainingStep
+from regard.training.losses import Loss, TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.precision import LossScale, autocast
+from regard.training.prefetch import Prefetch
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import generator_states, require_generators, restore_generators
 from regard.training.run_folder import RunFolder
@@ -99,8 +103,11 @@ class Session:
     sample: Callable[[nn.Module], str] | None = None
     counters: Counters = field(default_factory=Counters)
     carried: State | None = None
-    # On a GPU: whether some step's numbers were not finite. From then on no update is applied.
-    is_bad: Tensor | None = None
+    # How steps are made; None until it is chosen, or a checkpoint has said it.
+    chosen: Choice | None = None
+    captured: CapturedStep | None = None
+    # Steps made since the start or the resume.
+    steps_here: int = 0
     pending: list[Pending] = field(default_factory=list)
     best_weights: dict[str, Tensor] | None = None
     train_loss: float | None = None
@@ -112,8 +119,29 @@ class Session:
     def __post_init__(self) -> None:
         self.budget = budget.parse(self.settings.budget)
         self.training_step = TrainingStep(self.model, self.task.objective)
-        self.fast_step = torch.compile(self.training_step) if self.settings.compile else self.training_step
+        self.fast_step: nn.Module | Callable[..., Loss] = self.training_step
+        settings = self.settings
+        self.prefetch = Prefetch(self.task.sampler, settings.batch_size, settings.accumulate, self.device)
+        # Whether some step's numbers were not finite where nobody looks at once. From then on no update is applied.
+        self.is_bad = torch.zeros((), dtype=torch.bool, device=self.device)
+        self.given = {name: torch.zeros((), device=self.device) for name in ("tokens", "rate")}
+        self.loss_scale = LossScale(self.device) if settings.precision == "float16" else None
         self.start_clock()
+
+    @property
+    def choice(self) -> Choice:
+        """How steps are made."""
+        return Choice() if self.chosen is None else self.chosen
+
+    def fall_back(self, name: str, error: Exception) -> None:
+        """Go on without `name`, "compile" or "graphs", which has failed, and say so."""
+        self.chosen = self.choice.without(name)
+        what, way = ("compiling the step", "as it reads") if name == "compile" else ("capturing the step", "uncaptured")
+        if name == "compile":
+            self.fast_step = self.training_step
+        told = " ".join(str(error).split())
+        brief = told if len(told) <= LONGEST_TOLD else f"{told[:LONGEST_TOLD]}..."
+        self.display.note(f"WARNING: {what} failed ({type(error).__name__}: {brief}); it is made {way}")
 
     @cached_property
     def flops_per_token(self) -> float:
@@ -154,8 +182,8 @@ class Session:
         return "budget" if self.progress() >= 1 else None
 
     def precision(self) -> torch.autocast:
-        """Where products are rounded to bfloat16 when the settings say so; weights stay in float32."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16")
+        """Where products are rounded as was chosen; weights stay in float32."""
+        return autocast(self.choice.precision, self.device)
 
     def contents(self) -> Contents:
         """What a checkpoint of this moment holds."""
@@ -164,19 +192,27 @@ class Session:
         training = {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
         training |= {f"average/{name}": tensor for name, tensor in self.ema.tensors().items()}
         training |= {f"carried/{i}": tensor for i, tensor in enumerate(carried)}
+        training |= {f"loss_scale/{name}": tensor for name, tensor in self._scale_tensors().items()}
         training |= {f"generator/{name}": tensor for name, tensor in generator_states().items()}
-        state = {"counters": dataclasses.asdict(self.counters), "environment": environment(self.device)}
+        state = {
+            "counters": dataclasses.asdict(self.counters),
+            "environment": environment(self.device),
+            "choice": self.choice.to_dict(),
+        }
         return Contents(tensors.weights_of(self.model), tensors.weights_metadata(self.model), training, state)
 
     def restore(self, path: Path) -> None:
         """Take up where the checkpoint at `path` ends. It must be verified; nothing is touched before all fits."""
         state = checkpoint.read_state(path)
         counters = counters_of(state, path)
+        with blamed_on(path / checkpoint.STATE):
+            chosen = choice_of(state.get("choice"))
         tensors.require_fits(self.model, path / checkpoint.MODEL)
         forms = tensors.forms_in(path / checkpoint.OPTIMISER)[0]
         # Torch's own loader takes moments of other shapes and fails a step later, or not at all.
         tensors.require_same(tensors.forms_of(self.optimiser.tensors()), _below(forms, "optimiser/"), path)
         tensors.require_same(tensors.forms_of(self.ema.tensors()), _below(forms, "average/"), path)
+        tensors.require_same(tensors.forms_of(self._scale_tensors()), _below(forms, "loss_scale/"), path)
         self._require_state_fits(_below(forms, "carried/"), path)
         values = tensors.read(path / checkpoint.OPTIMISER)
         with blamed_on(path / checkpoint.OPTIMISER):
@@ -184,12 +220,16 @@ class Session:
         tensors.load_weights(self.model, path / checkpoint.MODEL)
         tensors.copy_into(self.optimiser.tensors(), _below(values, "optimiser/"))
         tensors.copy_into(self.ema.tensors(), _below(values, "average/"))
+        tensors.copy_into(self._scale_tensors(), _below(values, "loss_scale/"))
         self._restore_state(_below(values, "carried/"))
         restore_generators(_below(values, "generator/"))
-        self.counters = counters
+        self.counters, self.chosen = counters, still_asked(chosen, self.settings, self.device)
         self.saved_step = counters.step
         for change in environment_changes(state.get("environment", {}), environment(self.device)):
             self.display.note(f"continued with {change}: results may differ from an undisturbed run in the last bits")
+
+    def _scale_tensors(self) -> dict[str, Tensor]:
+        return {} if self.loss_scale is None else self.loss_scale.tensors()
 
     def _require_state_fits(self, forms: Mapping[str, tensors.Form], where: Path) -> None:
         if not forms:

@@ -85,6 +85,7 @@ def _setting(default: Any, on_resume: OnResume, rule: _Rule) -> Any:
 
 
 YES_NO = _Rule("true or false", lambda v: isinstance(v, bool))
+AUTO_YES_NO = _Rule("auto, true or false", lambda v: isinstance(v, bool) or v == "auto")
 FRACTION = _number(0, 1, "a number from 0 to 1")
 BELOW_ONE = _Rule("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
 RATE = _Rule("a number above 0 and up to 100", lambda v: _is_number(v) and 0 < v <= 100)
@@ -111,6 +112,10 @@ class TrainSettings:
     smoothing       which share it: "all" classes, the target among them, or only the "others"
     word_dropout    part of the input words that is hidden while training, reached after `word_dropout_ramp` steps
     ema             decay of the moving average of the weights, which is then what is evaluated and kept; 0 for none
+    precision       of the large products; weights, moments and the loss are in float32. With float16 the loss is
+                    scaled, fp8 needs a GPU that has it; auto is bfloat16 on a GPU that has it, else float32
+    compile, graphs whether a step is compiled, and on a GPU captured as one graph; auto: where the budget repays it. A
+                    step that cannot be is made as it reads, and that is told
     evaluate_every  steps; None: so that evaluation takes about a twentieth of the time
     save_every      steps; None: every half minute, or less often when saving is slow
     keep            checkpoints kept beside the best
@@ -147,8 +152,11 @@ class TrainSettings:
     word_dropout: float = _setting(0.0, "identity", BELOW_ONE)
     word_dropout_ramp: int = _setting(0, "identity", _count(0, 1 << 40))
     ema: float = _setting(0.0, "identity", BELOW_ONE)
-    precision: Literal["float32", "bfloat16"] = _setting("float32", "identity", _choice("float32", "bfloat16"))
-    compile: bool = _setting(False, "override", YES_NO)
+    precision: Literal["auto", "float32", "bfloat16", "float16", "fp8"] = _setting(
+        "auto", "identity", _choice("auto", "float32", "bfloat16", "float16", "fp8")
+    )
+    compile: bool | str = _setting("auto", "override", AUTO_YES_NO)
+    graphs: bool | str = _setting("auto", "override", AUTO_YES_NO)
     evaluate_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
     save_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
     keep: int = _setting(2, "free", _count(1, 1 << 20))

@@ -11,7 +11,7 @@ from regard.training.settings import TrainSettings, require_resumable
 
 IDENTITY = {"batch_size", "accumulate", "length", "samples", "carry_state", "optimiser", "ema", "precision", "seed"}
 IDENTITY |= {"word_dropout", "word_dropout_ramp", "start"}
-OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile"}
+OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
 OVERRIDE |= {"label_smoothing", "smoothing"}
 FREE = {"evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "tensorboard"}
 FREE |= {"threads", "device", "memory", "spill", "choose_by"}
@@ -35,11 +35,11 @@ def test_settings_survive_json():
         ("lr", float("nan")), ("lr", float("inf")), ("lr", 0), ("lr", -1e-3), ("lr", True), ("lr", "fast"),
         ("batch_size", 0), ("batch_size", -1), ("batch_size", 2.0), ("batch_size", 2**40), ("length", 0),
         ("accumulate", 0), ("optimiser", "sgd"), ("schedule", "cosin"), ("betas", (0.9,)), ("betas", (0.9, 1.0)),
-        ("ema", 1.0), ("clip", -1), ("clip", float("nan")), ("precision", "float16"), ("device", "tpu"),
+        ("ema", 1.0), ("clip", -1), ("clip", float("nan")), ("precision", "float64"), ("device", "tpu"),
         ("device", "cuda:x"), ("threads", 0), ("seed", -1), ("seed", 2**63), ("compile", "yes"), ("keep", 0),
         ("min_lr", 1.5), ("label_smoothing", 1.0), ("smoothing", "some"), ("budget", "5 parsecs"), ("budget", 5),
         ("carry_state", 1), ("samples", "lines"), ("on_save_error", "ignore"), ("evaluate_every", 0),
-        ("weight_decay", float("inf")),
+        ("weight_decay", float("inf")), ("graphs", 1), ("compile", 1),
     ],
 )  # fmt: skip
 def test_a_value_out_of_range_is_refused_by_its_key(key, value):

@@ -329,18 +329,19 @@ def test_a_device_that_is_not_there_is_refused():
 
 def test_a_gradient_that_is_not_finite_on_a_device_is_marked_and_never_applied(tmp_path):
     """The way of a GPU, walked on the CPU: marked at the step, found at the reading, weights as before the step."""
-    from regard.training import loop, report
+    from regard.training import report
     from regard.training.session import Pending
+    from regard.training.step import refuse_or_skip
 
     model = model_of("gpt")
     optimiser = Optimiser(model, SETTINGS)
-    bad = None
+    bad = torch.tensor(False)
     for step in range(4):
         for parameter in model.parameters():
             parameter.grad = torch.full_like(parameter, float("inf") if step == 2 else 0.5)
         loss, norm = torch.tensor(1.0), torch.tensor(float("inf") if step == 2 else 1.0)
-        session = type("S", (), {"device": torch.device("meta"), "is_bad": bad})()
-        bad = loop._refuse_or_skip(session, Pending(step + 1, loss, norm, 1, [7]))
+        session = type("S", (), {"device": torch.device("meta"), "is_bad": bad, "loss_scale": None})()
+        bad = refuse_or_skip(session, Pending(step + 1, loss, norm, 1, [7]))
         if step == 2:
             before = [parameter.detach().clone() for parameter in model.parameters()]
         optimiser.step(0.01, bad)

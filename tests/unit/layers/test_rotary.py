@@ -1,0 +1,50 @@
+"""Rotary positions from the beginning, whose angles are kept, and from anywhere, in complex and in real numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.layers import position
+from regard.layers.position import rotate
+from regard.training.estimate import Counter
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_from_the_beginning_is_from_position_0(dtype):
+    x = torch.randn(2, 7, 3, 8).to(dtype)
+    for _ in range(2):  # computed, then read
+        assert torch.equal(rotate(x), rotate(x, torch.arange(7)[None]))
+
+
+def test_real_numbers_turn_as_complex_ones_do(monkeypatch):
+    x = torch.randn(2, 7, 3, 8, dtype=torch.float64, requires_grad=True)
+    g, found = torch.randn(2, 7, 3, 8, dtype=torch.float64), []
+    for compiling in (False, True):
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda value=compiling: value)
+        y = rotate(x, torch.arange(5, 12)[None])
+        found.append((y, *torch.autograd.grad(y, x, g)))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-14, atol=1e-14)
+
+
+def test_what_is_kept_is_bounded_and_may_be_made_without_gradients():
+    position._kept.clear()
+    with torch.inference_mode():
+        rotate(torch.randn(1, 4, 1, 6))
+    x = torch.randn(1, 4, 1, 6, requires_grad=True)
+    rotate(x).sum().backward()
+    assert x.grad is not None
+    for length in range(1, 40):
+        rotate(torch.randn(1, length, 1, 6))
+    assert len(position._kept) == position.MOST_KEPT
+
+
+def test_operations_are_counted_alike_whether_or_not_angles_are_kept():
+    position._kept.clear()
+    totals = []
+    for _ in range(2):
+        with Counter() as counter:
+            rotate(torch.randn(2, 5, 2, 8))
+        totals.append(counter.total)
+    assert totals[0] == totals[1]
