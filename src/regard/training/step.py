@@ -76,10 +76,11 @@ def _numbers(session: Session, loaded: Loaded) -> tuple[Tensor | int, Tensor | f
 def _gradients(session: Session, batches: Sequence[Batch], tokens: Tensor | int) -> Tensor:
     """Add up the gradients of all batches; their loss is returned. What fails as compiled is made as it reads."""
     before = session.carried
+    # Asked before: of a capture that has failed it cannot be asked any more.
+    is_captured = session.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
     try:
         return torch.stack([_backward(session, batch, tokens) for batch in batches]).sum()
     except Exception as error:
-        is_captured = session.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
         if not session.choice.compile or is_captured or is_out_of_memory(error):
             raise
         session.fall_back("compile", error)
