@@ -119,7 +119,9 @@ class AdamW:
             groups[self.parameters[name].dtype, self.parameters[name].device].append(name)
         for group in groups.values():
             steps = [self.steps[name] for name in group]
-            torch._foreach_add_(steps, 1 if skip is None else (~skip).float())  # pyright: ignore[reportPrivateImportUsage]
+            # A tensor for each: of one for all torch would ask the device for its number.
+            more = 1 if skip is None else [(~skip).float()] * len(steps)
+            torch._foreach_add_(steps, more)  # pyright: ignore[reportPrivateImportUsage, reportArgumentType, reportCallIssue]
             torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage, reportCallIssue]
                 [self.parameters[name] for name in group],
                 [self.parameters[name].grad for name in group],  # pyright: ignore[reportArgumentType]
