@@ -33,6 +33,7 @@ BYTES_PER_SECOND = 4.2e12
 SSD_SHAPES = ((8, 2048), (2, 16384))
 HEADS, WIDTH, STATES = 24, 64, 128
 SsdLaunch, ScanLaunch = ssd_launch.Launch, selective_scan_triton.Launch
+ConvolutionLaunch = convolution_triton.Launch
 SSD_LAUNCHES = (
     SsdLaunch(),
     SsdLaunch(64, (64, 64), 8, (4, 8, 8, 8), (2, 1, 1, 1)),
@@ -49,7 +50,14 @@ SCAN_LAUNCHES = (
     ScanLaunch(64, 4, 16, 1),
     ScanLaunch(64, 4, 128, 4),
 )
-BLOCKS = ((16, 128), (32, 128), (64, 64), (16, 64), (8, 256))
+CONVOLUTION_LAUNCHES = (
+    ConvolutionLaunch(),
+    ConvolutionLaunch(32, 128, 1, 8),
+    ConvolutionLaunch(128, 128, 1, 8),
+    ConvolutionLaunch(64, 128, 1, 4),
+    ConvolutionLaunch(64, 64, 1, 8),
+    ConvolutionLaunch(64, 256, 2, 8),
+)
 
 
 def main() -> None:
@@ -161,8 +169,9 @@ def convolution_lines() -> Iterator[Line]:
         "convolution 8 x 2048 x 1792, readable",
         lambda: timed(lambda *i: (causal_convolution_readable(*i), None), inputs, floor),
     )
-    for blocks in BLOCKS:
-        yield f"convolution 8 x 2048 x 1792, blocks {blocks}", lambda b=blocks: convolution_with(b, inputs, floor)
+    for launch in CONVOLUTION_LAUNCHES:
+        label = f"convolution 8 x 2048 x 1792, {brief(launch)}"
+        yield label, lambda launch=launch: convolution_with(launch, inputs, floor)
 
 
 def convolution_of_torch(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, None]:
@@ -171,13 +180,13 @@ def convolution_of_torch(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor
     return F.silu(y.transpose(1, 2)), None
 
 
-def convolution_with(blocks: tuple[int, int], inputs: list[Tensor], floor: int) -> str:
-    kept = convolution_triton.BLOCK_T, convolution_triton.BLOCK_E
+def convolution_with(launch: ConvolutionLaunch, inputs: list[Tensor], floor: int) -> str:
+    kept = convolution_triton.LAUNCH
     try:
-        convolution_triton.BLOCK_T, convolution_triton.BLOCK_E = blocks
+        convolution_triton.LAUNCH = launch
         return timed(lambda *i: (causal_convolution(*i), None), inputs, floor, kernels=True)
     finally:
-        convolution_triton.BLOCK_T, convolution_triton.BLOCK_E = kept
+        convolution_triton.LAUNCH = kept
 
 
 def timed(
@@ -221,7 +230,7 @@ def by_kernel(work: Callable[[], object], most: int = 7) -> str:
     return ", ".join(f"{name[:28]} {microseconds:.0f}" for name, microseconds in longest)
 
 
-def brief(launch: SsdLaunch | ScanLaunch) -> str:
+def brief(launch: SsdLaunch | ScanLaunch | ConvolutionLaunch) -> str:
     return " ".join(str(value).replace(" ", "") for value in vars(launch).values())
 
 

@@ -94,12 +94,25 @@ def test_a_step_of_minus_infinity_changes_nothing() -> None:
     assert (last - gated_selective_scan(*shorter)[1]).abs().max() < 1e-5
 
 
-@pytest.mark.parametrize(("length", "width", "window"), [(1, 7, 4), (5, 7, 4), (40, 130, 4), (3, 5, 1), (2, 4, 3)])
+@pytest.mark.parametrize(
+    ("length", "width", "window"), [(1, 7, 4), (5, 7, 4), (40, 130, 4), (3, 5, 1), (2, 4, 3), (65, 5, 4)]
+)
 def test_the_convolution(length: int, width: int, window: int) -> None:
     torch.manual_seed(0)
     x = torch.randn(2, length, 2 * width).chunk(2, -1)[0]
     shapes = ((2, window - 1, width), (width, window), (width,))
     compare(convolved, [x, *(torch.randn(shape) for shape in shapes)], 2e-6)
+
+
+def test_runs_of_the_convolution_see_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    device_of_kernels()
+    from regard.kernels import convolution_triton
+
+    monkeypatch.setattr(convolution_triton, "LAUNCH", convolution_triton.Launch(run=4, block=16, ahead=2))
+    torch.manual_seed(0)
+    for length, window in ((8, 4), (11, 4), (13, 6), (9, 1)):
+        shapes = ((2, length, 20), (2, window - 1, 20), (20, window), (20,))
+        compare(convolved, [torch.randn(shape) for shape in shapes], 2e-6)
 
 
 @pytest.mark.parametrize("name", ["selective_scan", "convolution"])
