@@ -23,7 +23,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from regard.core import registry
-from regard.kernels import convolution_triton, selective_scan_triton, ssd_launch
+from regard.kernels import convolution_triton, selective_scan, ssd_launch
 from regard.kernels.convolution import causal_convolution, causal_convolution_readable
 from regard.kernels.selective_scan import gated_selective_scan
 from regard.kernels.ssd import ssd
@@ -32,7 +32,7 @@ from regard.mixers.ssd import ssd_chunked
 BYTES_PER_SECOND = 4.2e12
 SSD_SHAPES = ((8, 2048), (2, 16384))
 HEADS, WIDTH, STATES = 24, 64, 128
-SsdLaunch, ScanLaunch = ssd_launch.Launch, selective_scan_triton.Launch
+SsdLaunch, ScanLaunch = ssd_launch.Launch, selective_scan.Launch
 ConvolutionLaunch = convolution_triton.Launch
 SSD_LAUNCHES = (
     SsdLaunch(),
@@ -44,11 +44,12 @@ SSD_LAUNCHES = (
 )
 SCAN_LAUNCHES = (
     ScanLaunch(),
-    ScanLaunch(64, 8, 32, 1),
-    ScanLaunch(32, 4, 32, 1),
-    ScanLaunch(128, 4, 32, 1),
-    ScanLaunch(64, 4, 16, 1),
-    ScanLaunch(64, 4, 128, 4),
+    ScanLaunch(128, 4, 32, 1, 168),
+    ScanLaunch(128, 4, 16, 1),
+    ScanLaunch(128, 4, 16, 1, 128),
+    ScanLaunch(128, 2, 32, 1, 168),
+    ScanLaunch(64, 4, 32, 1),
+    ScanLaunch(256, 4, 32, 1),
 )
 CONVOLUTION_LAUNCHES = (
     ConvolutionLaunch(),
@@ -150,12 +151,12 @@ def scan_inputs(batch: int, length: int) -> list[Tensor]:
 
 
 def scan_with(launch: ScanLaunch, inputs: list[Tensor], floor: int) -> str:
-    kept = selective_scan_triton.LAUNCH
+    kept = selective_scan.LAUNCH
     try:
-        selective_scan_triton.LAUNCH = launch
+        selective_scan.LAUNCH = launch
         return timed(gated_selective_scan, inputs, floor, kernels=True)
     finally:
-        selective_scan_triton.LAUNCH = kept
+        selective_scan.LAUNCH = kept
 
 
 def convolution_lines() -> Iterator[Line]:

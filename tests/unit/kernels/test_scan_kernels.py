@@ -30,7 +30,7 @@ def plain(*inputs: Tensor) -> tuple[Tensor, Tensor]:
     """The scan alone, as the kernels do it; the readable form where it is asked for in float64."""
     if inputs[0].dtype == torch.float64:
         return selective_scan_readable(*inputs)
-    return torch.ops.regard.selective_scan(*inputs, None, None)
+    return torch.ops.regard.selective_scan(*inputs, None, None)[:2]
 
 
 def gated(*inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,13 +62,13 @@ def compare(function: Callable[..., tuple[Tensor, Tensor]], inputs: Sequence[Ten
             assert error < tolerance, f"result {place} is off by {error:.1e}"
 
 
-@pytest.mark.parametrize("length", [1, 3, 63, 64, 65])
+@pytest.mark.parametrize("length", [1, 3, 127, 128, 129])
 @pytest.mark.parametrize("function", [plain, gated])
 def test_the_scan_of_any_length_from_any_state(function: Callable[..., tuple[Tensor, Tensor]], length: int) -> None:
     inputs = drawn(1, length, 5, 4)
     if function is plain:
         inputs = [t.abs() if place == 1 else t for place, t in enumerate(inputs[:6])]
-    compare(function, inputs, 2e-6)
+    compare(function, inputs, 5e-6)
 
 
 @pytest.mark.parametrize("states", [1, 5, 16])
