@@ -27,7 +27,7 @@ from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.layers.convolution import CausalConvolution
-from regard.layers.norm import RmsNorm
+from regard.layers.gated_norm import GatedRmsNorm
 from regard.mixers.mamba import SelectiveState, initialise_steps
 
 
@@ -76,7 +76,7 @@ class Ssd(Mixer):
         decays = torch.arange(1.0, self.n_heads + 1, device="cpu")  # not on meta, see S4d
         self.log_decay = nn.Parameter(torch.empty(self.n_heads).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.n_heads))
-        self.norm = RmsNorm(self.inner)
+        self.norm = GatedRmsNorm(self.inner)
         self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
         self.stream, self.steps, self.inputs, self.readers = (Tap() for _ in range(4))
         initialise_steps(None, self.step_bias, 1)
@@ -96,7 +96,7 @@ class Ssd(Mixer):
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
             step = step * real_tokens(context.lengths, x)[..., None]
         y, memory = self._mix(heads, step, write, read, state.memory)
-        y = self.hidden_to_output(self.norm(y.flatten(2) * F.silu(gate)))
+        y = self.hidden_to_output(self.norm(y.flatten(2), gate))
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
 
     def _mix(self, x: Tensor, step: Tensor, write: Tensor, read: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
