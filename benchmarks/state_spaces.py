@@ -33,17 +33,18 @@ BYTES_PER_SECOND = 4.2e12
 SSD_SHAPES = ((8, 2048), (2, 16384))
 HEADS, WIDTH, STATES = 24, 64, 128
 SsdLaunch, ScanLaunch = ssd_launch.Launch, selective_scan.Launch
-ConvolutionLaunch = convolution_triton.Launch
+ConvolutionLaunch, Walk = convolution_triton.Launch, ssd_launch.Walk
 SSD_LAUNCHES = (
     SsdLaunch(),
-    SsdLaunch(64, (64, 64), 8, (4, 8, 8, 8), (2, 1, 1, 1)),
-    SsdLaunch(64, (32, 32), 4, (2, 4, 4, 4), (4, 1, 1, 1)),
-    SsdLaunch(32, (32, 64), 8, (4, 4, 4, 4), (3, 1, 1, 3)),
-    SsdLaunch(128, (32, 64), 8, (4, 8, 8, 8), (3, 1, 1, 2)),
-    SsdLaunch(128, (64, 64), 12, (8, 8, 8, 8), (2, 1, 1, 1)),
+    SsdLaunch(walks=(Walk((64, 64)),)),
+    SsdLaunch(walks=(Walk((64, 64), 4, 3),)),
+    SsdLaunch(walks=(Walk((64, 128), 4, 2),)),
+    SsdLaunch(walks=(Walk((32, 32), 2, 4),), heads=4, stages=(1, 1, 1)),
+    SsdLaunch(heads=12),
 )
 SCAN_LAUNCHES = (
     ScanLaunch(),
+    ScanLaunch(128, 4, 32, 1, 200),
     ScanLaunch(128, 4, 32, 1, 168),
     ScanLaunch(128, 4, 16, 1),
     ScanLaunch(128, 4, 16, 1, 128),
@@ -80,9 +81,9 @@ def main() -> None:
 def attempt(label: str, line: Callable[[], str]) -> None:
     """One line of the table, whatever happens to it."""
     try:
-        print(f"{label:<58} {line()}", flush=True)
+        print(f"{label:<70} {line()}", flush=True)
     except Exception as error:  # the other lines are still worth having
-        print(f"{label:<58} {type(error).__name__}: {str(error).strip().splitlines()[-1][:160]}", flush=True)
+        print(f"{label:<70} {type(error).__name__}: {str(error).strip().splitlines()[-1][:160]}", flush=True)
     finally:
         torch.cuda.empty_cache()
 
@@ -232,7 +233,10 @@ def by_kernel(work: Callable[[], object], most: int = 7) -> str:
 
 
 def brief(launch: SsdLaunch | ScanLaunch | ConvolutionLaunch) -> str:
-    return " ".join(str(value).replace(" ", "") for value in vars(launch).values())
+    if isinstance(launch, SsdLaunch):
+        walks = "/".join(f"{w.block[0]}x{w.block[1]},{w.warps},{w.stages}" for w in launch.walks)
+        return f"{launch.chunk} {walks} {launch.heads} {launch.warps} {launch.stages}".replace(", ", ",")
+    return " ".join(str(value) for value in vars(launch).values())
 
 
 def training_lines() -> Iterator[Line]:
