@@ -27,7 +27,7 @@ from regard.kernels import convolution_triton, selective_scan, ssd_launch
 from regard.kernels.convolution import causal_convolution, causal_convolution_readable
 from regard.kernels.selective_scan import gated_selective_scan
 from regard.kernels.ssd import ssd
-from regard.mixers.ssd import ssd_chunked
+from regard.kernels.ssd_readable import ssd_chunked
 
 BYTES_PER_SECOND = 4.2e12
 SSD_SHAPES = ((8, 2048), (2, 16384))

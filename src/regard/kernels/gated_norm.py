@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.operators import kernels_take
+from regard.kernels.operators import by_kernel, kernels_take, readable_gradients
 from regard.kernels.pointwise import rms_norm
 
 # Numbers of a vector that the registers of a program hold.
@@ -30,18 +30,25 @@ def gated_rms_norm_readable(x: Tensor, z: Tensor, weight: Tensor, epsilon: float
 
 @torch.library.custom_op("regard::gated_norm", mutates_args=())
 def _gated_norm(x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    from regard.kernels.gated_norm_triton import gated_norm_forward
+    def kernel() -> Tensor:
+        from regard.kernels.gated_norm_triton import gated_norm_forward
 
-    return gated_norm_forward(x, z, weight, epsilon)
+        return gated_norm_forward(x, z, weight, epsilon)
+
+    return by_kernel("the gated norm", kernel, lambda: gated_rms_norm_readable(x, z, weight, epsilon).to(x.dtype))
 
 
 @torch.library.custom_op("regard::gated_norm_backward", mutates_args=())
-def _gated_norm_backward(
-    d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, epsilon: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    from regard.kernels.gated_norm_triton import gated_norm_backward
+def _gated_norm_backward(d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> list[Tensor]:
+    def kernel() -> list[Tensor]:
+        from regard.kernels.gated_norm_triton import gated_norm_backward
 
-    return gated_norm_backward(d_y, x, z, weight, epsilon)
+        return list(gated_norm_backward(d_y, x, z, weight, epsilon))
+
+    def readable(*leaves: Tensor) -> Tensor:
+        return gated_rms_norm_readable(*leaves, epsilon).to(x.dtype)
+
+    return by_kernel("the gated norm", kernel, lambda: readable_gradients(readable, (x, z, weight), [d_y]))
 
 
 @_gated_norm.register_fake
@@ -50,8 +57,8 @@ def _(x: Tensor, _z: Tensor, _weight: Tensor, _epsilon: float) -> Tensor:
 
 
 @_gated_norm_backward.register_fake
-def _(_d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, _epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
-    return x.new_empty(x.shape), z.new_empty(z.shape), weight.new_empty(weight.shape)
+def _(_d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, _epsilon: float) -> list[Tensor]:
+    return [leaf.new_empty(leaf.shape) for leaf in (x, z, weight)]
 
 
 def _keep(ctx, inputs: tuple[Tensor, Tensor, Tensor, float], output: Tensor) -> None:  # noqa: ARG001

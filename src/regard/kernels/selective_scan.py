@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.operators import kernels_take
+from regard.kernels.operators import by_kernel, kernels_take, readable_gradients
 
 CHUNK = 16
 
@@ -61,6 +62,10 @@ def selective_scan(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Te
     """Outputs (B, T, E) and the last state, in float32 at least: a rounded state drifts."""
     if scan_kernels_take(u, h):
         return _scan(u, dt, a, b, c, h, None, None)[:2]
+    return _kept_scan(u, dt, a, b, c, h)
+
+
+def _kept_scan(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     wide = torch.promote_types(h.dtype, torch.float32)
     y, h = _Scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
     return y.to(u.dtype), h
@@ -76,6 +81,20 @@ def gated_selective_scan(
     return _scan(u, raw, a, b, c, h, skip, z)[:2]
 
 
+def _any_scan(
+    u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor | None, z: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The readable form of both, plain and gated."""
+    if skip is None or z is None:
+        return _kept_scan(u, dt, a, b, c, h)
+    y, h = _kept_scan(u, F.softplus(dt.to(h.dtype)), a, b, c, h)
+    return ((y + skip * u) * F.silu(z)).to(u.dtype), h
+
+
+def _chunks(u: Tensor) -> int:
+    return (u.shape[1] + LAUNCH.chunk - 1) // LAUNCH.chunk
+
+
 def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
     """Whether the Triton kernels can do it; else the scan below is the way."""
     return h.dtype == torch.float32 and h.shape[-1] <= MOST_STATES and u.numel() > 0 and kernels_take(u)
@@ -86,9 +105,18 @@ def _scan(
     u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor | None, z: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """y, the last state, and the states between chunks, which the gradients are made from."""
-    from regard.kernels.selective_scan_launch import scan_forward
+    inputs = (u, dt, a, b, c, h, skip, z)
 
-    return scan_forward(u, dt, a, b, c, h, skip, z, LAUNCH)
+    def kernel() -> tuple[Tensor, Tensor, Tensor]:
+        from regard.kernels.selective_scan_launch import scan_forward
+
+        return scan_forward(*inputs, LAUNCH)
+
+    def readable() -> tuple[Tensor, Tensor, Tensor]:
+        # The readable gradients want the first state alone.
+        return *_any_scan(*inputs), h[:, None].repeat(1, _chunks(u), 1, 1)
+
+    return by_kernel("the selective scan", kernel, readable)
 
 
 @torch.library.custom_op("regard::selective_scan_backward", mutates_args=())
@@ -96,19 +124,22 @@ def _scan_backward(
     d_y: Tensor, d_h: Tensor, borders: Tensor, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor,
     skip: Tensor | None, z: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
-    from regard.kernels.selective_scan_launch import scan_backward
+    def kernel() -> list[Tensor]:
+        from regard.kernels.selective_scan_launch import scan_backward
 
-    leaves = [leaf for leaf in (u, dt, a, b, c, d_h, skip, z) if leaf is not None]
-    gradients = scan_backward(d_y, d_h, borders, u, dt, a, b, c, skip, z, LAUNCH)
-    return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, leaves, strict=False)]
+        leaves = [leaf for leaf in (u, dt, a, b, c, d_h, skip, z) if leaf is not None]
+        gradients = scan_backward(d_y, d_h, borders, u, dt, a, b, c, skip, z, LAUNCH)
+        return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, leaves, strict=False)]
+
+    inputs = (u, dt, a, b, c, borders[:, 0], skip, z)
+    return by_kernel("the selective scan", kernel, lambda: readable_gradients(_any_scan, inputs, [d_y, d_h]))
 
 
 @_scan.register_fake
 def _(
     u: Tensor, _dt: Tensor, _a: Tensor, _b: Tensor, _c: Tensor, h: Tensor, *_fused: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    chunks = (u.shape[1] + LAUNCH.chunk - 1) // LAUNCH.chunk
-    return u.new_empty(u.shape), h.new_empty(h.shape), h.new_empty(h.shape[0], chunks, *h.shape[1:])
+    return u.new_empty(u.shape), h.new_empty(h.shape), h.new_empty(h.shape[0], _chunks(u), *h.shape[1:])
 
 
 @_scan_backward.register_fake
