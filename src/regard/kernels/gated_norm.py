@@ -45,8 +45,8 @@ def _gated_norm_backward(d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, epsi
 
         return list(gated_norm_backward(d_y, x, z, weight, epsilon))
 
-    def readable(*leaves: Tensor) -> Tensor:
-        return gated_rms_norm_readable(*leaves, epsilon).to(x.dtype)
+    def readable(x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        return gated_rms_norm_readable(x, z, weight, epsilon).to(x.dtype)
 
     return by_kernel("the gated norm", kernel, lambda: readable_gradients(readable, (x, z, weight), [d_y]))
 

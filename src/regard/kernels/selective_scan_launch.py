@@ -94,14 +94,17 @@ def scan_backward(
     (batch, length, width), states = u.shape, a.shape[1]
     afters, d_h = _borders(d_y, dt, a, c, None if z is None else gate, d_last, launch, True)
     chunks, blocks = befores.shape[1], triton.cdiv(width, launch.block)
-    scratch = befores.new_empty(batch, chunks, launch.chunk // launch.few, width, states)
+    padded = triton.next_power_of_2(states)
+    # The states of a few tokens stay in registers, which hold 64 of a channel.
+    few = max(1, min(launch.few, 64 // padded))
+    scratch = befores.new_empty(batch, chunks, launch.chunk // few, width, states)
     d_u, d_dt, d_z = (t.new_empty(t.shape) for t in (u, raw, gate if z is not None else u[:0]))
     d_a, d_skip = torch.empty_like(befores), befores.new_empty(batch, chunks, width)
     d_b, d_c = (befores.new_empty(batch, blocks, length, states) for _ in range(2))
     gradients_kernel[(blocks, chunks, batch)](
         u, raw, dt, a, b, c, u if skip is None else skip, gate, befores, afters, d_y, scratch, d_u, d_dt, d_a, d_b,
         d_c, d_skip, d_z, length, width, chunks, *u.stride()[:2], *b.stride()[:2], *c.stride()[:2], *gate.stride()[:2],
-        states, triton.next_power_of_2(states), launch.block, launch.chunk, launch.few, z is not None,
+        states, padded, launch.block, launch.chunk, few, z is not None,
         num_warps=launch.warps, maxnreg=launch.registers,
     )  # fmt: skip
     d_skip = d_skip.sum((0, 1)) if skip is not None else d_skip[:0]
