@@ -23,33 +23,43 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from regard.core import registry
-from regard.kernels import convolution_triton, selective_scan_triton, ssd_launch
+from regard.kernels import convolution_triton, selective_scan, ssd_launch
 from regard.kernels.convolution import causal_convolution, causal_convolution_readable
 from regard.kernels.selective_scan import gated_selective_scan
 from regard.kernels.ssd import ssd
-from regard.mixers.ssd import ssd_chunked
+from regard.kernels.ssd_readable import ssd_chunked
 
 BYTES_PER_SECOND = 4.2e12
 SSD_SHAPES = ((8, 2048), (2, 16384))
 HEADS, WIDTH, STATES = 24, 64, 128
-SsdLaunch, ScanLaunch = ssd_launch.Launch, selective_scan_triton.Launch
+SsdLaunch, ScanLaunch = ssd_launch.Launch, selective_scan.Launch
+ConvolutionLaunch, Walk = convolution_triton.Launch, ssd_launch.Walk
 SSD_LAUNCHES = (
     SsdLaunch(),
-    SsdLaunch(64, (64, 64), 8, (4, 8, 8, 8), (2, 1, 1, 1)),
-    SsdLaunch(64, (32, 32), 4, (2, 4, 4, 4), (4, 1, 1, 1)),
-    SsdLaunch(32, (32, 64), 8, (4, 4, 4, 4), (3, 1, 1, 3)),
-    SsdLaunch(128, (32, 64), 8, (4, 8, 8, 8), (3, 1, 1, 2)),
-    SsdLaunch(128, (64, 64), 12, (8, 8, 8, 8), (2, 1, 1, 1)),
+    SsdLaunch(walks=(Walk((64, 64)),)),
+    SsdLaunch(walks=(Walk((64, 64), 4, 3),)),
+    SsdLaunch(walks=(Walk((64, 128), 4, 2),)),
+    SsdLaunch(walks=(Walk((32, 32), 2, 4),), heads=4, stages=(1, 1, 1)),
+    SsdLaunch(heads=12),
 )
 SCAN_LAUNCHES = (
     ScanLaunch(),
-    ScanLaunch(64, 8, 32, 1),
-    ScanLaunch(32, 4, 32, 1),
-    ScanLaunch(128, 4, 32, 1),
-    ScanLaunch(64, 4, 16, 1),
-    ScanLaunch(64, 4, 128, 4),
+    ScanLaunch(128, 4, 32, 1, 200),
+    ScanLaunch(128, 4, 32, 1, 168),
+    ScanLaunch(128, 4, 16, 1),
+    ScanLaunch(128, 4, 16, 1, 128),
+    ScanLaunch(128, 2, 32, 1, 168),
+    ScanLaunch(64, 4, 32, 1),
+    ScanLaunch(256, 4, 32, 1),
 )
-BLOCKS = ((16, 128), (32, 128), (64, 64), (16, 64), (8, 256))
+CONVOLUTION_LAUNCHES = (
+    ConvolutionLaunch(),
+    ConvolutionLaunch(32, 128, 1, 8),
+    ConvolutionLaunch(128, 128, 1, 8),
+    ConvolutionLaunch(64, 128, 1, 4),
+    ConvolutionLaunch(64, 64, 1, 8),
+    ConvolutionLaunch(64, 256, 2, 8),
+)
 
 
 def main() -> None:
@@ -71,9 +81,9 @@ def main() -> None:
 def attempt(label: str, line: Callable[[], str]) -> None:
     """One line of the table, whatever happens to it."""
     try:
-        print(f"{label:<58} {line()}", flush=True)
+        print(f"{label:<70} {line()}", flush=True)
     except Exception as error:  # the other lines are still worth having
-        print(f"{label:<58} {type(error).__name__}: {str(error).strip().splitlines()[-1][:160]}", flush=True)
+        print(f"{label:<70} {type(error).__name__}: {str(error).strip().splitlines()[-1][:160]}", flush=True)
     finally:
         torch.cuda.empty_cache()
 
@@ -142,12 +152,12 @@ def scan_inputs(batch: int, length: int) -> list[Tensor]:
 
 
 def scan_with(launch: ScanLaunch, inputs: list[Tensor], floor: int) -> str:
-    kept = selective_scan_triton.LAUNCH
+    kept = selective_scan.LAUNCH
     try:
-        selective_scan_triton.LAUNCH = launch
+        selective_scan.LAUNCH = launch
         return timed(gated_selective_scan, inputs, floor, kernels=True)
     finally:
-        selective_scan_triton.LAUNCH = kept
+        selective_scan.LAUNCH = kept
 
 
 def convolution_lines() -> Iterator[Line]:
@@ -161,8 +171,9 @@ def convolution_lines() -> Iterator[Line]:
         "convolution 8 x 2048 x 1792, readable",
         lambda: timed(lambda *i: (causal_convolution_readable(*i), None), inputs, floor),
     )
-    for blocks in BLOCKS:
-        yield f"convolution 8 x 2048 x 1792, blocks {blocks}", lambda b=blocks: convolution_with(b, inputs, floor)
+    for launch in CONVOLUTION_LAUNCHES:
+        label = f"convolution 8 x 2048 x 1792, {brief(launch)}"
+        yield label, lambda launch=launch: convolution_with(launch, inputs, floor)
 
 
 def convolution_of_torch(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, None]:
@@ -171,13 +182,13 @@ def convolution_of_torch(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor
     return F.silu(y.transpose(1, 2)), None
 
 
-def convolution_with(blocks: tuple[int, int], inputs: list[Tensor], floor: int) -> str:
-    kept = convolution_triton.BLOCK_T, convolution_triton.BLOCK_E
+def convolution_with(launch: ConvolutionLaunch, inputs: list[Tensor], floor: int) -> str:
+    kept = convolution_triton.LAUNCH
     try:
-        convolution_triton.BLOCK_T, convolution_triton.BLOCK_E = blocks
+        convolution_triton.LAUNCH = launch
         return timed(lambda *i: (causal_convolution(*i), None), inputs, floor, kernels=True)
     finally:
-        convolution_triton.BLOCK_T, convolution_triton.BLOCK_E = kept
+        convolution_triton.LAUNCH = kept
 
 
 def timed(
@@ -221,8 +232,11 @@ def by_kernel(work: Callable[[], object], most: int = 7) -> str:
     return ", ".join(f"{name[:28]} {microseconds:.0f}" for name, microseconds in longest)
 
 
-def brief(launch: SsdLaunch | ScanLaunch) -> str:
-    return " ".join(str(value).replace(" ", "") for value in vars(launch).values())
+def brief(launch: SsdLaunch | ScanLaunch | ConvolutionLaunch) -> str:
+    if isinstance(launch, SsdLaunch):
+        walks = "/".join(f"{w.block[0]}x{w.block[1]},{w.warps},{w.stages}" for w in launch.walks)
+        return f"{launch.chunk} {walks} {launch.heads} {launch.warps} {launch.stages}".replace(", ", ",")
+    return " ".join(str(value) for value in vars(launch).values())
 
 
 def training_lines() -> Iterator[Line]:

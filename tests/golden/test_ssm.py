@@ -12,8 +12,8 @@ from torch import Tensor
 from regard.core.tap import record
 from regard.kernels import selective_scan as kernel
 from regard.kernels.selective_scan import selective_scan, selective_scan_readable
+from regard.kernels.ssd_readable import ssd_chunked, ssd_quadratic, ssd_recurrent
 from regard.mixers.s4d import Initialisation, S4d, S4dConfig, initial_modes
-from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
 
 GOLDEN = load("ssm")
 DIAGONAL, SCAN, DUALITY = GOLDEN["diagonal_ssm"], GOLDEN["selective_scan"], GOLDEN["duality_matrix"]

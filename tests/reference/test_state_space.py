@@ -10,8 +10,8 @@ from regard.core.context import Context, real_tokens
 from regard.core.tap import record
 from regard.kernels import selective_scan as kernel
 from regard.kernels.selective_scan import selective_scan, selective_scan_readable
+from regard.kernels.ssd_readable import ssd_chunked, ssd_recurrent
 from regard.mixers.s4d import Initialisation, S4d, S4dConfig, initial_modes
-from regard.mixers.ssd import ssd_chunked, ssd_recurrent
 
 INITS: tuple[Initialisation, ...] = ("lin", "inv", "legs", "real")
 WIDTH, D_STATE, LENGTH = 3, 6, 19

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from regard.core.tap import Trace
 from regard.explain.site import Site
+from regard.kernels.ssd_readable import decay_matrix
 from regard.mixers.s4d import S4d
-from regard.mixers.ssd import decay_matrix
 
 # Numbers that the matrices of all channels of a layer may have together.
 AT_ONCE = 2**24

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.operators import keep_inputs, kernels_take
+from regard.kernels.operators import by_kernel, keep_inputs, kernels_take, readable_gradients
 
 
 def causal_convolution(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -62,18 +62,26 @@ class _Convolution(torch.autograd.Function):
 
 @torch.library.custom_op("regard::convolution", mutates_args=())
 def _convolution(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    from regard.kernels.convolution_triton import convolution_forward
+    inputs = (x, recent, weight, bias)
 
-    return convolution_forward(x, recent, weight, bias)
+    def kernel() -> Tensor:
+        from regard.kernels.convolution_triton import convolution_forward
+
+        return convolution_forward(*inputs)
+
+    return by_kernel("the convolution", kernel, lambda: causal_convolution_readable(*inputs))
 
 
 @torch.library.custom_op("regard::convolution_backward", mutates_args=())
-def _convolution_backward(
-    d_y: Tensor, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    from regard.kernels.convolution_triton import convolution_backward
+def _convolution_backward(d_y: Tensor, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> list[Tensor]:
+    inputs = (x, recent, weight, bias)
 
-    return convolution_backward(d_y, x, recent, weight, bias)
+    def kernel() -> list[Tensor]:
+        from regard.kernels.convolution_triton import convolution_backward
+
+        return list(convolution_backward(d_y, *inputs))
+
+    return by_kernel("the convolution", kernel, lambda: readable_gradients(causal_convolution_readable, inputs, [d_y]))
 
 
 @_convolution.register_fake
@@ -82,8 +90,8 @@ def _(x: Tensor, *_rest: Tensor) -> Tensor:
 
 
 @_convolution_backward.register_fake
-def _(_d_y: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
-    return tuple(leaf.new_empty(leaf.shape) for leaf in inputs)
+def _(_d_y: Tensor, *inputs: Tensor) -> list[Tensor]:
+    return [leaf.new_empty(leaf.shape) for leaf in inputs]
 
 
 def _gradients(ctx, d_y: Tensor) -> tuple[Tensor, ...]:

@@ -1,104 +1,168 @@
 """Short causal convolution with SiLU as two Triton kernels, for CUDA devices; imported on first use only.
 
 What a token sees are the places `seen` = the last W - 1 inputs before the chunk, then the chunk's own; both are read
-where they lie. The backward pass makes the convolution again and keeps nothing but the inputs.
+where they lie. A program walks over a run of tokens with their window in registers, so that every place is read once,
+and many at a time. The backward pass makes the convolution again and keeps nothing but the inputs.
 """
 
+# ruff: noqa: RUF005 (Triton takes no star in a tuple)
+
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCK_T, BLOCK_E = 16, 128
+
+@dataclass(frozen=True)
+class Launch:
+    """run: tokens that a program walks over. block: channels of a program. warps: of a program. ahead: tokens that are
+    read at once, which divides the run."""
+
+    run: int = 64
+    block: int = 128
+    warps: int = 1
+    ahead: int = 8
+
+
+LAUNCH = Launch()
 
 
 @triton.jit
-def _seen(x, recent, row, place, e, real, T, E, x_row, x_time, W: tl.constexpr, STEP: tl.constexpr):
-    """seen[place] in float32; zero outside."""
-    old = tl.load(
-        recent + (row * (W - 1) + place[:, None]) * E + e[None, :],
-        mask=(place >= 0)[:, None] & (place < W - 1)[:, None] & real[None, :],
-        other=0.0,
-    )
-    t = place - (W - 1)
-    new = tl.load(
-        x + row * (x_row * STEP) + t[:, None] * (x_time * STEP) + e[None, :],
-        mask=(t >= 0)[:, None] & (t < T)[:, None] & real[None, :],
-        other=0.0,
-    )
-    return old.to(tl.float32) + new.to(tl.float32)
-
-
-@triton.jit
-def _before_silu(x, recent, weight, bias, row, t, e, real, T, E, x_row, x_time, W: tl.constexpr, STEP: tl.constexpr):
-    """b + sum_j w_j seen_(t+j)."""
-    total = tl.load(bias + e, mask=real, other=0.0).to(tl.float32)[None, :]
+def _weights(weight, e, real, W: tl.constexpr):
+    weights = ()
     for j in tl.static_range(W):
-        w = tl.load(weight + e * W + j, mask=real, other=0.0).to(tl.float32)
-        total += w[None, :] * _seen(x, recent, row, t + j, e, real, T, E, x_row, x_time, W, STEP)
+        weights = weights + (tl.load(weight + e * W + j, mask=real, other=0.0).to(tl.float32),)
+    return weights
+
+
+@triton.jit
+def _window(x, recent, row, first, e, real, T, E, x_row, x_time, W: tl.constexpr, STEP: tl.constexpr):
+    """What token `first` sees but its own input, after a place that it does not see."""
+    window = (tl.zeros_like(e).to(tl.float32),)
+    for j in tl.static_range(W - 1):
+        t = first - (W - 1) + j
+        old = tl.load(recent + (row * (W - 1) + first + j) * E + e, mask=real & (t < 0), other=0.0)
+        new = tl.load(x + row * (x_row * STEP) + t * (x_time * STEP) + e, mask=real & (t >= 0) & (t < T), other=0.0)
+        window = window + (old.to(tl.float32) + new.to(tl.float32),)
+    return window
+
+
+@triton.jit
+def _before_silu(window, weights, bias, W: tl.constexpr):
+    """b + sum_j w_j seen_(t+j)."""
+    total = bias
+    for j in tl.static_range(W):
+        total += weights[j] * window[j]
     return total
 
 
 @triton.jit
 def _forward(
     x, recent, weight, bias, y, T, E, x_row, x_time,
-    W: tl.constexpr, STEP: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
+    W: tl.constexpr, STEP: tl.constexpr, RUN: tl.constexpr, BE: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(2).to(tl.int64)
-    t = tl.program_id(1) * BT + tl.arange(0, BT)
+    row, first = tl.program_id(2).to(tl.int64), tl.program_id(1).to(tl.int64) * RUN
     e = tl.program_id(0) * BE + tl.arange(0, BE)
     real = e < E
-    total = _before_silu(x, recent, weight, bias, row, t, e, real, T, E, x_row, x_time, W, STEP)
-    out = total * tl.sigmoid(total)
-    to = y + (row * T + t[:, None]) * E + e[None, :]
-    tl.store(to, out.to(y.dtype.element_ty), mask=(t < T)[:, None] & real[None, :])
+    weights = _weights(weight, e, real, W)
+    offset = tl.load(bias + e, mask=real, other=0.0).to(tl.float32)
+    window = _window(x, recent, row, first, e, real, T, E, x_row, x_time, W, STEP)
+    x += row * (x_row * STEP) + first * (x_time * STEP)
+    y += (row * T + first) * E
+    for i in range(0, tl.minimum(RUN, T - first).to(tl.int32), AHEAD):
+        news = ()
+        for a in tl.static_range(AHEAD):
+            now = real & (first + i + a < T)
+            news = news + (tl.load(x + (i + a) * (x_time * STEP) + e, mask=now, other=0.0),)
+        for a in tl.static_range(AHEAD):
+            window = window[1:] + (news[a].to(tl.float32),)
+            total = _before_silu(window, weights, offset, W)
+            out = total * tl.sigmoid(total)
+            tl.store(y + (i + a) * E + e, out.to(y.dtype.element_ty), mask=real & (first + i + a < T))
+
+
+@triton.jit
+def _slope(upper, window, weights, bias, W: tl.constexpr):
+    """The gradient before SiLU."""
+    before = _before_silu(window, weights, bias, W)
+    gate = tl.sigmoid(before)
+    return upper.to(tl.float32) * (gate * (1 + before * (1 - gate)))
+
+
+@triton.jit
+def _added(sums, g, window, W: tl.constexpr):
+    """The gradients of w_j, to which a token adds g_t seen_(t+j), then that of b."""
+    more = ()
+    for j in tl.static_range(W):
+        more = more + (sums[j] + g * window[j],)
+    return more + (sums[W] + g,)
+
+
+@triton.jit
+def _passed_on(slopes, weights, W: tl.constexpr):
+    """d seen_i = sum_j w_j g_(i-j), slopes being those up to g_i."""
+    total = weights[0] * slopes[W - 1]
+    for j in tl.static_range(1, W):
+        total += weights[j] * slopes[W - 1 - j]
+    return total
 
 
 @triton.jit
 def _backward(
-    x, recent, weight, bias, d_y, d_x, d_recent, d_weight, d_bias, T, E, x_row, x_time,
-    W: tl.constexpr, STEP: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
+    x, recent, weight, bias, d_y, d_x, d_recent, shares, T, E, x_row, x_time,
+    W: tl.constexpr, STEP: tl.constexpr, RUN: tl.constexpr, BE: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """d seen_i = sum_j w_j g_(i-j), g_t the gradient before SiLU at token t; and this block's share in d_w and d_b."""
-    row, block = tl.program_id(2).to(tl.int64), tl.program_id(1)
-    place = block * BT + tl.arange(0, BT)
+    """Gradients of a run of inputs, which W - 1 tokens after it see too, and the run's share in those of w and b."""
+    row, first = tl.program_id(2).to(tl.int64), tl.program_id(1).to(tl.int64) * RUN
     e = tl.program_id(0) * BE + tl.arange(0, BE)
     real = e < E
-    total = tl.zeros((BT, BE), dtype=tl.float32)
-    share = (row * tl.num_programs(1) + block) * E + e
-    for j in tl.static_range(W):
-        t = place - j
-        inside = (t >= 0)[:, None] & (t < T)[:, None] & real[None, :]
-        before = _before_silu(x, recent, weight, bias, row, t, e, real, T, E, x_row, x_time, W, STEP)
-        g = tl.load(d_y + (row * T + t[:, None]) * E + e[None, :], mask=inside, other=0.0).to(tl.float32)
-        gate = tl.sigmoid(before)
-        g *= gate * (1 + before * (1 - gate))
-        w = tl.load(weight + e * W + j, mask=real, other=0.0).to(tl.float32)
-        total += w[None, :] * g
-        # g_(i-j) seen_i, over all places i of all blocks, is the gradient of w_j; with j = 0, of g alone, that of b.
-        own = tl.sum(g * _seen(x, recent, row, place, e, real, T, E, x_row, x_time, W, STEP), 0)
-        tl.store(d_weight + share * W + j, own, mask=real)
-        if j == 0:
-            tl.store(d_bias + share, tl.sum(g, 0), mask=real)
-    t = place - (W - 1)
-    to = d_x + (row * T + t[:, None]) * E + e[None, :]
-    tl.store(to, total.to(d_x.dtype.element_ty), mask=(t >= 0)[:, None] & (t < T)[:, None] & real[None, :])
-    to = d_recent + (row * (W - 1) + place[:, None]) * E + e[None, :]
-    tl.store(to, total.to(d_recent.dtype.element_ty), mask=(place < W - 1)[:, None] & real[None, :])
+    weights = _weights(weight, e, real, W)
+    offset = tl.load(bias + e, mask=real, other=0.0).to(tl.float32)
+    window = _window(x, recent, row, first, e, real, T, E, x_row, x_time, W, STEP)
+    x += row * (x_row * STEP) + first * (x_time * STEP)
+    d_y += (row * T + first) * E
+    d_x += (row * T + first) * E
+    zero = tl.zeros_like(offset)
+    slopes, sums = (zero,) * W, (zero,) * (W + 1)
+    for j in tl.static_range(W - 1):
+        now = real & (first + j < T)
+        window = window[1:] + (tl.load(x + j * (x_time * STEP) + e, mask=now, other=0.0).to(tl.float32),)
+        g = _slope(tl.load(d_y + j * E + e, mask=now, other=0.0), window, weights, offset, W)
+        slopes, sums = slopes[1:] + (g,), _added(sums, g, window, W)
+        to = d_recent + (row * (W - 1) + j) * E + e
+        tl.store(to, _passed_on(slopes, weights, W).to(d_recent.dtype.element_ty), mask=real & (first == 0))
+    for i in range(0, tl.minimum(RUN, T - first).to(tl.int32), AHEAD):
+        news, uppers = (), ()
+        for a in tl.static_range(AHEAD):
+            after = i + a + W - 1
+            now = real & (first + after < T)
+            news = news + (tl.load(x + after * (x_time * STEP) + e, mask=now, other=0.0),)
+            uppers = uppers + (tl.load(d_y + after * E + e, mask=now, other=0.0),)
+        for a in tl.static_range(AHEAD):
+            window = window[1:] + (news[a].to(tl.float32),)
+            g = _slope(uppers[a], window, weights, offset, W)
+            slopes = slopes[1:] + (g,)
+            # The tokens after the run are counted where they belong.
+            sums = _added(sums, tl.where(i + a + W - 1 < RUN, g, 0.0), window, W)
+            total = _passed_on(slopes, weights, W)
+            tl.store(d_x + (i + a) * E + e, total.to(d_x.dtype.element_ty), mask=real & (first + i + a < T))
+    shares += (row * tl.num_programs(1) + tl.program_id(1)) * (W + 1) * E
+    for j in tl.static_range(W + 1):
+        tl.store(shares + j * E + e, sums[j], mask=real)
 
 
 def convolution_forward(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """silu(conv(x)) (B, T, E) in the number type of x, any layout whose channels lie side by side."""
     x, recent, weight = _dense(x), recent.contiguous(), weight.contiguous()
-    batch, length, width = x.shape
+    (batch, length, width), step, launch = x.shape, _step(x), LAUNCH
     y = x.new_empty(x.shape)
-    grid = (triton.cdiv(width, BLOCK_E), triton.cdiv(length, BLOCK_T), batch)
-    step = _step(x)
-    _forward[grid](
+    _forward[(triton.cdiv(width, launch.block), triton.cdiv(length, launch.run), batch)](
         x, recent, weight, bias, y, length, width, x.stride(0) // step, x.stride(1) // step,
-        weight.shape[1], step, BLOCK_T, BLOCK_E, num_warps=4,
+        weight.shape[1], step, launch.run, launch.block, launch.ahead, num_warps=launch.warps,
     )  # fmt: skip
     return y
 
@@ -106,19 +170,20 @@ def convolution_forward(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor)
 def convolution_backward(
     d_y: Tensor, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of x, recent, weight and bias. Blocks write their shares: no atomics, the same sum every time."""
+    """Gradients of x, recent, weight and bias. Runs write their shares: no atomics, the same sum every time."""
     d_y, x, recent, weight = d_y.contiguous(), _dense(x), recent.contiguous(), weight.contiguous()
-    batch, length, width = x.shape
-    window = weight.shape[1]
-    blocks, step = triton.cdiv(length + window - 1, BLOCK_T), _step(x)
+    (batch, length, width), window, step, launch = x.shape, weight.shape[1], _step(x), LAUNCH
+    # A token of the run's beginning is of the run: no run is shorter than a window.
+    run = max(launch.run, triton.next_power_of_2(window))
+    runs = triton.cdiv(length, run)
     d_x, d_recent = x.new_empty(x.shape), recent.new_empty(recent.shape)
-    d_weight = torch.empty(batch * blocks, width, window, dtype=torch.float32, device=x.device)
-    d_bias = torch.empty(batch * blocks, width, dtype=torch.float32, device=x.device)
-    _backward[(triton.cdiv(width, BLOCK_E), blocks, batch)](
-        x, recent, weight, bias, d_y, d_x, d_recent, d_weight, d_bias, length, width, x.stride(0) // step,
-        x.stride(1) // step, window, step, BLOCK_T, BLOCK_E, num_warps=4,
+    shares = torch.empty(batch * runs, window + 1, width, dtype=torch.float32, device=x.device)
+    _backward[(triton.cdiv(width, launch.block), runs, batch)](
+        x, recent, weight, bias, d_y, d_x, d_recent, shares, length, width, x.stride(0) // step,
+        x.stride(1) // step, window, step, run, launch.block, launch.ahead, num_warps=launch.warps,
     )  # fmt: skip
-    return d_x, d_recent, d_weight.sum(0).to(weight.dtype), d_bias.sum(0).to(bias.dtype)
+    *d_weight, d_bias = shares.sum(0).unbind(0)
+    return d_x, d_recent, torch.stack(d_weight, 1).to(weight.dtype), d_bias.to(bias.dtype)
 
 
 def _step(x: Tensor) -> int:

@@ -12,12 +12,31 @@ d_*   gradient of the loss with respect to *
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.operators import keep_inputs, kernels_take
+from regard.kernels.operators import by_kernel, kernels_take, readable_gradients
 
 CHUNK = 16
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How the kernels are launched. chunk: tokens that a program goes through. few: that it reads at once, and of which
+    it makes the states again at a time; divides the chunk. block: channels of a program. warps: of a program.
+    registers: the most that a thread of the gradients' kernel takes, the fewer the more programs at once."""
+
+    chunk: int = 128
+    few: int = 4
+    block: int = 32
+    warps: int = 1
+    registers: int = 255
+
+
+LAUNCH = Launch()
 # States of a channel that the registers of a kernel hold.
 MOST_STATES = 64
 
@@ -42,7 +61,11 @@ def selective_scan_readable(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tens
 def selective_scan(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs (B, T, E) and the last state, in float32 at least: a rounded state drifts."""
     if scan_kernels_take(u, h):
-        return _scan(u, dt, a, b, c, h, None, None)
+        return _scan(u, dt, a, b, c, h, None, None)[:2]
+    return _kept_scan(u, dt, a, b, c, h)
+
+
+def _kept_scan(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     wide = torch.promote_types(h.dtype, torch.float32)
     y, h = _Scan.apply(*(t.to(wide) for t in (u, dt, a, b, c, h)))  # pyright: ignore[reportGeneralTypeIssues]
     return y.to(u.dtype), h
@@ -55,7 +78,21 @@ def gated_selective_scan(
 
     skip (E,) is D, z (B, T, E) the gate. For what `scan_kernels_take`.
     """
-    return _scan(u, raw, a, b, c, h, skip, z)
+    return _scan(u, raw, a, b, c, h, skip, z)[:2]
+
+
+def _any_scan(
+    u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor | None, z: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The readable form of both, plain and gated."""
+    if skip is None or z is None:
+        return _kept_scan(u, dt, a, b, c, h)
+    y, h = _kept_scan(u, F.softplus(dt.to(h.dtype)), a, b, c, h)
+    return ((y + skip * u) * F.silu(z)).to(u.dtype), h
+
+
+def _chunks(u: Tensor) -> int:
+    return (u.shape[1] + LAUNCH.chunk - 1) // LAUNCH.chunk
 
 
 def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
@@ -66,42 +103,69 @@ def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
 @torch.library.custom_op("regard::selective_scan", mutates_args=())
 def _scan(
     u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor | None, z: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    from regard.kernels.selective_scan_triton import LAUNCH, scan_forward
+) -> tuple[Tensor, Tensor, Tensor]:
+    """y, the last state, and the states between chunks, which the gradients are made from."""
+    inputs = (u, dt, a, b, c, h, skip, z)
 
-    return scan_forward(u, dt, a, b, c, h, skip, z, LAUNCH)
+    def kernel() -> tuple[Tensor, Tensor, Tensor]:
+        from regard.kernels.selective_scan_launch import scan_forward
+
+        return scan_forward(*inputs, LAUNCH)
+
+    def readable() -> tuple[Tensor, Tensor, Tensor]:
+        # The readable gradients want the first state alone.
+        return *_any_scan(*inputs), h[:, None].repeat(1, _chunks(u), 1, 1)
+
+    return by_kernel("the selective scan", kernel, readable)
 
 
 @torch.library.custom_op("regard::selective_scan_backward", mutates_args=())
 def _scan_backward(
-    d_y: Tensor, d_h: Tensor, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor,
+    d_y: Tensor, d_h: Tensor, borders: Tensor, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor,
     skip: Tensor | None, z: Tensor | None,
 ) -> list[Tensor]:  # fmt: skip
-    from regard.kernels.selective_scan_triton import LAUNCH, scan_backward
+    def kernel() -> list[Tensor]:
+        from regard.kernels.selective_scan_launch import scan_backward
 
-    leaves = [leaf for leaf in (u, dt, a, b, c, h, skip, z) if leaf is not None]
-    gradients = scan_backward(d_y, d_h, u, dt, a, b, c, h, skip, z, LAUNCH)
-    return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, leaves, strict=False)]
+        leaves = [leaf for leaf in (u, dt, a, b, c, d_h, skip, z) if leaf is not None]
+        gradients = scan_backward(d_y, d_h, borders, u, dt, a, b, c, skip, z, LAUNCH)
+        return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, leaves, strict=False)]
+
+    inputs = (u, dt, a, b, c, borders[:, 0], skip, z)
+    return by_kernel("the selective scan", kernel, lambda: readable_gradients(_any_scan, inputs, [d_y, d_h]))
 
 
 @_scan.register_fake
 def _(
     u: Tensor, _dt: Tensor, _a: Tensor, _b: Tensor, _c: Tensor, h: Tensor, *_fused: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    return u.new_empty(u.shape), h.new_empty(h.shape)
+) -> tuple[Tensor, Tensor, Tensor]:
+    return u.new_empty(u.shape), h.new_empty(h.shape), h.new_empty(h.shape[0], _chunks(u), *h.shape[1:])
 
 
 @_scan_backward.register_fake
-def _(_d_y: Tensor, _d_h: Tensor, *leaves: Tensor | None) -> list[Tensor]:
-    return [leaf.new_empty(leaf.shape) for leaf in leaves if leaf is not None]
+def _(
+    _d_y: Tensor, d_h: Tensor, _borders: Tensor, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor,
+    *fused: Tensor | None,
+) -> list[Tensor]:  # fmt: skip
+    return [leaf.new_empty(leaf.shape) for leaf in (u, dt, a, b, c, d_h, *fused) if leaf is not None]
 
 
-def _gradients(ctx, d_y: Tensor, d_h: Tensor) -> tuple[Tensor | None, ...]:
-    found = _scan_backward(d_y, d_h, *ctx.saved_tensors)
-    return (*found, *[None] * (len(ctx.saved_tensors) - len(found)))
+def _keep(ctx, inputs: tuple[Tensor | None, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    u, dt, a, b, c, _, skip, z = inputs
+    ctx.save_for_backward(output[2], u, dt, a, b, c, skip, z)
+    # Of the borders' own gradient, which nobody asks for, no zeros are made.
+    ctx.set_materialize_grads(False)
 
 
-_scan.register_autograd(_gradients, setup_context=keep_inputs)
+def _gradients(ctx, d_y: Tensor | None, d_h: Tensor | None, _d_borders: Tensor | None) -> tuple[Tensor | None, ...]:
+    borders, u, *rest = ctx.saved_tensors
+    d_y = torch.zeros_like(u) if d_y is None else d_y
+    d_h = torch.zeros_like(borders[:, 0]) if d_h is None else d_h
+    found = _scan_backward(d_y, d_h, borders, u, *rest)
+    return (*found, *[None] * (8 - len(found)))
+
+
+_scan.register_autograd(_gradients, setup_context=_keep)
 
 
 class _Scan(torch.autograd.Function):

@@ -2,7 +2,7 @@
 
     h_t = exp(decay_t) h_(t-1) + dt_t x_t b_t^T        y_t = h_t c_t + D x_t
 
-The readable forms are those of mixers/ssd.py, whose letters these are; the kernels are in kernels/ssd_triton.py.
+The readable forms are in kernels/ssd_readable.py, the kernels in kernels/ssd_triton.py, the letters in mixers/ssd.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.kernels.operators import keep_inputs, kernels_take, shared_memory
+from regard.kernels.operators import by_kernel, keep_inputs, kernels_take, readable_gradients, shared_memory
+from regard.kernels.ssd_readable import ssd_chunked
 
 # Tokens of a chunk; float32 takes twice the room, and its exact products many registers.
 CHUNK = {torch.bfloat16: 64, torch.float16: 64, torch.float32: 32}
@@ -35,22 +36,38 @@ def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor
     return _ssd(x, dt.float(), decay.float(), b.to(x.dtype), c.to(x.dtype), skip, h)
 
 
+def _readable(
+    x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor
+) -> tuple[Tensor, Tensor]:
+    y, last = ssd_chunked(x * dt.to(x.dtype)[..., None], decay, b, c, h, CHUNK[x.dtype])
+    return (y + skip[:, None].to(y.dtype) * x).to(x.dtype), last
+
+
 @torch.library.custom_op("regard::ssd", mutates_args=())
 def _ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    from regard.kernels.ssd_launch import LAUNCH, ssd_forward
+    inputs = (x, dt, decay, b, c, skip, h)
 
-    return ssd_forward(x, dt, decay, b, c, skip, h, LAUNCH[x.dtype])
+    def kernel() -> tuple[Tensor, Tensor]:
+        from regard.kernels.ssd_launch import LAUNCH, ssd_forward
+
+        return ssd_forward(*inputs, LAUNCH[x.dtype])
+
+    return by_kernel("SSD", kernel, lambda: _readable(*inputs))
 
 
 @torch.library.custom_op("regard::ssd_backward", mutates_args=())
 def _ssd_backward(
     d_y: Tensor, d_h: Tensor, x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor
 ) -> list[Tensor]:
-    from regard.kernels.ssd_launch import LAUNCH, ssd_backward
-
     inputs = (x, dt, decay, b, c, skip, h)
-    gradients = ssd_backward(d_y, d_h, *inputs, LAUNCH[x.dtype])
-    return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, inputs, strict=True)]
+
+    def kernel() -> list[Tensor]:
+        from regard.kernels.ssd_launch import LAUNCH, ssd_backward
+
+        gradients = ssd_backward(d_y, d_h, *inputs, LAUNCH[x.dtype])
+        return [gradient.to(leaf.dtype) for gradient, leaf in zip(gradients, inputs, strict=True)]
+
+    return by_kernel("SSD", kernel, lambda: readable_gradients(_readable, inputs, [d_y, d_h]))
 
 
 @_ssd.register_fake

@@ -14,7 +14,7 @@ from regard.errors import UsageError
 from regard.explain.inputs import read
 from regard.explain.looks.steps import _tokens, steps
 from regard.kernels.selective_scan import selective_scan_readable
-from regard.mixers.ssd import ssd_recurrent
+from regard.kernels.ssd_readable import ssd_recurrent
 from regard.tasks.reading import Side
 
 

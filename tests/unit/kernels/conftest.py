@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from kernels.triton_here import INTERPRETED
+from regard.kernels.operators import kernel_fallbacks
 
 
 @pytest.fixture(autouse=True)
@@ -23,3 +25,10 @@ def _loops_with_bounds_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
             scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 
         monkeypatch.setattr(interpreter, "_patch_lang_tensor", patched)
+
+
+@pytest.fixture(autouse=True)
+def _no_kernel_is_replaced_unseen() -> Iterator[None]:
+    """A kernel that the readable form stands in for would be compared with itself."""
+    yield
+    assert kernel_fallbacks() == {}

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from interpreted import device_of_kernels
 from regard.kernels.ssd import ssd
-from regard.mixers.ssd import ssd_recurrent
+from regard.kernels.ssd_readable import ssd_recurrent
 
 NAMES = ("x", "dt", "decay", "b", "c", "skip", "h")
 

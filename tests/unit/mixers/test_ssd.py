@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.mixers.ssd import ssd_chunked, ssd_recurrent
+from regard.kernels.ssd_readable import ssd_chunked, ssd_recurrent
 
 B, T, H, P, G, N = 2, 12, 4, 3, 2, 5
 

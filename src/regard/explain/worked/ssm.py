@@ -17,8 +17,8 @@ from regard.core.tap import record
 from regard.explain.view import Curves, Heat, Panel, View
 from regard.explain.worked.sheet import answer, array, formula, numbers, sheet, short, steps, tensor, text
 from regard.kernels.selective_scan import selective_scan
+from regard.kernels.ssd_readable import ssd_quadratic
 from regard.mixers.s4d import DiagonalState, Initialisation, S4d, S4dConfig, initial_modes
-from regard.mixers.ssd import ssd_quadratic
 
 A, C, D, STEP = tensor([-0.5, -2.0]), tensor([1.0, -0.5]), 0.25, 0.1
 U = tensor([1.0, 0.0, -1.0, 2.0])

@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.charts.chart import Series, line_chart
 from regard.charts.plot import Axis
 from regard.data.worlds.recall import MultiRecall
-from regard.mixers.ssd import ssd_chunked, ssd_quadratic, ssd_recurrent
+from regard.kernels.ssd_readable import ssd_chunked, ssd_quadratic, ssd_recurrent
 from regard.studies.claims.fitting import Rows, right, trained
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.claims.timing import Work, seconds_of_each
