@@ -65,6 +65,9 @@ def generate(
     text = given_text(prompt)
     options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
     options = {name: value for name, value in options.items() if value is not None}
+    count = [options.pop("draft_tokens")] if "draft_tokens" in options else []
+    if count and flags.draft is None:
+        raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
     from regard.run.run import load
     from regard.tasks.verbs import Generates
 
@@ -76,8 +79,7 @@ def generate(
     prompts = _prompts(text or "", lines)
     drafter = None
     if flags.draft is not None:
-        count = options.pop("draft_tokens", None)
-        drafter = loaded.drafter(flags.draft) if count is None else loaded.drafter(flags.draft, count)
+        drafter = loaded.drafter(flags.draft, *count)
         options["draft"] = drafter
     if len(prompts) * n == 1 and flags.beam is None and not screen.json:
         _stream(prompts[0], loaded.stream(prompts[0], **options))

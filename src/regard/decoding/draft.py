@@ -116,7 +116,7 @@ class Tally:
     def told(self) -> str:
         """One line for people."""
         if not self.proposed:
-            return "the draft proposed nothing: the text has not repeated itself"
+            return "draft: nothing was proposed"
         line = f"draft: {self.accepted} of {self.proposed} proposed tokens accepted ({self.acceptance:.0%})"
         line += f", {self.tokens_per_read:.2f} tokens per read of the model"
         return line if self.speed_up is None else f"{line}, about {self.speed_up:.2f}x as fast as without (estimated)"
@@ -225,8 +225,8 @@ class _Speculation:
             self.reader.read(unread[:-1])
             unread = unread[-1:]
         room = row.window - len(self.reader.seen) - len(unread)
-        chances = [self.chances.of(row.drawn + i) for i in range(self.count + 1)]
         most = int(min(self.count, row.left - 1, room))
+        chances = [self.chances.of(row.drawn + i) for i in range(most + 1)]
         proposal = Proposal([])
         if most > 0:
             proposal = self.draft.propose(row.tokens, most, row.settings, [chance.draft for chance in chances[:most]])

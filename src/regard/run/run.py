@@ -217,8 +217,8 @@ class Run:
         """The options with a draft that was named made into what drafts."""
         draft, tokens = options.get("draft"), options.get("draft_tokens")
         rest = {name: value for name, value in options.items() if name not in ("draft", "draft_tokens")}
-        if draft is None and tokens is not None:
-            raise UsageError("draft_tokens is how many a draft proposes; say draft as well")
+        if tokens is not None and (draft is None or isinstance(draft, Drafter)):
+            raise UsageError("draft_tokens is how many tokens a draft that is named beside it proposes; name a draft")
         if draft is None or isinstance(draft, Drafter):
             return options
         return rest | {"draft": self.drafter(draft, TOKENS if tokens is None else tokens)}
