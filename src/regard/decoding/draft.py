@@ -140,7 +140,7 @@ class Drafter:
     """A draft for every text, and what came of all of them.
 
     begin   the draft of a text before its first token.
-    tokens  proposed for each read of the model, at most.
+    tokens  proposed for each read of the model, at most: as long as few stand, fewer are proposed.
     model   that drafts; None where none does.
     """
 
@@ -203,7 +203,7 @@ class _Speculation:
     """One text on its way."""
 
     def __init__(self, model: TokenModel, row: Row, draft: Draft, count: int) -> None:
-        self.row, self.draft, self.count = row, draft, count
+        self.row, self.draft, self.count, self.ahead = row, draft, count, count
         self.reader, self.chances = Reader(model), Chances(*row.origin)
         self.unread: list[int] = []
 
@@ -225,14 +225,21 @@ class _Speculation:
             self.reader.read(unread[:-1])
             unread = unread[-1:]
         room = row.window - len(self.reader.seen) - len(unread)
-        most = int(min(self.count, row.left - 1, room))
+        most = int(min(self.ahead, row.left - 1, room))
         chances = [self.chances.of(row.drawn + i) for i in range(most + 1)]
         proposal = Proposal([])
         if most > 0:
             proposal = self.draft.propose(row.tokens, most, row.settings, [chance.draft for chance in chances[:most]])
         vectors = self.reader.read([*unread, *proposal.tokens])
         logits = self.reader.model.head(vectors[len(unread) - 1 :])
-        return *judged(logits, proposal, row.settings, chances), len(proposal.tokens)
+        tokens, log_probs = judged(logits, proposal, row.settings, chances)
+        self._adapt(len(proposal.tokens), len(tokens) - 1)
+        return tokens, log_probs, len(proposal.tokens)
+
+    def _adapt(self, proposed: int, standing: int) -> None:
+        """Propose more after a round in which all stood, less after another: a draft that is no good costs little."""
+        if proposed:
+            self.ahead = min(self.count, self.ahead + 2) if standing == proposed else max(1, self.ahead - 1)
 
     def seconds(self, token: int) -> float:
         """How long a read of one token takes here."""

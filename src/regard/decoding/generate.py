@@ -9,7 +9,6 @@ beside it. Rows that have ended leave the batch. A row that has filled the model
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 
 from jaxtyping import Int
@@ -195,8 +194,7 @@ def _run_drafted(model: TokenModel, texts: list[_Text], rows: list[Row], draft: 
     """The same, one text after the other, with tokens proposed."""
     with eval_mode(model), draft.resting():
         for text, row in zip(texts, rows, strict=True):
-            with closing(speculate(model, row, draft)) as tokens:
-                for drawn in tokens:
-                    yield text.push(drawn)
-                    if text.finish is not None:
-                        break
+            for drawn in speculate(model, row, draft):
+                yield text.push(drawn)
+                if text.finish is not None:
+                    break

@@ -104,14 +104,14 @@ class Run:
         if draft == LOOKUP:
             return Drafter.of_text(tokens)
         other = draft if isinstance(draft, Run) else load(draft, device=str(self.device))
-        other.able(Generates)
+        writer = other.writer
         from regard.data.tokenizer import as_file
 
         if as_file(other.tokenizer) != as_file(self.tokenizer):
             raise UsageError(
                 f"{other.path} cannot draft for {self.path}: their tokenizers differ; train both on the same tokens"
             )
-        return Drafter.of_model(other.model, tokens, other.writer.window)
+        return Drafter.of_model(writer.model, tokens, writer.window)
 
     def score(self, text: str) -> ScoredText:
         """log p of every token of a text, and their chain-rule product."""
