@@ -72,6 +72,37 @@ def test_generate_reads_a_prompt_from_stdin_whole_or_by_lines(trained: Path):
     assert [text["prompt"] for text in json.loads(by_line.out)["texts"]] == ["the cat", "the dog"]
 
 
+def test_generate_with_a_draft_writes_the_same_greedy_text_and_tells_what_the_draft_was_good_for(trained: Path):
+    options = (str(trained), "the cat sat on the cat sat", "--temperature", "0", "--max-tokens", "40")
+    alone = call_here("generate", *options)
+    for draft in ("ngram", str(trained)):
+        drafted = call_here("generate", *options, "--draft", draft, "--draft-tokens", "3")
+        assert drafted.out == alone.out
+        assert re.search(r"^draft: \d+ of \d+ proposed tokens accepted .* tokens per read of the model", drafted.err)
+        told = json.loads(call_here("generate", *options, "--draft", draft, "--json").out)["draft"]
+        assert told["tokens"] == 40
+        assert told["accepted"] <= told["proposed"]
+        assert told["reads"] < 40
+    assert call_here("generate", *options, "--draft", "ngram", "--quiet").err == ""
+
+
+def test_a_draft_that_cannot_be_used_is_refused_in_one_line(trained: Path, here: Path):
+    (here / "other.txt").write_text(TEXT.upper(), encoding="utf-8")
+    made = call_here("train", "other.txt", "--model", "ngram", "--out", "other", "--quiet")
+    assert made.code == 0, made.err
+    for flags, told in (
+        (("--draft", "other"), f"other cannot draft for {trained}: their tokenizers differ"),
+        (("--draft", "nowhere"), "nowhere"),
+        (("--draft", "ngram", "--draft-tokens", "0"), "at least 1 token, found 0"),
+        (("--draft-tokens", "3"), "name one with --draft"),
+        (("--draft", "ngram", "--beam", "3"), "leave out draft or beam"),
+    ):
+        outcome = call_here("generate", str(trained), "the", *flags)
+        assert outcome.code in (2, 4), flags
+        assert told in outcome.err
+        assert outcome.err.count("\n") == 1
+
+
 def test_generate_makes_several_texts_and_searches_with_a_beam(trained: Path):
     several = json.loads(call_here("generate", str(trained), "a", "--n", "3", "--max-tokens", "5", "--json").out)
     assert len({text["text"] for text in several["texts"]}) > 1

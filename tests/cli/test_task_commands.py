@@ -166,6 +166,7 @@ def test_a_temperature_that_was_asked_for_is_used(there: Path) -> None:
         ),
         (["generate", "runs/tagged", "cat", "--n", "2"], USAGE, "--n means nothing"),
         (["generate", "runs/pairs", "cat", "--stop", "x"], USAGE, "--stop means nothing"),
+        (["generate", "runs/pairs", "cat", "--draft", "ngram"], USAGE, "--draft means nothing"),
         (["generate", "runs/pairs", "cat", "--n", "2"], USAGE, "n_best"),
         (["generate", "runs/pairs", "cat", "--length-penalty", "gnmt"], USAGE, "length_penalty ranks the texts of a"),
         (["generate", "runs/pairs", "cat", "--beam", "2", "--alpha", "1"], USAGE, "alpha is the strength of a length"),

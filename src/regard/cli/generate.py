@@ -39,6 +39,16 @@ class TextFlags:
     length_penalty: Annotated[str, typer.Option(help="Of the beam: none, power or gnmt.", metavar="NAME")] = "none"
     alpha: Annotated[float, typer.Option(help="Strength of the length penalty.", metavar="A")] = 0.6
     coverage: Annotated[float, typer.Option(help="Of the beam: strength of the coverage penalty.", metavar="B")] = 0.0
+    draft: Annotated[
+        str | None,
+        typer.Option(
+            help="What proposes tokens, for speed: a run with the same tokenizer, or ngram, the text so far.",
+            metavar="RUN_OR_ngram",
+        ),
+    ] = None
+    draft_tokens: Annotated[
+        int | None, typer.Option(help="Tokens proposed for each read. [default: 4]", metavar="K")
+    ] = None
 
 
 def generate(
@@ -55,6 +65,9 @@ def generate(
     text = given_text(prompt)
     options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
     options = {name: value for name, value in options.items() if value is not None}
+    count = [options.pop("draft_tokens")] if "draft_tokens" in options else []
+    if count and flags.draft is None:
+        raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
     from regard.run.run import load
     from regard.tasks.verbs import Generates
 
@@ -64,13 +77,20 @@ def generate(
         answer_all(screen, loaded, text, options | {"n_best": n})
         return
     prompts = _prompts(text or "", lines)
+    drafter = None
+    if flags.draft is not None:
+        drafter = loaded.drafter(flags.draft, *count)
+        options["draft"] = drafter
     if len(prompts) * n == 1 and flags.beam is None and not screen.json:
         _stream(prompts[0], loaded.stream(prompts[0], **options))
-        return
-    texts = loaded.write(prompts, copies=n, **options)
-    screen.object({"texts": [text.to_dict() for text in texts]})
-    for number, text in enumerate(texts):
-        screen.written(("\n" if number and not lines else "") + text.text)
+    else:
+        texts = loaded.write(prompts, copies=n, **options)
+        told = {} if drafter is None else {"draft": drafter.tally.to_dict()}
+        screen.object({"texts": [text.to_dict() for text in texts]} | told)
+        for number, text in enumerate(texts):
+            screen.written(("\n" if number and not lines else "") + text.text)
+    if drafter is not None:
+        screen.note(drafter.tally.told)
 
 
 def _stream(prompt: str, pieces: Iterator[str]) -> None:

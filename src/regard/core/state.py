@@ -87,6 +87,14 @@ class State:
         """
         return dataclasses.replace(self, **{f.name: _free(getattr(self, f.name), rows) for f in _fields(self)})
 
+    def rewind(self, count: Tensor) -> Self | None:
+        """This state as it was after the first `count` (B,) tokens of each row, of which it has seen at least so many.
+
+        None where what was read cannot be unread, as in a recurrence: there keep the state of that place, a value.
+        """
+        del count
+        return None
+
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor, in field order."""
         for field in _fields(self):
@@ -115,6 +123,9 @@ class Position(State):
     @property
     def position(self) -> Tensor:
         return self.count
+
+    def rewind(self, count: Tensor) -> Position:
+        return Position(count)
 
 
 @dataclass(frozen=True)
@@ -153,6 +164,10 @@ class Chain(State):
     @property
     def position(self) -> Tensor:
         return self.parts[0].position
+
+    def rewind(self, count: Tensor) -> Chain | None:
+        parts = [rewound for part in self.parts if (rewound := part.rewind(count)) is not None]
+        return Chain(tuple(parts)) if len(parts) == len(self.parts) else None
 
     def __getitem__(self, index: int) -> State:
         return self.parts[index]

@@ -15,11 +15,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.core.model import TokenModel
+from regard.decoding.draft import Drafter, speculate
 from regard.decoding.ending import Finish, Limits
 from regard.decoding.engine import DEFAULT, Engine
+from regard.decoding.logits import eval_mode
 from regard.decoding.logits_processing import Sampling
 from regard.decoding.prompt import checked_prompts
-from regard.decoding.row import Drawn
+from regard.decoding.row import Drawn, Row
 from regard.decoding.stop import StopFilter, Streamer
 from regard.errors import NumericError, UsageError
 
@@ -71,13 +73,15 @@ def generate(
     seed: int = 0,
     first: int | Sequence[int] = 0,
     slots: int | None = None,
+    draft: Drafter | None = None,
 ) -> list[Generation]:
     """Each prompt continued until it ends. Prompt i draws from the random stream (seed, first + i), or first[i].
 
     slots  prompts that are continued side by side at most; None for all, as rows with sources of their own need it.
+    draft  what proposes tokens; then prompts are continued one by one.
     """
     texts = _texts(model, prompts, limits, streamer)
-    for _ in _run(model, texts, limits, settings, (seed, first), slots):
+    for _ in _run(model, texts, limits, settings, (seed, first), slots, draft):
         pass
     return [text.generation() for text in texts]
 
@@ -91,9 +95,10 @@ def stream(
     streamer: Callable[[], Streamer] | None = None,
     seed: int = 0,
     first: int = 0,
+    draft: Drafter | None = None,
 ) -> Iterator[Piece]:
     """The pieces of `generate` as they come. The model is in evaluation mode until the last one or `close()`."""
-    return _run(model, _texts(model, prompts, limits, streamer), limits, settings, (seed, first), None)
+    return _run(model, _texts(model, prompts, limits, streamer), limits, settings, (seed, first), None, draft)
 
 
 @dataclass
@@ -154,12 +159,20 @@ def _run(
     settings: Sampling,
     origin: tuple[int, int | Sequence[int]],
     slots: int | None,
+    draft: Drafter | None,
 ) -> Iterator[Piece]:
     """Steps of all texts until each has ended."""
     if not texts:
         return
     seed, first = origin
     numbers = range(first, first + len(texts)) if isinstance(first, int) else first
+    if draft is not None:
+        rows = [
+            Row(text.number, list(text.prompt), limits, limits.window_of(model), settings, (seed, number))
+            for text, number in zip(texts, numbers, strict=True)
+        ]
+        yield from _run_drafted(model, texts, rows, draft)
+        return
     width = min(slots or len(texts), len(texts))
     with Engine(model, width, together=width, compact=True, graphs=limits.max_tokens >= REPAYS) as engine:
         # Rows of a model may have sources of their own: then row i begins otherwise than row j.
@@ -175,3 +188,13 @@ def _run(
                 yield text.push(drawn)
                 if text.finish == "stop":
                     engine.cancel(drawn.request)
+
+
+def _run_drafted(model: TokenModel, texts: list[_Text], rows: list[Row], draft: Drafter) -> Iterator[Piece]:
+    """The same, one text after the other, with tokens proposed."""
+    with eval_mode(model), draft.resting():
+        for text, row in zip(texts, rows, strict=True):
+            for drawn in speculate(model, row, draft):
+                yield text.push(drawn)
+                if text.finish is not None:
+                    break

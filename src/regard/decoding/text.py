@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.decoding.beam import Hypothesis, beam_search
+from regard.decoding.draft import Drafter
 from regard.decoding.generate import Limits, generate, stream
 from regard.decoding.logits_processing import Sampling
 from regard.decoding.penalty import LengthPenalty
@@ -43,6 +44,7 @@ class TextOptions:
     length_penalty  of the beam: none, power or gnmt; with strength `alpha`.
     coverage        of the beam, where the text has a source: strength beta of the coverage penalty.
     n_best          texts of the beam that are told, where the text has a source.
+    draft           what proposes tokens that the model accepts or not, several in one read; None for none.
     """
 
     max_tokens: int = 200
@@ -57,8 +59,13 @@ class TextOptions:
     alpha: float = 0.6
     coverage: float = 0.0
     n_best: int = 1
+    draft: Drafter | None = None
 
     def __post_init__(self) -> None:
+        if self.beam is not None and self.draft is not None:
+            raise UsageError(
+                "a draft proposes tokens to a text that is drawn, not searched for; leave out draft or beam"
+            )
         if self.beam is not None and self.stop:
             raise UsageError("a beam searches whole texts and knows no stop strings; leave out --stop or --beam")
         drawn = ("temperature", "top_k", "top_p", "min_p")
@@ -147,6 +154,7 @@ class TextGenerator:
             streamer=lambda: next(streamers),
             seed=options.seed,
             slots=AT_ONCE,
+            draft=options.draft,
         )
         return [
             Text(prompt, found.text, len(found.tokens), sum(found.log_probs), found.finish)
@@ -162,6 +170,7 @@ class TextGenerator:
             settings=options.sampling,
             streamer=lambda: self._streamer(prompt),
             seed=options.seed,
+            draft=options.draft,
         )
         return (piece.text for piece in pieces if piece.text)
 

@@ -87,6 +87,9 @@ class KeyValueState(State):
             return dataclasses.replace(self, count=self.count.index_fill(0, rows, 0))
         return dataclasses.replace(super().free(rows), ragged=True)
 
+    def rewind(self, count: Tensor) -> KeyValueState:
+        return dataclasses.replace(self, count=count, ragged=True)
+
     def append(self, keys: Tensor, values: Tensor, lengths: Tensor | None, bounds: Bounds) -> KeyValueState:
         """The state after a chunk whose first `lengths` tokens in each row are real; `bounds` are those of this one."""
         keys, values = keys.to(self.keys.dtype), values.to(self.values.dtype)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from regard.core.device import device_named
 from regard.data import settings as data_settings
+from regard.decoding.draft import LOOKUP, TOKENS, Drafter
 from regard.decoding.logits import model_device
 from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
@@ -74,7 +75,8 @@ class Run:
     def generate(self, given: Any = "", **options: Any) -> str:
         """The answer to one input: a text that goes on, a translation, a label, tags, a caption, a forecast.
 
-        Options are those of `regard.decoding.text.TextOptions`.
+        Options are those of `regard.decoding.text.TextOptions`; a `draft` may be what `drafter` takes, and
+        `draft_tokens` be said beside it.
         """
         return self.answers([given], **options)[0].text
 
@@ -88,11 +90,28 @@ class Run:
 
     def write(self, prompts: Sequence[str], *, copies: int = 1, **options: Any) -> list[Text]:
         """Each prompt continued `copies` times, with the numbers of each text."""
-        return self.writer.write(prompts, options_from(options), copies=copies)
+        return self.writer.write(prompts, options_from(self._with_drafter(options)), copies=copies)
 
     def stream(self, prompt: str = "", **options: Any) -> Iterator[str]:
         """What comes after the prompt, piece by piece; no piece cuts a character."""
-        return self.writer.stream(prompt, options_from(options))
+        return self.writer.stream(prompt, options_from(self._with_drafter(options)))
+
+    def drafter(self, draft: str | Path | Run, tokens: int = TOKENS) -> Drafter:
+        """What proposes `tokens` at a time to this run's texts: another run with the same tokenizer, or "ngram", the
+        prompt and the text so far. Its `tally` tells what it was good for.
+        """
+        self.able(Generates)
+        if draft == LOOKUP:
+            return Drafter.of_text(tokens)
+        other = draft if isinstance(draft, Run) else load(draft, device=str(self.device))
+        writer = other.writer
+        from regard.data.tokenizer import as_file
+
+        if as_file(other.tokenizer) != as_file(self.tokenizer):
+            raise UsageError(
+                f"{other.path} cannot draft for {self.path}: their tokenizers differ; train both on the same tokens"
+            )
+        return Drafter.of_model(writer.model, tokens, writer.window)
 
     def score(self, text: str) -> ScoredText:
         """log p of every token of a text, and their chain-rule product."""
@@ -191,7 +210,18 @@ class Run:
             raise UsageError(f"{self.path}: {names} means nothing to a run of the task {self.task.name}; leave it out")
         if not options:
             return None
+        options = self._with_drafter(options)
         return options_from((GREEDY if self.task.writes and not DRAWN & options.keys() else {}) | options)
+
+    def _with_drafter(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options with a draft that was named made into what drafts."""
+        draft, tokens = options.get("draft"), options.get("draft_tokens")
+        rest = {name: value for name, value in options.items() if name not in ("draft", "draft_tokens")}
+        if tokens is not None and (draft is None or isinstance(draft, Drafter)):
+            raise UsageError("draft_tokens is how many tokens a draft that is named beside it proposes; name a draft")
+        if draft is None or isinstance(draft, Drafter):
+            return options
+        return rest | {"draft": self.drafter(draft, TOKENS if tokens is None else tokens)}
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:

@@ -201,7 +201,7 @@ class Task(ABC, Generic[C]):
         from regard.decoding.text import TextOptions
 
         known = {field.name for field in dataclasses.fields(TextOptions)} & set(options)
-        return sorted(known & {"stop"} if self.writes else known - {"seed"})
+        return sorted(known & {"stop", "draft"} if self.writes else known - {"seed"})
 
     def openings(self, examples: Sequence[Any], count: int) -> list[str]:
         """Some inputs of a held-out part as a person would type them."""

@@ -198,3 +198,15 @@ def test_a_vocabulary_that_is_in_memory_is_not_read_again_after_training(
         patch.setattr(tokenizer_file, "from_dict", lambda *_: pytest.fail("read again"))
         made = regard.train(model, f"{data}?train=20&valid=4", out=tmp_path / "run", **settings)
     assert regard.load(tmp_path / "run", device="cpu").evaluate().to_dict() == made.evaluate().to_dict()
+
+
+def test_a_run_drafts_for_another_with_its_tokenizer_and_the_text_for_itself(run: regard.Run):
+    options = {"temperature": 0.0, "max_tokens": 30}
+    alone = run.generate("the cat sat", **options)
+    assert run.generate("the cat sat", draft="ngram", draft_tokens=6, **options) == alone
+    assert run.generate("the cat sat", draft=run.path, **options) == alone
+    drafter = run.drafter(run, 3)
+    assert "".join(run.stream("the cat sat", draft=drafter, **options)) == alone.removeprefix("the cat sat")
+    assert drafter.tally.acceptance == 1
+    with pytest.raises(UsageError, match="name a draft"):
+        run.generate("the", draft_tokens=3)
