@@ -20,6 +20,7 @@ from torch import Tensor
 DEVICES = ("cuda",)
 BLOCK = 128
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+HAS_TRITON = find_spec("triton") is not None  # asked here: within what is compiled it cannot be
 
 
 def flex_takes(q: Tensor, k: Tensor, dropout: float) -> bool:
@@ -27,7 +28,7 @@ def flex_takes(q: Tensor, k: Tensor, dropout: float) -> bool:
     width = q.shape[-1]
     whole = q.shape[1] == k.shape[1] and q.shape[1] % BLOCK == 0 and width >= 16 and width & (width - 1) == 0
     usable = torch.compiler.is_compiling() and q.device.type in DEVICES and q.dtype in DTYPES and dropout == 0
-    return usable and whole and (q.device.type != "cuda" or find_spec("triton") is not None)
+    return usable and whole and (q.device.type != "cuda" or HAS_TRITON)
 
 
 def flex_attention(
