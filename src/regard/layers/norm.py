@@ -1,15 +1,23 @@
-"""Normalisation of each vector on its own: LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019)."""
+"""Normalisation of each vector on its own: LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019).
+
+Where something is added to a stream just before it is normalised, the norm is told both and gives the sum and its norm:
+without gradients on a GPU that is one kernel (kernels/norm_triton.py).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
 import torch
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.kernels.choice import takes_kernel
 from regard.kernels.pointwise import rms_norm
+
+# Beyond these torch's own norms are as fast.
+WIDEST, MOST_ROWS = 16384, 4096
 
 
 @dataclass(frozen=True)
@@ -30,17 +38,64 @@ class NormConfig(Config, kind="norm"):
 
     def build(self) -> nn.Module:
         rms = self.form == "rms"
-        norm = RmsNorm(self.d_model, self.epsilon) if rms else nn.LayerNorm(self.d_model, eps=self.epsilon)
+        norm = RmsNorm(self.d_model, self.epsilon) if rms else LayerNorm(self.d_model, eps=self.epsilon)
         return nn.Sequential(norm, nn.Dropout(self.dropout)) if self.dropout else norm
+
+
+class LayerNorm(nn.LayerNorm):
+    """(x - mean) / sqrt(variance + epsilon) * weight + bias."""
+
+    adds = True
+
+    @overload
+    def forward(self, x: Tensor) -> Tensor: ...
+    @overload
+    def forward(self, x: Tensor, add: Tensor) -> tuple[Tensor, Tensor]: ...
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # with something to add
+        self, x: Tensor, add: Tensor | None = None
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """The norm of x; or, of x + add, the sum and its norm."""
+        if _takes_kernel(x, self.weight, self.bias, add):
+            return _by_kernel(x, self.weight, self.bias, self.eps, add)
+        total = x if add is None else x + add
+        y = super().forward(total)
+        return y if add is None else (total, y)
 
 
 class RmsNorm(nn.Module):
     """x / sqrt(mean(x^2) + epsilon) * weight."""
+
+    adds = True
 
     def __init__(self, width: int, epsilon: float = 1e-5) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
         self.epsilon = epsilon
 
-    def forward(self, x: Tensor) -> Tensor:
-        return rms_norm(x, self.weight, self.epsilon)
+    @overload
+    def forward(self, x: Tensor) -> Tensor: ...
+    @overload
+    def forward(self, x: Tensor, add: Tensor) -> tuple[Tensor, Tensor]: ...
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
+        """The norm of x; or, of x + add, the sum and its norm."""
+        if _takes_kernel(x, self.weight, None, add):
+            return _by_kernel(x, self.weight, None, self.epsilon, add)
+        total = x if add is None else x + add
+        y = rms_norm(total, self.weight, self.epsilon)
+        return y if add is None else (total, y)
+
+
+def _takes_kernel(x: Tensor, weight: Tensor, bias: Tensor | None, add: Tensor | None) -> bool:
+    width = x.shape[-1]
+    few = width <= WIDEST and x.numel() <= MOST_ROWS * width and (add is None or add.shape == x.shape)
+    return few and takes_kernel(x, weight, bias, add)
+
+
+def _by_kernel(
+    x: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float, add: Tensor | None
+) -> Tensor | tuple[Tensor, Tensor]:
+    """LayerNorm where there is a bias, RMSNorm where there is none."""
+    from regard.kernels.norm_triton import norm
+
+    total, y = norm(x, weight, bias, epsilon, centred=bias is not None, add=add)
+    return y if add is None else (total, y)

@@ -30,6 +30,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.kernels.decode_attention import can_decode, decode_attention
+from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
 from regard.layers.position import alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, DotScore, ScoreName, build_score, fused_attention, softmax
@@ -110,8 +111,8 @@ class SelfAttention(Mixer):
         unordered = not config.causal and config.position == "none" and config.window is None
         self.permutes = unordered or config.window == 1
         heads, groups, width = config.n_heads, config.groups, config.width
-        self.input_to_heads = nn.Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
-        self.heads_to_output = nn.Linear(heads * width, config.d_model, bias=config.bias)
+        self.input_to_heads = Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
+        self.heads_to_output = Linear(heads * width, config.d_model, bias=config.bias)
         self.query_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.key_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.score = build_score(config.score, heads, width)

@@ -36,6 +36,7 @@ from regard.kernels.selective_scan import (
     selective_step,
 )
 from regard.layers.convolution import CausalConvolution
+from regard.layers.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,14 @@ class Mamba(Mixer):
         self.inner = config.expand * config.d_model
         self.rank = config.rank or math.ceil(config.d_model / 16)
         self.d_state, self.window = config.d_state, config.window
-        self.input_to_streams = nn.Linear(config.d_model, 2 * self.inner, bias=False)
+        self.input_to_streams = Linear(config.d_model, 2 * self.inner, bias=False)
         self.convolution = CausalConvolution(self.inner, config.window)
-        self.stream_to_selection = nn.Linear(self.inner, self.rank + 2 * config.d_state, bias=False)
-        self.rank_to_step = nn.Linear(self.rank, self.inner)
+        self.stream_to_selection = Linear(self.inner, self.rank + 2 * config.d_state, bias=False)
+        self.rank_to_step = Linear(self.rank, self.inner)
         decays = torch.arange(1.0, config.d_state + 1, device="cpu")  # not on meta, see S4d
         self.log_decay = nn.Parameter(torch.empty(self.inner, config.d_state).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.inner))
-        self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
+        self.hidden_to_output = Linear(self.inner, config.d_model, bias=False)
         self.stream, self.steps, self.inputs, self.readers = (Tap() for _ in range(4))
         initialise_steps(self.rank_to_step.weight, self.rank_to_step.bias, self.rank)
 

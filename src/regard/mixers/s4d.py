@@ -30,6 +30,7 @@ from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
+from regard.layers.linear import Linear
 
 Initialisation = Literal["lin", "inv", "legs", "real"]
 
@@ -86,7 +87,7 @@ class S4d(Mixer):
         self.log_step = nn.Parameter(torch.empty(width).copy_(log_step))
         self.state_to_channel = nn.Parameter(torch.empty(width, count, 2).normal_(std=0.5**0.5))
         self.skip = nn.Parameter(torch.empty(width).normal_())
-        self.hidden_to_output = nn.Linear(width, 2 * width)
+        self.hidden_to_output = Linear(width, 2 * width)
         self.received, self.kernel, self.channels = Tap(), Tap(2), Tap()
 
     def init_state(self, batch_size: int) -> State:

@@ -27,6 +27,7 @@ from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
 from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.layers.convolution import CausalConvolution
+from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
 from regard.mixers.mamba import SelectiveState, initialise_steps
 
@@ -70,14 +71,14 @@ class Ssd(Mixer):
         self.inner = config.expand * config.d_model
         self.n_heads = self.inner // config.d_head
         self.d_mixed = self.inner + 2 * config.n_groups * config.d_state
-        self.input_to_streams = nn.Linear(config.d_model, self.inner + self.d_mixed + self.n_heads, bias=False)
+        self.input_to_streams = Linear(config.d_model, self.inner + self.d_mixed + self.n_heads, bias=False)
         self.convolution = CausalConvolution(self.d_mixed, config.window)
         self.step_bias = nn.Parameter(torch.empty(self.n_heads))
         decays = torch.arange(1.0, self.n_heads + 1, device="cpu")  # not on meta, see S4d
         self.log_decay = nn.Parameter(torch.empty(self.n_heads).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.n_heads))
         self.norm = RmsNorm(self.inner)
-        self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
+        self.hidden_to_output = Linear(self.inner, config.d_model, bias=False)
         self.stream, self.steps, self.inputs, self.readers = (Tap() for _ in range(4))
         initialise_steps(None, self.step_bias, 1)
 
