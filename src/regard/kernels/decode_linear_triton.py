@@ -52,9 +52,18 @@ def _linear(
     real = row < n
     begin = weight + row.to(tl.int64)[:, None] * K + k[None, :]
     first = tl.load(begin, mask=real[:, None] & (k < K)[None, :], other=0.0)
+    place = m[:, None].to(tl.int64) * n + row[None, :]
+    there = (m < M)[:, None] & real[None, :]
+    # What is needed last is asked for now as well: each wait for memory is as long as the rest of the kernel.
+    if HAS_SCALE:
+        scales = tl.load(scale + row, mask=real, other=0.0).to(tl.float32)
+    if HAS_BIAS:
+        biases = tl.load(bias + row, mask=real, other=0.0).to(tl.float32)
     if EARLY:
         gdc_launch_dependents()
         gdc_wait()
+    if HAS_RESIDUAL:
+        beside = tl.load(residual + place, mask=there, other=0.0).to(tl.float32)
     x += m[:, None] * x_row
     inputs = tl.load(x + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0).to(tl.float32)
     if M_PAD == 1:
@@ -75,15 +84,13 @@ def _linear(
     else:
         found = tl.sum(sums, 2)
     if HAS_SCALE:
-        found = found * tl.load(scale + row, mask=real, other=0.0).to(tl.float32)[None, :]
+        found = found * scales[None, :]
     if HAS_BIAS:
-        found += tl.load(bias + row, mask=real, other=0.0).to(tl.float32)[None, :]
+        found += biases[None, :]
     found = _activated(found, ACTIVATION)
-    place = m[:, None].to(tl.int64) * n + row[None, :]
-    real = (m < M)[:, None] & real[None, :]
     if HAS_RESIDUAL:
-        found += tl.load(residual + place, mask=real, other=0.0).to(tl.float32)
-    tl.store(y + place, found.to(y.dtype.element_ty), mask=real)
+        found += beside
+    tl.store(y + place, found.to(y.dtype.element_ty), mask=there)
 
 
 def linear(

@@ -26,6 +26,8 @@ def _norm(
     k = tl.arange(0, BLOCK)
     real = k < width
     w = tl.load(weight + k, mask=real, other=0.0).to(tl.float32)
+    if HAS_BIAS:
+        shift = tl.load(bias + k, mask=real, other=0.0).to(tl.float32)
     if EARLY:
         gdc_launch_dependents()
         gdc_wait()
@@ -40,7 +42,7 @@ def _norm(
         s = tl.where(real, s - tl.sum(s, 0) / width, 0.0)
     found = s * tl.rsqrt(tl.sum(s * s, 0) / width + epsilon) * w
     if HAS_BIAS:
-        found += tl.load(bias + k, mask=real, other=0.0).to(tl.float32)
+        found += shift
     tl.store(y + row * width + k, found.to(y.dtype.element_ty), mask=real)
 
 

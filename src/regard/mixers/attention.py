@@ -27,7 +27,7 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.decode_attention import can_decode, decode_attention
 from regard.layers.linear import Linear
@@ -139,7 +139,7 @@ class SelfAttention(Mixer):
             scale = self.score.scale * math.log(self.config.base or math.e)
             pair, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
             y = decode_attention(q[:, 0], pair, cache, state.count, scale=scale, window=self.config.window)
-            return self._output(y[:, None]), dataclasses.replace(state, count=state.count + 1)
+            return self._output(y[:, None]), dataclasses.replace(state, count=stepped(state.count, context.owned))
         after = state.append(k, v, context.lengths, bounds)
         if bounds.high == 0:
             # From the beginning, padding on the right is never seen by a real token: the causal mask is enough.

@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.mixers.rnn import cell_weights, check_recurrent_width, output_map
 
@@ -118,7 +118,7 @@ class Lstm(Mixer):
         g = self.candidate(g.tanh())
         c = self.memory(f * state.cell + i * g)
         h = o * c.tanh()
-        after = LstmState(h.to(state.hidden.dtype), c.to(state.cell.dtype), state.count + 1)
+        after = LstmState(h.to(state.hidden.dtype), c.to(state.cell.dtype), stepped(state.count, context.owned))
         return self.hidden_to_output(h), after
 
     def _padded(self, x: Tensor, before: tuple[Tensor, Tensor], lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -26,7 +26,7 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.selective_scan import (
     CHUNK,
@@ -34,6 +34,7 @@ from regard.kernels.selective_scan import (
     scan_kernels_take,
     selective_scan,
     selective_step,
+    step_kernels_take,
 )
 from regard.layers.convolution import CausalConvolution
 from regard.layers.linear import Linear
@@ -123,13 +124,22 @@ class Mamba(Mixer):
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, E)
-        stream, recent = self.convolution(stream[:, None], state.recent, None)
+        stream, recent = self.convolution(stream[:, None], state.recent, None, context.owned)
         stream = self.stream(stream[:, 0])
         step, write, read = self._select(stream)
-        step = self.steps(F.softplus(step))
-        y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
-        y = self.hidden_to_output(self._gated(y, stream, gate))
-        return y, SelectiveState(memory, recent, state.count + 1)
+        fast = step_kernels_take(stream, state.memory, self.log_decay, self.skip, gate) and not self.steps.recorded
+        if fast:
+            from regard.kernels.state_step_triton import gated_selective_step
+
+            alive = None if context.owned is None else context.owned.alive
+            chosen = (self.log_decay, write, read, state.memory)
+            y, memory = gated_selective_step(stream, step, *chosen, self.skip, gate, alive)
+        else:
+            step = self.steps(F.softplus(step))
+            y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
+            y = self._gated(y, stream, gate)
+        y = self.hidden_to_output(y)
+        return y, SelectiveState(memory, recent, stepped(state.count, context.owned))
 
     def _decay(self) -> Tensor:
         """A, in float32 at least: a rounded decay is another memory."""

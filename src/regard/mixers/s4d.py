@@ -28,7 +28,7 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.layers.linear import Linear
 
@@ -114,7 +114,7 @@ class S4d(Mixer):
         modes = torch.view_as_complex(state.modes.contiguous())
         modes = log_decay.exp() * modes + drive * x[..., None]
         y = self.conjugate_factor * (read * modes).sum(-1).real.to(x.dtype) + self.skip * x
-        return self._output(y), DiagonalState(torch.view_as_real(modes), state.count + 1)
+        return self._output(y), DiagonalState(torch.view_as_real(modes), stepped(state.count, context.owned))
 
     def discrete(self) -> tuple[Tensor, Tensor, Tensor]:
         """dt A, B~ and C, complex (D, N'). Float32 at least: a rounded decay is another memory."""
