@@ -12,15 +12,15 @@ import triton.language as tl
 from torch import Tensor
 
 CHANNELS = 256  # of a program of the convolution
-STATES = 1024  # that a program of a recurrence holds
+STATES = 256  # that a program of a recurrence holds: few, so that a single row has programs for many processors
 
 
 @triton.jit
 def _goes_on(alive, row, HAS_ALIVE: tl.constexpr):
+    found = tl.full((), 1, tl.int1)
     if HAS_ALIVE:
-        return tl.load(alive + row) != 0
-    else:
-        return True
+        found = tl.load(alive + row).to(tl.int1)
+    return found
 
 
 @triton.jit
@@ -46,10 +46,11 @@ def _convolution(
     begin = row * (WINDOW - 1) * width + e
     for i in tl.static_range(WINDOW - 1):
         # From the latest to the oldest: each makes room for the one after it.
-        j: tl.constexpr = WINDOW - 2 - i
-        old = tl.load(recent + begin + j * width, mask=real, other=0.0)
-        total += old.to(tl.float32) * tl.load(weight + e * WINDOW + j, mask=real, other=0.0).to(tl.float32)
-        tl.store(after + begin + j * width, tl.where(goes_on, new, old), mask=real)
+        place = begin + (WINDOW - 2 - i) * width
+        old = tl.load(recent + place, mask=real, other=0.0)
+        w = tl.load(weight + e * WINDOW + (WINDOW - 2 - i), mask=real, other=0.0)
+        total += old.to(tl.float32) * w.to(tl.float32)
+        tl.store(after + place, tl.where(goes_on, new, old), mask=real)
         new = old
     tl.store(y + row * width + e, (total * tl.sigmoid(total)).to(y.dtype.element_ty), mask=real)
 
@@ -103,7 +104,7 @@ def gated_selective_step(
     _selective[(rows, triton.cdiv(width, block))](
         u.contiguous(), raw, log_decay, b, c, h, skip, z, y if alive is None else alive, y, after,
         raw.stride(0), b.stride(0), c.stride(0), z.stride(0), width,
-        N=n, N_PAD=n_pad, HAS_ALIVE=alive is not None, BLOCK=block, num_warps=4,
+        N=n, N_PAD=n_pad, HAS_ALIVE=alive is not None, BLOCK=block, num_warps=2,
     )  # fmt: skip
     return y, after
 
@@ -149,6 +150,6 @@ def gated_ssd_step(
     _ssd[(rows, heads, triton.cdiv(p, block))](
         x, raw, step_bias, log_decay, b, c, h, skip, z, y if alive is None else alive, y, after,
         x.stride(0), raw.stride(0), b.stride(0), c.stride(0), z.stride(0), heads, heads * n // b.shape[1],
-        P=p, N=n, N_PAD=n_pad, HAS_ALIVE=alive is not None, BLOCK=block, num_warps=4,
+        P=p, N=n, N_PAD=n_pad, HAS_ALIVE=alive is not None, BLOCK=block, num_warps=2,
     )  # fmt: skip
     return y, after

@@ -23,6 +23,7 @@ from regard.errors import UsageError
 
 # Positions for which sinusoids are kept; those of longer texts are made anew.
 LONGEST_TABLE = 1 << 14
+ROTARY_BASE = 10000.0
 
 
 def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -> Float[Tensor, "*P D"]:
@@ -32,7 +33,7 @@ def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -
 
 
 def rotate(
-    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"], base: float = 10000.0
+    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"], base: float = ROTARY_BASE
 ) -> Float[Tensor, "B T H K"]:
     """RoPE with interleaved pairs: (x_2k, x_2k+1), read as a complex number, times e^(i theta).
 
