@@ -109,7 +109,7 @@ def _by_kernel(logits: Tensor, settings: RowSettings, uniform: Tensor | None, ki
 
     assert uniform is not None
     s = settings
-    return draw(logits, (s.temperature, s.top_k, s.top_p, s.log_min_p, s.greedy), uniform, cut=kind != "plain")
+    return draw(logits, (s.temperature, s.top_k, s.top_p, s.log_min_p, s.greedy), uniform, s.cuts)
 
 
 def kept(logits: Float[Tensor, "B V"], settings: RowSettings, kind: Kind = "cut") -> Bool[Tensor, "B V"]:

@@ -115,8 +115,10 @@ class Slots:
             return [tokens.tolist()], [log_probs.tolist()]
         self.place.zero_()
         books = (self.last, self.left, self.alive, self.place, self.chance.column)
+        # What a drawing launches depends on what some row asks for.
+        kind = " ".join([self.kind, *sorted(self.settings.cuts)])
         for _ in range(steps):
-            self.captured.run(self.kind, self._step_ahead, books, self.alive)
+            self.captured.run(kind, self._step_ahead, books, self.alive)
         tokens, log_probs = self.out[:steps].unbind(1)
         return tokens.long().tolist(), log_probs.tolist()
 

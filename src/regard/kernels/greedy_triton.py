@@ -18,6 +18,7 @@ from regard.kernels.choice import processors
 
 BLOCK = 1024
 MOST_PARTS = 64
+FOUND = (torch.float32, torch.int32, torch.float32)
 
 
 @triton.jit
@@ -46,14 +47,25 @@ def _parts(logits, tops, firsts, sums, stride, width, share, PARTS: tl.constexpr
 
 
 @triton.jit
-def _joined(tops, firsts, sums, tokens, log_probs, width, PARTS: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    at = row * PARTS + tl.arange(0, PARTS)
-    m, first, total = tl.load(tops + at), tl.load(firsts + at), tl.load(sums + at)
+def _joined(tops, firsts, sums, tokens, log_probs, width, n_parts, PARTS: tl.constexpr):
+    row, part = tl.program_id(0).to(tl.int64), tl.arange(0, PARTS)
+    at, real = row * PARTS + part, part < n_parts
+    m = tl.load(tops + at, mask=real, other=float("-inf"))
+    first = tl.load(firsts + at, mask=real, other=0x7FFFFFFF)
+    total = tl.load(sums + at, mask=real, other=0.0)
     top = tl.max(m, 0)
     token = tl.min(tl.where(m == top, first, 0x7FFFFFFF), 0)
     tl.store(tokens + row, tl.where(token < width, token, 0).to(tl.int64))
     tl.store(log_probs + row, -tl.log(tl.sum(total * tl.exp(m - top), 0)))
+
+
+def share_of_row(logits: Tensor, share: int, parts: int) -> list[Tensor]:
+    """m, the first token that has it, and l of each part of so many logits, (B, parts) each."""
+    rows, width = logits.shape
+    found = [torch.empty(rows, parts, dtype=dtype, device=logits.device) for dtype in FOUND]
+    grid = (rows, triton.cdiv(width, share))
+    _parts[grid](logits, *found, logits.stride(0), width, share, PARTS=parts, BLOCK=BLOCK)
+    return found
 
 
 def greedy(logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,14 +74,9 @@ def greedy(logits: Tensor) -> tuple[Tensor, Tensor]:
     rows, width = logits.shape
     tokens = torch.empty(rows, dtype=torch.long, device=logits.device)
     log_probs = torch.empty(rows, dtype=torch.float32, device=logits.device)
-    parts = min(MOST_PARTS, triton.next_power_of_2(triton.cdiv(4 * processors(logits.device), rows)))
-    parts = min(parts, triton.next_power_of_2(triton.cdiv(width, BLOCK)))
-    scratch = [torch.empty(rows, parts, dtype=dtype, device=logits.device) for dtype in _SCRATCH]
-    _parts[(rows, parts)](
-        logits, *scratch, logits.stride(0), width, triton.cdiv(width, parts), PARTS=parts, BLOCK=BLOCK
-    )
-    _joined[(rows,)](*scratch, tokens, log_probs, width, PARTS=parts, num_warps=1)
+    wanted = min(MOST_PARTS, triton.cdiv(4 * processors(logits.device), rows), triton.cdiv(width, BLOCK))
+    share = triton.cdiv(width, wanted)
+    n_parts = triton.cdiv(width, share)
+    parts = triton.next_power_of_2(n_parts)
+    _joined[(rows,)](*share_of_row(logits, share, parts), tokens, log_probs, width, n_parts, PARTS=parts, num_warps=1)
     return tokens, log_probs
-
-
-_SCRATCH = (torch.float32, torch.int32, torch.float32)
