@@ -234,9 +234,7 @@ def _pick(
     tl.store(log_probs + row, (chosen - largest) - tl.log(tl.sum(total, 0)))
 
 
-def draw(
-    logits: Tensor, settings: tuple[Tensor, ...], uniform: Tensor, cuts: frozenset[str]
-) -> tuple[Tensor, Tensor]:
+def draw(logits: Tensor, settings: tuple[Tensor, ...], uniform: Tensor, cuts: frozenset[str]) -> tuple[Tensor, Tensor]:
     """A token for each row of logits (B, V), and its raw log-probability.
 
     settings  temperature, top_k, top_p, log_min_p and greedy, (B, 1) each.

@@ -36,6 +36,4 @@ def note(
     """Tokens and log-probabilities (B,) of a step into slot `place` of out (ahead, 2, B), and who goes on."""
     n = len(tokens)
     # One warp: `place` is read by all before it is written.
-    _note[(1,)](
-        tokens, log_probs, eos, last, left, alive, out, place, n, BLOCK=triton.next_power_of_2(n), num_warps=1
-    )
+    _note[(1,)](tokens, log_probs, eos, last, left, alive, out, place, n, BLOCK=triton.next_power_of_2(n), num_warps=1)

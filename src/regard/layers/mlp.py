@@ -13,6 +13,7 @@ from regard.core.config import Config, check
 from regard.layers.linear import ACTIVATIONS, Activation, Linear
 from regard.layers.norm import NormConfig
 
+
 @dataclass(frozen=True)
 class MlpConfig(Config, kind="mlp"):
     """d_hidden is the inner width F. gated: h = g(x W_g) * (x W_1), which with silu is SwiGLU."""
