@@ -58,7 +58,7 @@ def _convolution(
 def convolution_step(
     x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor, alive: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """silu(conv) (B, E) of x (B, E) after recent (B, W - 1, E), and the next `recent`: itself where `alive` is given."""
+    """silu(conv) (B, E) of x (B, E) after recent (B, W - 1, E), and the next `recent`: itself if `alive` is given."""
     rows, width = x.shape
     y, after = x.new_empty(rows, width), recent if alive is not None else torch.empty_like(recent)
     _convolution[(rows, triton.cdiv(width, CHANNELS))](

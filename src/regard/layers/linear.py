@@ -28,8 +28,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu_squared": relu_squared,
 }
 FEW_ROWS = 4  # for which the kernel reads the matrix faster than torch's products do
-# Up to so many rows, outputs of which a row is no multiple of EVEN numbers long are written to longer ones, multiples of
-# ALIGNED: torch's products are slow where rows begin at odd places.
+# Up to so many rows, outputs of which a row is no multiple of EVEN numbers long are written to longer ones, of ALIGNED:
+# torch's products are slow where rows begin at odd places.
 SOME_ROWS, EVEN, ALIGNED = 256, 8, 64
 
 
