@@ -1,7 +1,8 @@
-"""One token of the state spaces' recurrences, each as one Triton kernel; imported on first use only.
+"""One token of a recurrence, of state spaces and of the LSTM, each as one Triton kernel; imported on first use only.
 
-The readable forms are in kernels/convolution.py, kernels/selective_scan.py and mixers/ssd.py, and so is the glossary.
-A state is written where `after` says, which may be where it was; in rows that are not alive it stays what it was.
+The readable forms are in kernels/convolution.py, kernels/selective_scan.py, mixers/ssd.py and mixers/lstm.py, and so
+is the glossary. A state is written where `after` says, which may be where it was; in rows that are not alive it stays
+what it was.
 """
 
 from __future__ import annotations
@@ -153,3 +154,36 @@ def gated_ssd_step(
         P=p, N=n, N_PAD=n_pad, HAS_ALIVE=alive is not None, BLOCK=block, num_warps=2,
     )  # fmt: skip
     return y, after
+
+
+@triton.jit
+def _lstm(
+    gates, hidden, cell, alive, y, after_hidden, after_cell, width, HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    e = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    real, at = e < width, row * width + e
+    goes_on = _goes_on(alive, row, HAS_ALIVE)
+    begin = gates + row * 4 * width + e
+    i = tl.sigmoid(tl.load(begin, mask=real, other=0.0).to(tl.float32))
+    f = tl.sigmoid(tl.load(begin + width, mask=real, other=0.0).to(tl.float32))
+    g = 2.0 * tl.sigmoid(2.0 * tl.load(begin + 2 * width, mask=real, other=0.0).to(tl.float32)) - 1.0
+    o = tl.sigmoid(tl.load(begin + 3 * width, mask=real, other=0.0).to(tl.float32))
+    before = tl.load(cell + at, mask=real, other=0.0)
+    c = f * before.to(tl.float32) + i * g
+    h = (o * (2.0 * tl.sigmoid(2.0 * c) - 1.0)).to(y.dtype.element_ty)
+    tl.store(y + at, h, mask=real)
+    tl.store(after_cell + at, tl.where(goes_on, c.to(before.dtype), before), mask=real)
+    tl.store(after_hidden + at, tl.where(goes_on, h, tl.load(hidden + at, mask=real, other=0.0)), mask=real)
+
+
+def lstm_step(gates: Tensor, hidden: Tensor, cell: Tensor, alive: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """h (B, D) of gates i, f, g, o (B, 4 D) before their activations, and the next hidden state and cell, (B, D)."""
+    rows, width = cell.shape
+    y = gates.new_empty(rows, width)
+    after = (hidden, cell) if alive is not None else (torch.empty_like(hidden), torch.empty_like(cell))
+    _lstm[(rows, triton.cdiv(width, CHANNELS))](
+        gates, hidden, cell, y if alive is None else alive, y, *after, width,
+        HAS_ALIVE=alive is not None, BLOCK=CHANNELS, num_warps=4,
+    )  # fmt: skip
+    return y, *after

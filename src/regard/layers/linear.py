@@ -72,6 +72,16 @@ def to_classes(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return F.linear(x, weight, bias)
 
 
+def linear_sum(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None) -> Tensor:
+    """x W^T + b + r (..., N) of a matrix that is no module's own."""
+    if has_few_rows(x, weight, bias, residual):
+        from regard.kernels.decode_linear_triton import linear
+
+        return linear(x, weight, bias, None, residual)
+    y = F.linear(x, weight, bias)
+    return y if residual is None else y + residual
+
+
 def aligned_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b without gradients, written to rows whose beginnings are aligned whatever the number of classes is."""
     n, rows = len(weight), x.reshape(-1, x.shape[-1])

@@ -146,11 +146,12 @@ class SelfAttention(Mixer):
         keys, values = after.keys[:, :used].to(q.dtype), after.values[:, :used].to(q.dtype)
         return self._attend(q, keys, values, _Place(start, bounds.level)), after
 
-    def _heads(self, x: Tensor) -> tuple[Tensor, ...]:
+    def _heads(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, K), keys and values (B, T, G, K) as they are projected."""
         c = self.config
         heads = self.input_to_heads(x).unflatten(-1, (c.n_heads + 2 * c.groups, c.width))
-        return heads.split([c.n_heads, c.groups, c.groups], 2)
+        q, k, v = heads.split([c.n_heads, c.groups, c.groups], 2)
+        return q, k, v
 
     def _placed(self, q: Tensor, k: Tensor, v: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The same normed, and turned by their positions when these are rotary."""
