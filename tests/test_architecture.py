@@ -61,7 +61,8 @@ NEVER = {
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 # A kernel is one function.
 ONE_FUNCTION = {
-    f"kernels/{name}_triton.py" for name in ("convolution", "decode_attention", "draw", "selective_scan", "ssd")
+    f"kernels/{name}_triton.py"
+    for name in ("convolution", "decode_attention", "decode_linear", "draw", "selective_scan", "ssd")
 }
 NAMES = frozenset(tasks.BUILT_IN)
 # The files of tasks; what worlds and models say of themselves, which task they are for; and the laws, which make up

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from regard.core.tree import walkable
+
+
+@dataclass(frozen=True, eq=False)
+class Owned:
+    """Leave to write a state of fixed size in place during a step, given by who owns it.
+
+    alive   (B,) boolean: rows that go on; the others keep their state.
+    counts  positions that the owner advances by one in these rows when the step is done; see `state.stepped`.
+    """
+
+    alive: Tensor
+    counts: list[Tensor] = field(default_factory=list[Tensor])
 
 
 @walkable
@@ -19,12 +31,14 @@ class Context:
     offsets         (n + 1,) where n sequences packed end to end in one row begin and end. Excludes `lengths`.
     memory          (B, S, D) vectors to look at from outside, such as an encoder's.
     memory_lengths  (B,) real vectors in each row of the memory.
+    owned           of a step whose state may be written in place; None: a state is a value.
     """
 
     lengths: Tensor | None = None
     offsets: Tensor | None = None
     memory: Tensor | None = None
     memory_lengths: Tensor | None = None
+    owned: Owned | None = None
 
     def __post_init__(self) -> None:
         if self.offsets is not None and self.lengths is not None:

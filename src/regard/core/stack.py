@@ -84,16 +84,24 @@ class Block(Mixer):
         return self._after_mixer(x, y), state
 
     def _after_mixer(self, x: Tensor, y: Tensor) -> Tensor:
-        x = self._write(x, y, self.mixer_norm)
         if self.mlp is None or self.mlp_norm is None:
-            return x
-        return self._write(x, self.mlp(self._read(x, self.mlp_norm)), self.mlp_norm)
+            return self._write(x, y, self.mixer_norm)
+        if not self.residual or self.norm_follows or not adds(self.mlp_norm):
+            x = self._write(x, y, self.mixer_norm)
+            return self._write(x, self.mlp(self._read(x, self.mlp_norm)), self.mlp_norm)
+        # The same with the sums left to the parts beside them.
+        x, read = self.mlp_norm(x, self.dropout(y))
+        if adds(self.mlp) and not (self.training and isinstance(self.dropout, nn.Dropout)):
+            return self.mlp(read, residual=x)
+        return self._write(x, self.mlp(read), self.mlp_norm)
 
     def _read(self, stream: Tensor, norm: nn.Module) -> Tensor:
         return stream if self.norm_follows else norm(stream)
 
     def _write(self, stream: Tensor, part: Tensor, norm: nn.Module) -> Tensor:
         part = self.dropout(part)
+        if self.norm_follows and self.residual and adds(norm):
+            return norm(stream, part)[1]
         stream = stream + part if self.residual else part
         return norm(stream) if self.norm_follows else stream
 
@@ -191,6 +199,14 @@ class Bidirectional(Mixer):
         future, _ = self.future(reverse(x, context.lengths), None, context)
         y = self.pair_to_output(torch.cat([past, reverse(future, context.lengths)], -1))
         return y, None if state is None else Position(advance(state.position, x.shape[1], context.lengths))
+
+
+def adds(part: nn.Module) -> bool:
+    """Whether a norm or a position-wise net is given what it is added to, which saves a pass over the stream.
+
+    It says so itself (`adds`). Who listens to it is to see its own output, and with gradients there is nothing to gain.
+    """
+    return getattr(part, "adds", False) and not torch.is_grad_enabled() and not part._forward_hooks
 
 
 def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:

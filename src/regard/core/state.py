@@ -18,7 +18,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from regard.core.context import last_real
+from regard.core.context import Owned, last_real
 from regard.core.tree import walkable
 
 
@@ -184,6 +184,14 @@ def zero_position(batch_size: int, device: torch.device | None = None) -> Tensor
 def advance(position: Tensor, length: int, lengths: Tensor | None) -> Tensor:
     """The position after a chunk of `length` tokens of which `lengths` (B,) are real."""
     return position + (length if lengths is None else lengths.to(position.device))
+
+
+def stepped(position: Tensor, owned: Owned | None) -> Tensor:
+    """The position after one token: one more, or, where the state is written in place, left to its owner to count."""
+    if owned is None:
+        return position + 1
+    owned.counts.append(position)
+    return position
 
 
 def where_row(condition: Tensor, new: State, old: State) -> State:

@@ -87,8 +87,7 @@ def next_tokens(
     logits: Float[Tensor, "B V"], settings: RowSettings, uniform: Float[Tensor, "B"] | None, kind: Kind
 ) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
     """A token for each row and its raw log-probability, which is NaN where the row's logits are no distribution."""
-    if kind != "greedy" and logits.dtype in NARROW and has_triton(logits.device.type):
-        assert uniform is not None
+    if logits.dtype in NARROW and has_triton(logits.device.type):
         return _by_kernel(logits, settings, uniform, kind)
     tokens, logits = logits.argmax(-1), fine(logits)
     if kind != "greedy":
@@ -100,12 +99,17 @@ def next_tokens(
     return tokens, raw_log_probs(logits).gather(-1, tokens[:, None])[:, 0]
 
 
-def _by_kernel(logits: Tensor, settings: RowSettings, uniform: Tensor, kind: Kind) -> tuple[Tensor, Tensor]:
-    """The same in one launch, without sorting."""
+def _by_kernel(logits: Tensor, settings: RowSettings, uniform: Tensor | None, kind: Kind) -> tuple[Tensor, Tensor]:
+    """The same in few launches, without sorting."""
+    if kind == "greedy":
+        from regard.kernels.greedy_triton import greedy
+
+        return greedy(logits)
     from regard.kernels.draw_triton import draw
 
+    assert uniform is not None
     s = settings
-    return draw(logits, (s.temperature, s.top_k, s.top_p, s.log_min_p, s.greedy), uniform, cut=kind != "plain")
+    return draw(logits, (s.temperature, s.top_k, s.top_p, s.log_min_p, s.greedy), uniform, s.cuts)
 
 
 def kept(logits: Float[Tensor, "B V"], settings: RowSettings, kind: Kind = "cut") -> Bool[Tensor, "B V"]:

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regard.core.context import Context, Owned
 from regard.core.model import TokenModel
 from regard.core.state import State, where_row
 from regard.decoding.capture import Captured
 from regard.decoding.drawing import Kind, RowSettings, kind_of, next_tokens
 from regard.decoding.logits_processing import finest_type
 from regard.decoding.row import Chance, Row
+from regard.kernels.choice import has_triton
 
 NOBODY = -1  # an end symbol that no token is
 
@@ -113,21 +115,29 @@ class Slots:
             return [tokens.tolist()], [log_probs.tolist()]
         self.place.zero_()
         books = (self.last, self.left, self.alive, self.place, self.chance.column)
+        # What a drawing launches depends on what some row asks for.
+        kind = " ".join([self.kind, *sorted(self.settings.cuts)])
         for _ in range(steps):
-            self.captured.run(self.kind, self._step_ahead, books, self.alive)
+            self.captured.run(kind, self._step_ahead, books, self.alive)
         tokens, log_probs = self.out[:steps].unbind(1)
         return tokens.long().tolist(), log_probs.tolist()
 
     def _step(self) -> tuple[Tensor, Tensor]:
-        vectors, after = self.model(self.last, self.state)
+        owned = None if self.ahead == 1 else Owned(self.alive)
+        vectors, after = self.model(self.last, self.state, Context(owned=owned))
         logits = self.model.head(vectors[:, -1])
         uniform = None if self.kind == "greedy" else self.chance.next()
-        self._keep(after)
+        self._keep(after, [] if owned is None else owned.counts)
         return next_tokens(logits, self.settings, uniform, self.kind)
 
     def _step_ahead(self) -> None:
         """A step whose results stay on the device."""
         tokens, log_probs = self._step()
+        if has_triton(self.device.type):
+            from regard.kernels.slots_triton import note
+
+            note(tokens, log_probs, self.eos, self.last, self.left, self.alive, self.out, self.place)
+            return
         told = torch.stack([tokens.to(self.out.dtype), log_probs.to(self.out.dtype)])
         self.out.index_copy_(0, self.place, told[None])
         self.place.add_(1)
@@ -135,23 +145,26 @@ class Slots:
         self.left.sub_(1)
         self.alive.logical_and_((tokens != self.eos) & (self.left > 0) & ~log_probs.isnan())
 
-    def _keep(self, after: State) -> None:
-        """The state after a step, in the rows that go on."""
+    def _keep(self, after: State, counts: list[Tensor]) -> None:
+        """The state after a step, in the rows that go on. `counts`: positions that the step has left to be advanced."""
         if self.ahead == 1:
             self._state = where_row(self.alive, after, self.state) if self.has_empty else after
             return
-        counts = []
+        changed = []
         for held, new in _changed(self.state, after):
             if held.dim() == 1 and held.dtype == torch.long:
-                counts.append((held, new))
+                changed.append((held, new))
             else:
                 torch.where(self.alive.view(-1, *[1] * (held.dim() - 1)), new, held, out=held)
-        if counts:
-            # Every layer counts its tokens: all of them in three launches.
-            held, new = (list(column) for column in zip(*counts, strict=True))
+        # Every layer counts its tokens: all of them in few launches.
+        steps = self.alive.long()
+        if changed:
+            held, new = (list(column) for column in zip(*changed, strict=True))
             difference = torch._foreach_sub(new, held)  # pyright: ignore[reportPrivateImportUsage]
-            torch._foreach_mul_(difference, [self.alive.long()] * len(held))  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(difference, [steps] * len(held))  # pyright: ignore[reportPrivateImportUsage]
             torch._foreach_add_(held, difference)  # pyright: ignore[reportPrivateImportUsage]
+        if counts:
+            torch._foreach_add_(counts, [steps] * len(counts))  # pyright: ignore[reportPrivateImportUsage]
 
     def _take(self, state: State) -> None:
         """A state of the same form: where tensors have to stay in their places, its numbers only."""

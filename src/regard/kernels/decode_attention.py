@@ -1,7 +1,8 @@
 """Attention of one query a row over a cache with room, where only the device knows how far each row is.
 
 The readable form is in mixers/attention.py: it writes the new key and value into their slots and looks at the whole
-room through a mask. Here a Triton kernel does both at once and reads no more slots than a row has used.
+room through a mask. Here a Triton kernel does both at once and reads no more slots than a row has used; it also does
+what stands between the projection and the cache.
 """
 
 from __future__ import annotations
@@ -30,11 +31,16 @@ def decode_attention(
     *,
     scale: float,
     window: int | None = None,
+    norms: tuple[Tensor, Tensor, float] | None = None,
+    base: float | None = None,
 ) -> Float[Tensor, "B H K"]:
     """The heads' outputs at position `count` of each row; the new key and value are written into their slots.
 
     A token without a slot is not kept and not seen.
+
+    norms  weights (K,) of the RMSNorm of queries and of keys, and its epsilon; None for no norm.
+    base   of rotary positions, by which queries and the new key are turned then; None for none.
     """
     from regard.kernels.decode_attention_triton import attend
 
-    return attend(q, *new, *cache, count, scale, window or 0)
+    return attend(q, *new, *cache, count, scale, window or 0, norms, base)

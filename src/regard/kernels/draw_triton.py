@@ -1,12 +1,20 @@
-"""A token drawn from each row of logits under temperature, top-k, top-p and min-p, as one Triton kernel; imported on
-first use only. The readable forms are in decoding/logits_processing.py.
+"""A token drawn from each row of logits under temperature, top-k, top-p and min-p, by Triton kernels; imported on first
+use only. The readable forms are in decoding/logits_processing.py.
 
 Nothing is sorted. What top-k and top-p keep are the tokens above a threshold and the first few at it, and a threshold
 is found by searching: with z <= 0 the tempered logits less their largest, the bits of -z, read as an integer, have the
-order of -z, so that the search is over 31 bits, four ways at a time. One program takes one row, which its cache holds.
+order of -z, so that the search is over 31 bits, of which each launch settles four. A row is split into parts, one
+program each, so that a single row keeps many processors busy; what the parts have found is added up, always in the same
+order, by whoever needs it next.
 
     top-k   the least c with  count of (-z <= c)  at least k
     top-p   the least c with  mass of (-z <= c)   at least p times the mass of what top-k has kept
+
+Glossary
+tops, firsts, sums   of each part: its largest logit, the first token that has it, and the mass of its raw distribution
+found                (B, WAYS, PARTS) what the parts have counted
+cut                  (B, 3) bound, ties and mass: kept are the tokens whose -z is below the bound, and the first `ties`
+                     of those at it
 """
 
 from __future__ import annotations
@@ -16,8 +24,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCK = 4096
-WARPS = 16
+from regard.kernels.greedy_triton import share_of_row
+
+BLOCK = 1024
+WAYS = 16
+N_LEVELS = 8  # so that WAYS ** N_LEVELS exceeds the highest bound
+LEVELS = tl.constexpr(N_LEVELS)
+HIGHEST = tl.constexpr(0x7F800000)  # the bits of infinity
+NOBODY = tl.constexpr(0x7FFFFFFF)
+MANY = tl.constexpr(1e9)
+
+
+@triton.jit
+def _largest(tops, row, n_parts, PARTS: tl.constexpr):
+    part = tl.arange(0, PARTS)
+    return tl.max(tl.load(tops + row * PARTS + part, mask=part < n_parts, other=float("-inf")), 0)
 
 
 @triton.jit
@@ -25,137 +46,233 @@ def _tempered(logits, at, width, largest, temperature):
     """-z of some tokens as an integer, and exp(z); a token that does not exist has a probability of 0."""
     x = tl.load(logits + at, mask=at < width, other=float("-inf")).to(tl.float32)
     z = tl.div_rn(x - largest, temperature)
-    return tl.where(at < width, tl.abs(z).to(tl.int32, bitcast=True), 0x7FFFFFFF), tl.exp(z)
+    return tl.where(at < width, tl.abs(z).to(tl.int32, bitcast=True), NOBODY), tl.exp(z).to(tl.float64)
 
 
 @triton.jit
-def _below(logits, width, largest, temperature, c, BLOCK: tl.constexpr):
-    """Count and mass of the tokens whose -z is less than c."""
-    count = tl.zeros((BLOCK,), tl.int64)
-    mass = tl.zeros((BLOCK,), tl.float64)
-    for start in range(0, width, BLOCK):
-        bits, p = _tempered(logits, start + tl.arange(0, BLOCK), width, largest, temperature)
-        count += (bits < c).to(tl.int64)
-        mass += tl.where(bits < c, p.to(tl.float64), 0.0)
-    return tl.sum(count, 0), tl.sum(mass, 0)
+def _added(found, row, i, n_parts, PARTS: tl.constexpr, WAYS: tl.constexpr):
+    """What all parts have counted in way i."""
+    part = tl.arange(0, PARTS)
+    return tl.sum(tl.load(found + (row * WAYS + i) * PARTS + part, mask=part < n_parts, other=0.0), 0)
 
 
 @triton.jit
-def _searched(logits, width, largest, temperature, target, high, MASS: tl.constexpr, BLOCK: tl.constexpr):
-    """The least c up to `high` at which the mass, or count, of the tokens with -z of at most c reaches `target`."""
-    low = high * 0
-    while low < high:
-        quarter = (high - low) // 4
-        a, b, c = low + quarter, low + 2 * quarter, low + 3 * quarter
-        in_a = tl.zeros((BLOCK,), tl.float64)
-        in_b = tl.zeros((BLOCK,), tl.float64)
-        in_c = tl.zeros((BLOCK,), tl.float64)
-        for start in range(0, width, BLOCK):
-            bits, p = _tempered(logits, start + tl.arange(0, BLOCK), width, largest, temperature)
-            weight = p.to(tl.float64) if MASS else tl.full((BLOCK,), 1.0, tl.float64)
-            in_a += tl.where(bits <= a, weight, 0.0)
-            in_b += tl.where(bits <= b, weight, 0.0)
-            in_c += tl.where(bits <= c, weight, 0.0)
-        at_a, at_b, at_c = tl.sum(in_a, 0) >= target, tl.sum(in_b, 0) >= target, tl.sum(in_c, 0) >= target
-        low = tl.where(at_a, low, tl.where(at_b, a + 1, tl.where(at_c, b + 1, c + 1)))
-        high = tl.where(at_a, a, tl.where(at_b, b, tl.where(at_c, c, high)))
-    return high
+def _target(limits, cut, row, MASS: tl.constexpr):
+    """What a threshold has to reach: k, or p times the mass."""
+    limit = tl.load(limits + row)
+    if MASS:
+        limit = limit * tl.load(cut + row * 3 + 2)
+    return limit
 
 
 @triton.jit
-def _draw(
-    logits, temperatures, top_ks, top_ps, log_min_ps, greedies, uniforms, tokens, log_probs, stride, width,
-    CUT: tl.constexpr, BLOCK: tl.constexpr,
+def _range(
+    limits, cut, ranges, found, row, n_parts, width,
+    LEVEL: tl.constexpr, MASS: tl.constexpr, PARTS: tl.constexpr, WAYS: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    logits += row * stride
+    """Between which bounds a threshold lies at some level, by what was counted at the one before."""
+    if LEVEL == 0:
+        high = tl.load(cut + row * 3).to(tl.int64)
+        limit = tl.load(limits + row)
+        searches = limit < 1 if MASS else limit < width
+        low = tl.where(searches, 0, high)
+    else:
+        before = ranges + (row * (LEVELS + 1) + LEVEL - 1) * 2
+        low, high = tl.load(before), tl.load(before + 1)
+        i, part = tl.arange(0, WAYS), tl.arange(0, PARTS)
+        place = (row * WAYS + i)[:, None] * PARTS + part[None, :]
+        reach = tl.sum(tl.load(found + place, mask=(part < n_parts)[None, :], other=0.0), 1)
+        reached = (reach >= _target(limits, cut, row, MASS)) & (i > 0)
+        first = tl.min(tl.where(reached, i, WAYS), 0).to(tl.int64)
+        above = tl.where(first > 1, low + (high - low) * (first - 1) // WAYS + 1, low)
+        high = tl.where(first < WAYS, low + (high - low) * first // WAYS, high)
+        low = tl.minimum(above, high)
+    return low, high
+
+
+@triton.jit
+def _search(
+    logits, temperatures, tops, limits, cut, ranges, before, found, stride, width, n_parts,
+    LEVEL: tl.constexpr, MASS: tl.constexpr, PARTS: tl.constexpr, WAYS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Mass, or count, of the tokens of a part up to each of WAYS - 1 thresholds."""
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    low, high = _range(limits, cut, ranges, before, row, n_parts, width, LEVEL, MASS, PARTS, WAYS)
+    if part == 0:
+        tl.store(ranges + (row * (LEVELS + 1) + LEVEL) * 2, low)
+        tl.store(ranges + (row * (LEVELS + 1) + LEVEL) * 2 + 1, high)
+    largest = _largest(tops, row, n_parts, PARTS)
     temperature = tl.load(temperatures + row).to(tl.float32)
-    # The model's own distribution: its largest logit, the first token that has it, and the sum.
-    top = tl.full((BLOCK,), float("-inf"), tl.float32)
-    for start in range(0, width, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        top = tl.maximum(top, tl.load(logits + at, mask=at < width, other=float("-inf")).to(tl.float32))
+    at = part * BLOCK + tl.arange(0, BLOCK)
+    bits, p = _tempered(logits + row * stride, at, width, largest, temperature)
+    if not MASS:
+        p = tl.full((BLOCK,), 1.0, tl.float64)
+    for i in tl.static_range(1, WAYS):
+        c = (low + (high - low) * i // WAYS).to(tl.int32)
+        reach = tl.sum(tl.where(bits <= c, p, 0.0), 0)
+        tl.store(found + (row * WAYS + i) * PARTS + part, reach)
+
+
+@triton.jit
+def _below(
+    logits, temperatures, tops, limits, cut, ranges, before, found, stride, width, n_parts,
+    LEVEL: tl.constexpr, MASS: tl.constexpr, PARTS: tl.constexpr, WAYS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Count and mass of the tokens of a part below the threshold that was found, and how many are at it.
+
+    At level 0 nothing was searched for: all are below.
+    """
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    bound = tl.full((), NOBODY, tl.int64)
+    if LEVEL > 0:
+        _, bound = _range(limits, cut, ranges, before, row, n_parts, width, LEVEL, MASS, PARTS, WAYS)
+        if part == 0:
+            tl.store(ranges + (row * (LEVELS + 1) + LEVEL) * 2 + 1, bound)
+    largest = _largest(tops, row, n_parts, PARTS)
+    temperature = tl.load(temperatures + row).to(tl.float32)
+    at = part * BLOCK + tl.arange(0, BLOCK)
+    bits, p = _tempered(logits + row * stride, at, width, largest, temperature)
+    bound = bound.to(tl.int32)
+    place = found + row * WAYS * PARTS + part
+    tl.store(place, tl.sum((bits < bound).to(tl.float64), 0))
+    tl.store(place + PARTS, tl.sum(tl.where(bits < bound, p, 0.0), 0))
+    tl.store(place + 2 * PARTS, tl.sum(((bits == bound) & (at < width)).to(tl.float64), 0))
+
+
+@triton.jit
+def _settle(
+    limits, cut, ranges, found, width, n_parts,
+    LEVEL: tl.constexpr, MASS: tl.constexpr, PARTS: tl.constexpr, WAYS: tl.constexpr,
+):  # fmt: skip
+    """What a search has found becomes the cut of each row."""
+    row = tl.program_id(0).to(tl.int64)
+    count, below = _added(found, row, 0, n_parts, PARTS, WAYS), _added(found, row, 1, n_parts, PARTS, WAYS)
+    if LEVEL == 0:
+        tl.store(cut + row * 3, tl.full((), HIGHEST, tl.float64))
+        tl.store(cut + row * 3 + 1, tl.full((), MANY, tl.float64))
+        tl.store(cut + row * 3 + 2, below)
+    else:
+        limit = tl.load(limits + row)
+        bound = tl.load(ranges + (row * (LEVELS + 1) + LEVEL) * 2 + 1)
+        each = tl.exp(-bound.to(tl.int32).to(tl.float32, bitcast=True)).to(tl.float64)
+        ties = tl.load(cut + row * 3 + 1)
+        if MASS:
+            wanted = (_target(limits, cut, row, MASS) - below) / tl.where(each > 0, each, 1.0)
+            wanted = tl.where(each > 0, tl.minimum(tl.maximum(tl.ceil(wanted), 1.0), MANY), MANY)
+            ties = tl.where(bound == tl.load(cut + row * 3).to(tl.int64), tl.minimum(ties, wanted), wanted)
+            searched = limit < 1
+        else:
+            ties = limit - count
+            searched = limit < width
+        if searched:
+            tl.store(cut + row * 3, bound.to(tl.float64))
+            tl.store(cut + row * 3 + 1, ties)
+            tl.store(cut + row * 3 + 2, below + ties * each)
+
+
+@triton.jit
+def _staying(logits, temperatures, log_min_ps, tops, cut, at_bound, row, part, width, n_parts,
+             PARTS: tl.constexpr, WAYS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """The probabilities of the tokens of a part that stay, in float64; 0 for the others."""
+    bound, ties = tl.load(cut + row * 3).to(tl.int32), tl.load(cut + row * 3 + 1)
+    least = tl.abs(tl.load(log_min_ps + row).to(tl.float32)).to(tl.int32, bitcast=True)
+    ties = tl.where(least < bound, MANY, ties)
+    # Tokens at the bound in the parts before this one: the lower number comes first.
+    others = tl.arange(0, PARTS)
+    met = tl.load(at_bound + (row * WAYS + 2) * PARTS + others, mask=others < tl.minimum(part, n_parts), other=0.0)
+    met = tl.where(least < bound, 0.0, tl.sum(met, 0))
+    bound = tl.minimum(least, bound)
+    largest = _largest(tops, row, n_parts, PARTS)
+    at = part * BLOCK + tl.arange(0, BLOCK)
+    bits, p = _tempered(logits, at, width, largest, tl.load(temperatures + row).to(tl.float32))
+    level = (bits == bound).to(tl.int32)
+    stays = (bits < bound) | ((bits == bound) & (met + tl.cumsum(level, 0).to(tl.float64) <= ties))
+    return tl.where(stays & (at < width), p, 0.0)
+
+
+@triton.jit
+def _keep(
+    logits, temperatures, log_min_ps, tops, cut, at_bound, kept, stride, width, n_parts,
+    PARTS: tl.constexpr, WAYS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The mass of what stays in each part."""
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    weight = _staying(logits + row * stride, temperatures, log_min_ps, tops, cut, at_bound, row, part, width, n_parts,
+                      PARTS, WAYS, BLOCK)  # fmt: skip
+    tl.store(kept + row * PARTS + part, tl.sum(weight, 0))
+
+
+@triton.jit
+def _pick(
+    logits, temperatures, log_min_ps, tops, firsts, sums, cut, at_bound, kept, greedies, uniforms, tokens, log_probs,
+    stride, width, n_parts, PARTS: tl.constexpr, WAYS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The token at which the running mass first exceeds its share, in the part where it does."""
+    row = tl.program_id(0).to(tl.int64)
+    parts = tl.arange(0, PARTS)
+    mass = tl.load(kept + row * PARTS + parts, mask=parts < n_parts, other=0.0)
+    running = tl.cumsum(mass, 0)
+    target = tl.load(uniforms + row).to(tl.float64) * tl.max(running, 0)
+    # Rounding may carry the target to the total itself: then it is the last part, and token, that stays.
+    last = tl.max(tl.where(mass > 0, parts, 0), 0)
+    part = tl.min(tl.where((running > target) & (mass > 0), parts, last), 0)
+    before = tl.sum(tl.where(parts < part, mass, 0.0), 0)
+    weight = _staying(logits + row * stride, temperatures, log_min_ps, tops, cut, at_bound, row, part, width, n_parts,
+                      PARTS, WAYS, BLOCK)  # fmt: skip
+    at = part * BLOCK + tl.arange(0, BLOCK)
+    exceeds = (weight > 0) & (before + tl.cumsum(weight, 0) > target)
+    found = tl.min(tl.where(exceeds, at, NOBODY), 0)
+    token = tl.where(found < NOBODY, found, tl.max(tl.where(weight > 0, at, 0), 0))
+    top = tl.load(tops + row * PARTS + parts, mask=parts < n_parts, other=float("-inf"))
     largest = tl.max(top, 0)
-    first = tl.full((BLOCK,), 0x7FFFFFFF, tl.int32)
-    sums = tl.zeros((BLOCK,), tl.float64)
-    total = tl.zeros((BLOCK,), tl.float64)
-    for start in range(0, width, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        x = tl.load(logits + at, mask=at < width, other=float("-inf")).to(tl.float32)
-        first = tl.minimum(first, tl.where((x == largest) & (at < width), at, 0x7FFFFFFF))
-        sums += tl.where(at < width, tl.exp(x - largest), 0.0).to(tl.float64)
-        total += tl.where(at < width, tl.exp(tl.div_rn(x - largest, temperature)), 0.0).to(tl.float64)
-    # Kept are the tokens below `bound`, and the first `ties` of those at it.
-    bound = tl.full((), 0x7F800000, tl.int32)
-    ties = tl.full((), 0x7FFFFFFF, tl.int64)
-    mass = tl.sum(total, 0)
-    if CUT:
-        top_k, top_p = tl.load(top_ks + row), tl.load(top_ps + row)
-        if top_k < width:
-            bound = _searched(logits, width, largest, temperature, top_k.to(tl.float64), bound, False, BLOCK)
-            count, below = _below(logits, width, largest, temperature, bound, BLOCK)
-            ties = top_k.to(tl.int64) - count
-            mass = below + ties.to(tl.float64) * tl.exp(-bound.to(tl.float32, bitcast=True)).to(tl.float64)
-        if top_p < 1:
-            target = top_p.to(tl.float64) * mass
-            c = _searched(logits, width, largest, temperature, target, bound, True, BLOCK)
-            count, below = _below(logits, width, largest, temperature, c, BLOCK)
-            each = tl.exp(-c.to(tl.float32, bitcast=True)).to(tl.float64)
-            wanted = tl.where(each > 0, tl.ceil((target - below) / tl.where(each > 0, each, 1.0)), 1e9)
-            wanted = tl.minimum(tl.maximum(wanted, 1.0), 1e9).to(tl.int64)
-            ties = tl.where(c == bound, tl.minimum(ties, wanted), wanted)
-            bound = c
-        least = tl.abs(tl.load(log_min_ps + row).to(tl.float32)).to(tl.int32, bitcast=True)
-        ties = tl.where(least < bound, 0x7FFFFFFF, ties)
-        bound = tl.minimum(least, bound)
-        # Of the tokens that stay, in the order of their numbers.
-        kept = tl.zeros((BLOCK,), tl.float64)
-        met = tl.zeros((), tl.int64)
-        for start in range(0, width, BLOCK):
-            bits, p = _tempered(logits, start + tl.arange(0, BLOCK), width, largest, temperature)
-            level = (bits == bound).to(tl.int64)
-            stays = (bits < bound) | ((bits == bound) & (met + tl.cumsum(level, 0) <= ties))
-            kept += tl.where(stays, p.to(tl.float64), 0.0)
-            met += tl.sum(level, 0)
-        mass = tl.sum(kept, 0)
-    target = tl.load(uniforms + row).to(tl.float64) * mass
-    found = tl.full((), 0x7FFFFFFF, tl.int32)
-    last = tl.zeros((), tl.int32)
-    met = tl.zeros((), tl.int64)
-    before = tl.zeros((), tl.float64)
-    for start in range(0, width, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        bits, p = _tempered(logits, at, width, largest, temperature)
-        level = (bits == bound).to(tl.int64)
-        stays = ((bits < bound) | ((bits == bound) & (met + tl.cumsum(level, 0) <= ties))) & (p > 0)
-        weight = tl.where(stays, p.to(tl.float64), 0.0)
-        running = before + tl.cumsum(weight, 0)
-        found = tl.minimum(found, tl.min(tl.where(stays & (running > target), at, 0x7FFFFFFF), 0))
-        # Rounding may carry the target to the total itself: then it is the last token that stays.
-        last = tl.maximum(last, tl.max(tl.where(stays, at, 0), 0))
-        met += tl.sum(level, 0)
-        before += tl.sum(weight, 0)
-    token = tl.where(found < 0x7FFFFFFF, found, last)
-    best = tl.min(first, 0)
-    token = tl.where(tl.load(greedies + row) != 0, tl.where(best < width, best, 0), token)
-    chosen = tl.load(logits + token).to(tl.float32)
+    best = tl.load(firsts + row * PARTS + parts, mask=parts < n_parts, other=NOBODY)
+    best = tl.min(tl.where(top == largest, best, NOBODY), 0)
+    token = tl.where(tl.load(greedies + row).to(tl.int1), tl.where(best < width, best, 0), token)
+    total = tl.load(sums + row * PARTS + parts, mask=parts < n_parts, other=0.0) * tl.exp(top - largest)
+    chosen = tl.load(logits + row * stride + token).to(tl.float32)
     tl.store(tokens + row, token.to(tl.int64))
-    tl.store(log_probs + row, (chosen - largest) - tl.log(tl.sum(sums, 0)).to(tl.float32))
+    tl.store(log_probs + row, (chosen - largest) - tl.log(tl.sum(total, 0)))
 
 
-def draw(logits: Tensor, settings: tuple[Tensor, ...], uniform: Tensor, cut: bool) -> tuple[Tensor, Tensor]:
+def draw(logits: Tensor, settings: tuple[Tensor, ...], uniform: Tensor, cuts: frozenset[str]) -> tuple[Tensor, Tensor]:
     """A token for each row of logits (B, V), and its raw log-probability.
 
     settings  temperature, top_k, top_p, log_min_p and greedy, (B, 1) each.
-    cut       whether any row has one of the last three but greedy.
+    cuts      names of those that cut anything off in some row.
     """
     logits = logits if logits.stride(-1) == 1 else logits.contiguous()
-    rows, width = logits.shape
-    tokens = torch.empty(rows, dtype=torch.long, device=logits.device)
-    log_probs = torch.empty(rows, dtype=torch.float32, device=logits.device)
-    *columns, greedy = (column[:, 0].contiguous() for column in settings)
-    columns.append(greedy.to(torch.int32))
-    _draw[(rows,)](
-        logits, *columns, uniform, tokens, log_probs, logits.stride(0), width, CUT=cut, BLOCK=BLOCK, num_warps=WARPS
-    )
+    (rows, width), device = logits.shape, logits.device
+    temperature, top_k, top_p, log_min_p, greedy = (column[:, 0] for column in settings)
+    n_parts = triton.cdiv(width, BLOCK)
+    sizes = {"PARTS": triton.next_power_of_2(n_parts), "WAYS": WAYS}
+    tops, firsts, sums = share_of_row(logits, BLOCK, sizes["PARTS"])
+    cut = torch.empty(rows, 3, dtype=torch.float64, device=device)
+    ranges = torch.empty(rows, N_LEVELS + 1, 2, dtype=torch.long, device=device)
+    one, other = torch.empty(2, rows, WAYS, sizes["PARTS"], dtype=torch.float64, device=device)
+    grid, shape = (rows, n_parts), (logits.stride(0), width, n_parts)
+
+    def settled(limits: Tensor, levels: int, mass: bool) -> None:
+        """The cut after a search of so many levels."""
+        nonlocal one, other
+        seen = (logits, temperature, tops, limits, cut, ranges)
+        for level in range(levels):
+            _search[grid](*seen, one, other, *shape, LEVEL=level, MASS=mass, BLOCK=BLOCK, **sizes)
+            one, other = other, one
+        _below[grid](*seen, one, other, *shape, LEVEL=levels, MASS=mass, BLOCK=BLOCK, **sizes)
+        one, other = other, one
+        found = (limits, cut, ranges, one, width, n_parts)
+        _settle[(rows,)](*found, LEVEL=levels, MASS=mass, num_warps=1, **sizes)
+
+    settled(top_k, 0, mass=False)
+    for name, limits in (("top_k", top_k), ("top_p", top_p)):
+        if name in cuts:
+            settled(limits, N_LEVELS, mass=name == "top_p")
+    kept = torch.empty(rows, sizes["PARTS"], dtype=torch.float64, device=device)
+    _keep[grid](logits, temperature, log_min_p, tops, cut, one, kept, *shape, BLOCK=BLOCK, **sizes)
+    tokens = torch.empty(rows, dtype=torch.long, device=device)
+    log_probs = torch.empty(rows, dtype=torch.float32, device=device)
+    _pick[(rows,)](
+        logits, temperature, log_min_p, tops, firsts, sums, cut, one, kept, greedy, uniform, tokens, log_probs, *shape,
+        BLOCK=BLOCK, **sizes,
+    )  # fmt: skip
     return tokens, log_probs

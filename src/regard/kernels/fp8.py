@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -70,15 +71,20 @@ def fp8_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return y if bias is None else y + bias.to(y.dtype)
 
 
-class Fp8Linear(nn.Linear):
-    """A linear map whose products are in 8 bits while it is trained."""
+def fp8_product(self: nn.Linear, x: Tensor) -> Tensor:
+    """The product of a linear map: in 8 bits while it is trained."""
+    n_rows = x.numel() // max(1, x.shape[-1])
+    is_training = self.training and torch.is_grad_enabled()
+    if not is_training or x.device.type not in DEVICES or n_rows % MULTIPLE or not n_rows:
+        return F.linear(x, self.weight, self.bias)
+    return fp8_linear(x, self.weight, self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        n_rows = x.numel() // max(1, x.shape[-1])
-        is_training = self.training and torch.is_grad_enabled()
-        if not is_training or x.device.type not in DEVICES or n_rows % MULTIPLE or not n_rows:
-            return F.linear(x, self.weight, self.bias)
-        return fp8_linear(x, self.weight, self.bias)
+
+@cache
+def with_fp8(kind: type[nn.Linear]) -> type[nn.Linear]:
+    """The class of linear maps whose products are in 8 bits; one that has its product apart keeps all else."""
+    method = "product" if hasattr(kind, "product") else "forward"
+    return type(f"Fp8{kind.__name__}", (kind,), {method: fp8_product})
 
 
 @contextmanager
@@ -87,16 +93,18 @@ def fp8_products(model: nn.Module) -> Iterator[int]:
 
     A head with a class of its own is none of them: its loss has its own products.
     """
-    maps = [part for part in model.modules() if type(part) is nn.Linear and _is_taken(part)]
-    for part in maps:
-        part.__class__ = Fp8Linear
+    maps = [part for part in model.modules() if isinstance(part, nn.Linear) and _is_taken(part)]
+    kinds = [type(part) for part in maps]
+    for part, kind in zip(maps, kinds, strict=True):
+        part.__class__ = with_fp8(kind)
     try:
         yield len(maps)
     finally:
-        for part in maps:
-            part.__class__ = nn.Linear
+        for part, kind in zip(maps, kinds, strict=True):
+            part.__class__ = kind
 
 
 def _is_taken(part: nn.Linear) -> bool:
+    own = type(part) is nn.Linear or hasattr(part, "product")
     whole = part.in_features % MULTIPLE == 0 and part.out_features % MULTIPLE == 0
-    return whole and part.weight.numel() >= SMALLEST
+    return own and whole and part.weight.numel() >= SMALLEST

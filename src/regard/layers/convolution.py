@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from regard.core.context import last_real
+from regard.core.context import Owned, last_real
+from regard.kernels.choice import takes_kernel
 from regard.kernels.convolution import causal_convolution
 
 
@@ -20,8 +21,16 @@ class CausalConvolution(nn.Module):
         self.weight = nn.Parameter(torch.empty(width, window).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(width).uniform_(-bound, bound))
 
-    def forward(self, x: Tensor, recent: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-        """x (B, T, E) after recent (B, W - 1, E): the outputs and the next `recent`."""
+    def forward(
+        self, x: Tensor, recent: Tensor, lengths: Tensor | None, owned: Owned | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """x (B, T, E) after recent (B, W - 1, E): the outputs and the next `recent`, of one token in place if owned."""
+        if x.shape[1] == 1 and lengths is None and takes_kernel(x, recent, self.weight, self.bias):
+            from regard.kernels.state_step_triton import convolution_step
+
+            alive = None if owned is None else owned.alive
+            y, recent = convolution_step(x[:, 0], recent.contiguous(), self.weight, self.bias, alive)
+            return y[:, None], recent
         return causal_convolution(x, recent, self.weight, self.bias), self._last(x, recent, lengths)
 
     def _last(self, x: Tensor, recent: Tensor, lengths: Tensor | None) -> Tensor:

@@ -11,5 +11,7 @@ from regard.layers.norm import RmsNorm
 class GatedRmsNorm(RmsNorm):
     """RMSNorm of x silu(gate); of x alone where what is given has gone through its gate already."""
 
-    def forward(self, x: Tensor, gate: Tensor | None = None) -> Tensor:
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # a gate is no sum
+        self, x: Tensor, gate: Tensor | None = None
+    ) -> Tensor:
         return super().forward(x) if gate is None else gated_rms_norm(x, gate, self.weight, self.epsilon)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regard.core.inputs import NOT_COUNTED
 from regard.kernels.cross_entropy import linear_cross_entropy
+from regard.layers.linear import to_classes
 
 
 class LinearHead(nn.Linear):
@@ -40,7 +41,7 @@ class LinearHead(nn.Linear):
     ) -> Tensor:
         """Logits (..., V) of vectors (..., D); with targets (...) the summed loss, epsilon shared by all classes."""
         if targets is None:
-            return super().forward(self.transform(vectors))
+            return to_classes(self.transform(vectors), self.weight, self.bias)
         if self.sparse:
             counted = targets != NOT_COUNTED
             vectors, targets = vectors[counted], targets[counted]

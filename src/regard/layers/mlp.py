@@ -5,27 +5,13 @@ The net between a stack and its head is t = norm(g(W h + b)) (Devlin et al. 2019
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.kernels.pointwise import gelu_tanh, relu_squared
+from regard.layers.linear import ACTIVATIONS, Activation, Linear
 from regard.layers.norm import NormConfig
-
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": gelu_tanh,
-    "silu": F.silu,
-    "tanh": torch.tanh,
-    "relu_squared": relu_squared,
-}
 
 
 @dataclass(frozen=True)
@@ -49,18 +35,22 @@ class Mlp(nn.Module):
     """Two linear maps with an activation between them, the same at every position."""
 
     writes_to_stream = ("hidden_to_output",)
+    adds = True
 
     def __init__(self, config: MlpConfig) -> None:
         super().__init__()
-        self.input_to_hidden = nn.Linear(config.d_model, config.d_hidden, bias=config.bias)
-        self.input_to_gate = nn.Linear(config.d_model, config.d_hidden, bias=config.bias) if config.gated else None
-        self.hidden_to_output = nn.Linear(config.d_hidden, config.d_model, bias=config.bias)
-        self.activation = ACTIVATIONS[config.activation]
+        self.input_to_hidden = Linear(config.d_model, config.d_hidden, bias=config.bias)
+        self.input_to_gate = Linear(config.d_model, config.d_hidden, bias=config.bias) if config.gated else None
+        self.hidden_to_output = Linear(config.d_hidden, config.d_model, bias=config.bias)
+        self.activation, self._activation = ACTIVATIONS[config.activation], config.activation
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """y, or residual + y."""
         if self.input_to_gate is None:
-            return self.hidden_to_output(self.activation(self.input_to_hidden(x)))
-        return self.hidden_to_output(self.activation(self.input_to_gate(x)) * self.input_to_hidden(x))
+            hidden = self.input_to_hidden(x, self._activation)
+        else:
+            hidden = self.input_to_gate(x, self._activation) * self.input_to_hidden(x)
+        return self.hidden_to_output(hidden, residual=residual)
 
 
 @dataclass(frozen=True)
@@ -83,9 +73,9 @@ class Transform(nn.Module):
 
     def __init__(self, config: TransformConfig) -> None:
         super().__init__()
-        self.vector_to_hidden = nn.Linear(config.d_model, config.d_model)
-        self.activation = ACTIVATIONS[config.activation]
+        self.vector_to_hidden = Linear(config.d_model, config.d_model)
+        self._activation = config.activation
         self.norm = config.norm.build()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.activation(self.vector_to_hidden(x)))
+        return self.norm(self.vector_to_hidden(x, self._activation))

@@ -2,21 +2,27 @@
 
 Both answer in the number type of what they read, also under autocast, where torch's own would give float32: a residual
 stream in half precision stays one, and half as many bytes move. Sums inside are in float32 all the same.
+
+Where something is added to a stream just before it is normalised, the norm is told both and gives the sum and its norm:
+without gradients on a GPU that is one kernel (kernels/norm_triton.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.kernels.choice import takes_kernel
 from regard.kernels.pointwise import rms_norm
 
 HALF = (torch.bfloat16, torch.float16)
+# Beyond these torch's own norms are as fast.
+WIDEST, MOST_ROWS = 16384, 4096
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,23 @@ class NormConfig(Config, kind="norm"):
 class LayerNorm(nn.LayerNorm):
     """(x - mean) / sqrt(variance + epsilon) * weight + bias."""
 
-    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    adds = True
+
+    @overload
+    def forward(self, x: Tensor) -> Tensor: ...
+    @overload
+    def forward(self, x: Tensor, add: Tensor) -> tuple[Tensor, Tensor]: ...
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # with something to add
+        self, x: Tensor, add: Tensor | None = None
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """The norm of x; or, of x + add, the sum and its norm."""
+        if _takes_kernel(x, self.weight, self.bias, add):
+            return _by_kernel(x, self.weight, self.bias, self.eps, add)
+        total = x if add is None else x + add
+        y = self._own(total)
+        return y if add is None else (total, y)
+
+    def _own(self, x: Tensor) -> Tensor:
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
@@ -55,13 +77,43 @@ class LayerNorm(nn.LayerNorm):
 class RmsNorm(nn.Module):
     """x / sqrt(mean(x^2) + epsilon) * weight."""
 
+    adds = True
+
     def __init__(self, width: int, epsilon: float = 1e-5) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
         self.epsilon = epsilon
 
-    def forward(self, x: Tensor) -> Tensor:
+    @overload
+    def forward(self, x: Tensor) -> Tensor: ...
+    @overload
+    def forward(self, x: Tensor, add: Tensor) -> tuple[Tensor, Tensor]: ...
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
+        """The norm of x; or, of x + add, the sum and its norm."""
+        if _takes_kernel(x, self.weight, None, add):
+            return _by_kernel(x, self.weight, None, self.epsilon, add)
+        total = x if add is None else x + add
+        y = self._own(total)
+        return y if add is None else (total, y)
+
+    def _own(self, x: Tensor) -> Tensor:
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
             return rms_norm(x, self.weight, self.epsilon)
         with torch.autocast(x.device.type, enabled=False):
             return rms_norm(x, self.weight, self.epsilon)
+
+
+def _takes_kernel(x: Tensor, weight: Tensor, bias: Tensor | None, add: Tensor | None) -> bool:
+    width = x.shape[-1]
+    few = width <= WIDEST and x.numel() <= MOST_ROWS * width and (add is None or add.shape == x.shape)
+    return few and takes_kernel(x, weight, bias, add)
+
+
+def _by_kernel(
+    x: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float, add: Tensor | None
+) -> Tensor | tuple[Tensor, Tensor]:
+    """LayerNorm where there is a bias, RMSNorm where there is none."""
+    from regard.kernels.norm_triton import norm
+
+    total, y = norm(x, weight, bias, epsilon, centred=bias is not None, add=add)
+    return y if add is None else (total, y)

@@ -26,6 +26,7 @@ from regard.errors import UsageError
 LONGEST_TABLE = 1 << 14
 # Sizes for which the angles of rotary positions are kept.
 MOST_KEPT = 16
+ROTARY_BASE = 10000.0
 
 
 def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -> Float[Tensor, "*P D"]:
@@ -35,7 +36,7 @@ def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -
 
 
 def rotate(
-    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"] | None = None, base: float = 10000.0
+    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"] | None = None, base: float = ROTARY_BASE
 ) -> Float[Tensor, "B T H K"]:
     """RoPE with interleaved pairs: (x_2k, x_2k+1), read as a complex number, times e^(i theta).
 

@@ -27,12 +27,13 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.decode_attention import can_decode, decode_attention
 from regard.kernels.flex import flex_attention, flex_takes
+from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
-from regard.layers.position import alibi_slopes, rotate
+from regard.layers.position import ROTARY_BASE, alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, DotScore, ScoreName, build_score, fused_attention, softmax
 from regard.mixers.kv_cache import KeyValueState, distances
 
@@ -111,8 +112,8 @@ class SelfAttention(Mixer):
         unordered = not config.causal and config.position == "none" and config.window is None
         self.permutes = unordered or config.window == 1
         heads, groups, width = config.n_heads, config.groups, config.width
-        self.input_to_heads = nn.Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
-        self.heads_to_output = nn.Linear(heads * width, config.d_model, bias=config.bias)
+        self.input_to_heads = Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
+        self.heads_to_output = Linear(heads * width, config.d_model, bias=config.bias)
         self.query_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.key_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
         self.score = build_score(config.score, heads, width)
@@ -126,19 +127,17 @@ class SelfAttention(Mixer):
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         beginning = _Place(lengths=None if self.causal else context.lengths)
         if state is None:
-            return self._attend(*self._project(x), beginning), None
+            return self._attend(*self._placed(*self._heads(x)), beginning), None
         assert isinstance(state, KeyValueState)
+        heads = self._heads(x)
+        if self._decodes(heads[0], state, context):
+            return self._decoded(*heads, state, context)
         bounds = state.bounds
         start = state.count[:1] if bounds.level else state.count
-        q, k, v = self._project(x, start)
+        q, k, v = self._placed(*heads, start)
         if not self.causal:
             after = dataclasses.replace(state, count=advance(state.count, x.shape[1], context.lengths))
             return self._attend(q, k, v, beginning), after
-        if self._decodes(q, state, context):
-            scale = self.score.scale * math.log(self.config.base or math.e)
-            pair, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
-            y = decode_attention(q[:, 0], pair, cache, state.count, scale=scale, window=self.config.window)
-            return self._output(y[:, None]), dataclasses.replace(state, count=state.count + 1)
         after = state.append(k, v, context.lengths, bounds)
         if bounds.high == 0:
             # From the beginning, padding on the right is never seen by a real token: the causal mask is enough.
@@ -147,14 +146,18 @@ class SelfAttention(Mixer):
         keys, values = after.keys[:, :used].to(q.dtype), after.values[:, :used].to(q.dtype)
         return self._attend(q, keys, values, _Place(start, bounds.level)), after
 
-    def _project(self, x: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, T, H, K), keys and values (B, T, G, K), turned by their positions from `start` on if rotary."""
+    def _heads(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H, K), keys and values (B, T, G, K) as they are projected."""
         c = self.config
         heads = self.input_to_heads(x).unflatten(-1, (c.n_heads + 2 * c.groups, c.width))
         q, k, v = heads.split([c.n_heads, c.groups, c.groups], 2)
+        return q, k, v
+
+    def _placed(self, q: Tensor, k: Tensor, v: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """The same normed, and turned by their positions from `start` on when these are rotary."""
         q, k = self.query_norm(q), self.key_norm(k)
-        if c.position == "rotary":
-            positions = None if start is None else start[:, None] + torch.arange(x.shape[1], device=x.device)
+        if self.config.position == "rotary":
+            positions = None if start is None else start[:, None] + torch.arange(q.shape[1], device=q.device)
             q, k = rotate(q, positions), rotate(k, positions)
         return self.queries(q), self.keys(k), self.values(v)
 
@@ -176,12 +179,31 @@ class SelfAttention(Mixer):
         return self.heads_to_output(self.summary(y).flatten(2))
 
     def _decodes(self, q: Tensor, state: KeyValueState, context: Context) -> bool:
-        """Whether this is one token in each slot, which has a kernel of its own."""
+        """Whether this is one token in each slot, which has a kernel of its own, from the projection on."""
         c = self.config
         if q.shape[1] != 1 or not state.reserved or context.lengths is not None or c.position == "alibi":
             return False
-        plain = isinstance(self.score, DotScore) and not (self.scores.recorded or self.weights.recorded)
-        return plain and not (self.training and c.dropout) and can_decode(q[:, 0], state.keys)
+        heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
+        heard = heard or bool(self.query_norm._forward_hooks or self.key_norm._forward_hooks)
+        if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
+            return False
+        alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
+        return alike and can_decode(q[:, 0], state.keys)
+
+    def _decoded(
+        self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState, context: Context
+    ) -> tuple[Tensor, KeyValueState]:
+        """One token by the kernel, which also norms, turns and keeps it."""
+        c = self.config
+        scale = self.score.scale * math.log(c.base or math.e)
+        norms = None
+        if isinstance(self.query_norm, RmsNorm) and isinstance(self.key_norm, RmsNorm):
+            norms = self.query_norm.weight, self.key_norm.weight, self.query_norm.epsilon
+        base = ROTARY_BASE if c.position == "rotary" else None
+        new, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
+        settings = {"scale": scale, "window": c.window, "norms": norms, "base": base}
+        y = decode_attention(q[:, 0], new, cache, state.count, **settings)
+        return self._output(y[:, None]), dataclasses.replace(state, count=stepped(state.count, context.owned))
 
     def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.mixers.rnn import HiddenState, cell_weights, check_recurrent_width, last_hidden, output_map
 
@@ -100,4 +100,4 @@ class Gru(Mixer):
             n = self.candidate(torch.tanh(x_n + r * h_n))
             h = (1 - z) * n + z * before
         h = self.hidden(h)
-        return self.hidden_to_output(h), HiddenState(h.to(before.dtype), state.count + 1)
+        return self.hidden_to_output(h), HiddenState(h.to(before.dtype), stepped(state.count, context.owned))

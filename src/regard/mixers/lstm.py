@@ -19,15 +19,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
+from regard.kernels.choice import takes_kernel
+from regard.layers.linear import linear_sum
 from regard.mixers.rnn import cell_weights, check_recurrent_width, output_map
 
 
@@ -112,13 +113,21 @@ class Lstm(Mixer):
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, LstmState)
         w = cell_weights(self.cell)
-        gates = F.linear(x, w.input, w.input_bias) + F.linear(state.hidden, w.hidden, w.hidden_bias)  # (B, 4 d_hidden)
+        before = linear_sum(state.hidden, w.hidden, w.hidden_bias)
+        gates = linear_sum(x, w.input, w.input_bias, before)  # (B, 4 d_hidden)
+        plain = state.hidden.is_contiguous() and state.cell.is_contiguous() and gates.is_contiguous()
+        if plain and not self._heard() and takes_kernel(gates, state.hidden, state.cell):
+            from regard.kernels.state_step_triton import lstm_step
+
+            alive = None if context.owned is None else context.owned.alive
+            y, h, c = lstm_step(gates, state.hidden, state.cell, alive)
+            return self.hidden_to_output(y), LstmState(h, c, stepped(state.count, context.owned))
         i, f, g, o = gates.chunk(4, -1)
         i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
         g = self.candidate(g.tanh())
         c = self.memory(f * state.cell + i * g)
         h = o * c.tanh()
-        after = LstmState(h.to(state.hidden.dtype), c.to(state.cell.dtype), state.count + 1)
+        after = LstmState(h.to(state.hidden.dtype), c.to(state.cell.dtype), stepped(state.count, context.owned))
         return self.hidden_to_output(h), after
 
     def _padded(self, x: Tensor, before: tuple[Tensor, Tensor], lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -26,7 +26,7 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.selective_scan import (
     CHUNK,
@@ -34,8 +34,10 @@ from regard.kernels.selective_scan import (
     scan_kernels_take,
     selective_scan,
     selective_step,
+    step_kernels_take,
 )
 from regard.layers.convolution import CausalConvolution
+from regard.layers.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,14 @@ class Mamba(Mixer):
         self.inner = config.expand * config.d_model
         self.rank = config.rank or math.ceil(config.d_model / 16)
         self.d_state, self.window = config.d_state, config.window
-        self.input_to_streams = nn.Linear(config.d_model, 2 * self.inner, bias=False)
+        self.input_to_streams = Linear(config.d_model, 2 * self.inner, bias=False)
         self.convolution = CausalConvolution(self.inner, config.window)
-        self.stream_to_selection = nn.Linear(self.inner, self.rank + 2 * config.d_state, bias=False)
-        self.rank_to_step = nn.Linear(self.rank, self.inner)
+        self.stream_to_selection = Linear(self.inner, self.rank + 2 * config.d_state, bias=False)
+        self.rank_to_step = Linear(self.rank, self.inner)
         decays = torch.arange(1.0, config.d_state + 1, device="cpu")  # not on meta, see S4d
         self.log_decay = nn.Parameter(torch.empty(self.inner, config.d_state).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.inner))
-        self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
+        self.hidden_to_output = Linear(self.inner, config.d_model, bias=False)
         self.stream, self.steps, self.inputs, self.readers = (Tap() for _ in range(4))
         initialise_steps(self.rank_to_step.weight, self.rank_to_step.bias, self.rank)
 
@@ -122,13 +124,22 @@ class Mamba(Mixer):
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, SelectiveState)
         stream, gate = self.input_to_streams(x).chunk(2, -1)  # (B, E)
-        stream, recent = self.convolution(stream[:, None], state.recent, None)
+        stream, recent = self.convolution(stream[:, None], state.recent, None, context.owned)
         stream = self.stream(stream[:, 0])
         step, write, read = self._select(stream)
-        step = self.steps(F.softplus(step))
-        y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
-        y = self.hidden_to_output(self._gated(y, stream, gate))
-        return y, SelectiveState(memory, recent, state.count + 1)
+        fast = step_kernels_take(stream, state.memory, self.log_decay, self.skip, gate) and not self.steps.recorded
+        if fast:
+            from regard.kernels.state_step_triton import gated_selective_step
+
+            alive = None if context.owned is None else context.owned.alive
+            chosen = (self.log_decay, write, read, state.memory)
+            y, memory = gated_selective_step(stream, step, *chosen, self.skip, gate, alive)
+        else:
+            step = self.steps(F.softplus(step))
+            y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
+            y = self._gated(y, stream, gate)
+        y = self.hidden_to_output(y)
+        return y, SelectiveState(memory, recent, stepped(state.count, context.owned))
 
     def _decay(self) -> Tensor:
         """A, in float32 at least: a rounded decay is another memory."""

@@ -20,7 +20,7 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 
 
@@ -89,7 +89,7 @@ class Rnn(Mixer):
         w, x = cell_weights(self.cell), self.received(x)
         h = torch.tanh(F.linear(state.hidden, w.hidden, w.hidden_bias) + F.linear(x, w.input, w.input_bias))
         h = self.hidden(h)
-        return self.hidden_to_output(h), HiddenState(h.to(state.hidden.dtype), state.count + 1)
+        return self.hidden_to_output(h), HiddenState(h.to(state.hidden.dtype), stepped(state.count, context.owned))
 
 
 @dataclass(frozen=True)

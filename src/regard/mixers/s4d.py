@@ -28,8 +28,9 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
+from regard.layers.linear import Linear
 
 Initialisation = Literal["lin", "inv", "legs", "real"]
 
@@ -86,7 +87,7 @@ class S4d(Mixer):
         self.log_step = nn.Parameter(torch.empty(width).copy_(log_step))
         self.state_to_channel = nn.Parameter(torch.empty(width, count, 2).normal_(std=0.5**0.5))
         self.skip = nn.Parameter(torch.empty(width).normal_())
-        self.hidden_to_output = nn.Linear(width, 2 * width)
+        self.hidden_to_output = Linear(width, 2 * width)
         self.received, self.kernel, self.channels = Tap(), Tap(2), Tap()
 
     def init_state(self, batch_size: int) -> State:
@@ -113,7 +114,7 @@ class S4d(Mixer):
         modes = torch.view_as_complex(state.modes.contiguous())
         modes = log_decay.exp() * modes + drive * x[..., None]
         y = self.conjugate_factor * (read * modes).sum(-1).real.to(x.dtype) + self.skip * x
-        return self._output(y), DiagonalState(torch.view_as_real(modes), state.count + 1)
+        return self._output(y), DiagonalState(torch.view_as_real(modes), stepped(state.count, context.owned))
 
     def discrete(self) -> tuple[Tensor, Tensor, Tensor]:
         """dt A, B~ and C, complex (D, N'). Float32 at least: a rounded decay is another memory."""

@@ -19,15 +19,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import check
-from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.context import EMPTY, Context, Owned, real_tokens
 from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
-from regard.core.state import State, advance, zero_position
+from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
+from regard.kernels.selective_scan import step_kernels_take
 from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.kernels.ssd_readable import ssd_chunked, ssd_recurrent
 from regard.layers.convolution import CausalConvolution
 from regard.layers.gated_norm import GatedRmsNorm
+from regard.layers.linear import Linear
 from regard.mixers.mamba import SelectiveState, initialise_steps
 
 
@@ -70,14 +72,14 @@ class Ssd(Mixer):
         self.inner = config.expand * config.d_model
         self.n_heads = self.inner // config.d_head
         self.d_mixed = self.inner + 2 * config.n_groups * config.d_state
-        self.input_to_streams = nn.Linear(config.d_model, self.inner + self.d_mixed + self.n_heads, bias=False)
+        self.input_to_streams = Linear(config.d_model, self.inner + self.d_mixed + self.n_heads, bias=False)
         self.convolution = CausalConvolution(self.d_mixed, config.window)
         self.step_bias = nn.Parameter(torch.empty(self.n_heads))
         decays = torch.arange(1.0, self.n_heads + 1, device="cpu")  # not on meta, see S4d
         self.log_decay = nn.Parameter(torch.empty(self.n_heads).copy_(torch.log(decays)))
         self.skip = nn.Parameter(torch.ones(self.n_heads))
         self.norm = GatedRmsNorm(self.inner)
-        self.hidden_to_output = nn.Linear(self.inner, config.d_model, bias=False)
+        self.hidden_to_output = Linear(self.inner, config.d_model, bias=False)
         self.stream, self.steps, self.inputs, self.readers = (Tap() for _ in range(4))
         initialise_steps(None, self.step_bias, 1)
 
@@ -90,7 +92,11 @@ class Ssd(Mixer):
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, SelectiveState)
         gate, mixed, step = self.input_to_streams(x).split([self.inner, self.d_mixed, self.n_heads], -1)
-        mixed, recent = self.convolution(mixed, state.recent, context.lengths)
+        mixed, recent = self.convolution(mixed, state.recent, context.lengths, context.owned)
+        if x.shape[1] == 1 and context.lengths is None and self._steps_by_kernel(gate, mixed, state.memory):
+            y, memory = self._step(gate[:, 0], mixed[:, 0], step[:, 0], state.memory, context.owned)
+            y = self.hidden_to_output(self.norm(y))[:, None]
+            return y, SelectiveState(memory, recent, stepped(state.count, context.owned))
         heads, write, read, step = self._select(mixed, step)
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
@@ -98,6 +104,22 @@ class Ssd(Mixer):
         y, memory = self._mix(heads, step, write, read, state.memory)
         y = self.hidden_to_output(self.norm(y.flatten(2), gate))
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
+
+    def _steps_by_kernel(self, gate: Tensor, mixed: Tensor, memory: Tensor) -> bool:
+        heard = any(tap.recorded for tap in (self.stream, self.steps, self.inputs, self.readers))
+        parts = (gate, self.step_bias, self.log_decay, self.skip)
+        return not heard and step_kernels_take(mixed, memory, *parts)
+
+    def _step(
+        self, gate: Tensor, mixed: Tensor, step: Tensor, memory: Tensor, owned: Owned | None
+    ) -> tuple[Tensor, Tensor]:
+        """One token, (B, ...) each: what goes into the norm, and the state after, by one kernel."""
+        from regard.kernels.state_step_triton import gated_ssd_step
+
+        c = self.config
+        x, write, read = mixed.split([self.inner, c.n_groups * c.d_state, c.n_groups * c.d_state], -1)
+        own = (step, self.step_bias, self.log_decay, write, read, memory, self.skip, gate)
+        return gated_ssd_step(x, *own, None if owned is None else owned.alive)
 
     def _mix(self, x: Tensor, step: Tensor, write: Tensor, read: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """y (B, T, H, P) with the skip, and the state after: by kernels for a chunk on a GPU, else by the equations."""

@@ -19,7 +19,7 @@ from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
 from regard.core.tap import Tap
-from regard.layers.mlp import ACTIVATIONS, Activation
+from regard.layers.linear import ACTIVATIONS, Activation
 
 
 @dataclass(frozen=True)

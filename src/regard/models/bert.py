@@ -16,7 +16,8 @@ from typing import Literal
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
-from regard.layers.mlp import Activation, MlpConfig, TransformConfig
+from regard.layers.linear import Activation
+from regard.layers.mlp import MlpConfig, TransformConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig

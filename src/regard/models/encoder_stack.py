@@ -24,7 +24,8 @@ from regard.core.mixer import Mixer
 from regard.core.stack import BidirectionalConfig, BlockConfig, MixerConfig, StackConfig
 from regard.errors import UsageError, nearest
 from regard.layers.embedding import EmbeddingConfig, SpelledConfig
-from regard.layers.mlp import Activation, MlpConfig
+from regard.layers.linear import Activation
+from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig

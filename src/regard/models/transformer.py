@@ -8,7 +8,8 @@ from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, StackConfig
 from regard.layers.embedding import EmbeddingConfig
-from regard.layers.mlp import Activation, MlpConfig
+from regard.layers.linear import Activation
+from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
 from regard.mixers.attention import AttentionConfig

@@ -74,6 +74,7 @@ def test_a_token_without_a_slot_is_not_kept_and_not_seen() -> None:
 
 
 EXAMPLES = {name: config for name, config in AttentionConfig.examples().items() if "full" not in name}
+EXAMPLES["attention-modern"] = AttentionConfig(48, 4, n_kv_heads=2, position="rotary", qk_norm=True, bias=False)
 
 
 @needs_kernel
@@ -85,6 +86,9 @@ def test_a_mixer_steps_through_the_kernel_as_it_reads(name: str, monkeypatch: py
     torch.manual_seed(0)
     mixer = EXAMPLES[name].build().to(DEVICE).eval()
     assert isinstance(mixer, SelfAttention)
+    for norm in (mixer.query_norm, mixer.key_norm):
+        for weight in norm.parameters():
+            weight.normal_()
     x = torch.randn(2, 9, mixer.config.d_model, device=DEVICE)
     grown: State | None = mixer(x[:, :3], mixer.init_state(2))[1]
     assert grown is not None

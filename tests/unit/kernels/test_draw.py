@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from kernels.triton_here import DEVICE, needs_kernel
+from kernels.triton_here import DEVICE, INTERPRETED, needs_kernel
 from regard.decoding.drawing import RowSettings, kind_of, next_tokens
 from regard.decoding.logits_processing import GREEDY, Sampling, draw, raw_log_probs, warped_log_probs
 
@@ -28,13 +28,13 @@ SETTINGS = [
 
 @needs_kernel
 @pytest.mark.parametrize("form", ["different", "equal", "some impossible"])
-@pytest.mark.parametrize("width", [2, 9, 300, 5000])
+@pytest.mark.parametrize("width", [2, 300, 2500])
 def test_the_kernel_draws_what_the_readable_forms_draw(width: int, form: str) -> None:
     generator = torch.Generator().manual_seed(width)
     x = torch.randn(len(SETTINGS), width, generator=generator) * 2
     some = x.masked_fill(x < x.amax(1, keepdim=True) - 1, -math.inf)
     x = {"different": x, "equal": x.round(), "some impossible": some}[form]
-    for turn in range(3):
+    for turn in (0, 2) if INTERPRETED else range(3):  # the interpreter needs seconds for one
         uniform = torch.rand(len(SETTINGS), generator=generator, dtype=torch.float64)
         uniform[1:3] = torch.tensor([0.0, 1 - 2**-53]) if turn == 2 else uniform[1:3]
         expected = [
