@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from regard.kernels import fp8
-from regard.kernels.fp8 import BACKWARD, FORWARD, Fp8Linear, fp8_linear, fp8_products, product_readable, quantised
+from regard.kernels.fp8 import BACKWARD, FORWARD, fp8_linear, fp8_products, product_readable, quantised, with_fp8
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_large_maps_are_taken_while_training_and_given_back(monkeypatch):
     exact = model[0](x)
     with fp8_products(model) as count:
         assert count == 1
-        assert type(model[0]) is Fp8Linear
+        assert type(model[0]) is with_fp8(nn.Linear)
         assert model[0](x).dtype == torch.bfloat16
         torch.testing.assert_close(model[0](x[:3]), exact[:3], rtol=0, atol=1e-6)  # rows that the units do not take
         model.eval()
