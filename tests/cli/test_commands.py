@@ -34,7 +34,9 @@ def test_every_command_explains_itself_and_has_the_common_options(command: str):
     assert outcome.code == 0
     for option in ("--json", "--quiet", "--debug", "--import"):
         assert option in outcome.out
-    assert ("--device" in outcome.out) is (command in ("train", "generate", "score", "explain", "evaluate", "lab"))
+    assert ("--device" in outcome.out) is (
+        command in ("train", "generate", "score", "explain", "evaluate", "lab", "bench")
+    )
     assert ("--seed" in outcome.out) is (command in ("train", "generate", "explain"))
 
 

@@ -16,7 +16,8 @@ PIECE = 1 << 20  # bytes of a file that are decoded at a time
 LINES = re.compile(rb"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]+")
 # C0 but \t, \n, \v, \f, \r and escape, and DEL: a text has none of them, or few.
 CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
-SOME, MANY = 0.02, 0.05  # of all bytes: control characters where they are no UTF-8, and NUL where they are
+# Of all bytes: control characters where they are no UTF-8, and, where they are, NUL and control characters.
+SOME, MANY, MOST = 0.02, 0.05, 0.3
 PACKED = (".gz", ".xz")
 BYTE_ORDER_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32",
@@ -94,7 +95,11 @@ def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
     odd = len(head) - len(head.translate(None, CONTROLS))
     is_some = 0 in head or odd > SOME * len(head)
     nulls = head.count(0)
-    if (nulls >= 16 and nulls > MANY * len(head)) or (is_some and not _is_utf8(head)):
+    if (
+        (nulls >= 16 and nulls > MANY * len(head))
+        or (odd >= 256 and odd > MOST * len(head))
+        or (is_some and not _is_utf8(head))
+    ):
         raise DataError(
             f"{name} looks binary: {odd:,} of its first {len(head):,} bytes are NUL or other control characters; give "
             f"a text file in UTF-8"

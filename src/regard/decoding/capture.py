@@ -10,6 +10,7 @@ as it is, which gives the same numbers, and a warning says so once.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+
+@functools.cache
+def _stream_of(device: torch.device) -> torch.cuda.Stream:
+    """The one stream on which steps are tried and recorded: libraries keep memory for every stream that they meet."""
+    return torch.cuda.Stream(device)
 
 
 class Captured:
@@ -72,7 +79,7 @@ class Captured:
     def _recorded(self, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> Any:
         with torch.cuda.device(self.device):
             # A recording needs a stream of its own, and the trial runs must be on the same one.
-            side = torch.cuda.Stream()
+            side = _stream_of(self.device)
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 tried(step, books, alive)

@@ -263,7 +263,7 @@ class StrangersModel(nn.Module):
         self.table, self.mixer, self.head = nn.Embedding(11, 8), Fading(), nn.Linear(8, 11)
 
     def init_state(self, batch_size: int) -> State:
-        return self.mixer.init_state(batch_size)
+        return self.mixer.init_state(batch_size).map(lambda part: part.to(self.table.weight.device))
 
     def forward(self, tokens: Tensor, state: State | None = None, context: Context = EMPTY) -> tuple[Tensor, Any]:
         return self.mixer(self.table(tokens), state, context)
