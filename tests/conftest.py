@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
+from jaxtyping import config as shape_checks
 from jaxtyping import install_import_hook
 
 from limits import LIMIT, SLOW_LIMIT, default_signals, limited
@@ -43,6 +44,14 @@ def _same_numbers_every_time() -> None:
     """One thread and one seed for every test, whatever ran before it."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked_shapes() -> Generator[None]:
+    """For what is compiled: a compiler that reads the checks of shapes too would end in them."""
+    shape_checks.update("jaxtyping_disable", True)
+    yield
+    shape_checks.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")

@@ -116,6 +116,7 @@ def test_a_step_that_cannot_be_captured_is_made_as_it_reads_and_told_once(tmp_pa
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_a_compiled_and_captured_run_learns_what_the_plain_one_does(tmp_path):
     plain, _ = run(tmp_path / "plain", graphs=False, compile=False, precision="float32", **CUDA)
     fast, result = run(tmp_path / "fast", graphs=True, compile=True, precision="float32", **CUDA)
