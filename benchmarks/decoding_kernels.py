@@ -19,8 +19,8 @@ from regard.decoding.logits_processing import GREEDY, Sampling, raw_log_probs
 from regard.kernels import choice
 from regard.kernels.decode_attention import decode_attention
 from regard.kernels.decode_linear_triton import linear
+from regard.kernels.decode_rows_triton import rows_linear
 from regard.kernels.norm_triton import norm
-from regard.layers.linear import aligned_linear
 
 BYTES = 4.2e12
 CALLS = 48
@@ -72,8 +72,8 @@ def products(n_rows: int, n: int, k: int) -> None:
     ways: dict[str, list[Callable[[], object]]] = {
         "torch": [lambda w=w: F.linear(x, w, bias) for w in weights],
     }
-    if n_rows <= 8:
-        ways["kernel"] = [lambda w=w: linear(x, w, bias, "gelu_tanh", None) for w in weights]
+    kernel = linear if n_rows <= 4 else rows_linear
+    ways["kernel"] = [lambda w=w: kernel(x, w, bias, "gelu_tanh", None) for w in weights]
     row(f"{n} x {k}, {n_rows} rows", size, **ways)
 
 
@@ -85,7 +85,7 @@ def heads(n_rows: int, k: int) -> None:
         f"head of {k}, {n_rows} rows",
         size,
         torch=[lambda w=w: F.linear(x, w) for w in weights],
-        aligned=[lambda w=w: aligned_linear(x, w, None) for w in weights],
+        kernel=[lambda w=w: (linear if n_rows <= 4 else rows_linear)(x, w, None, None, None) for w in weights],
         padded=[lambda w=w: F.linear(x, w) for w in padded],
         **({"kernel": [lambda w=w: linear(x, w, None, None, None) for w in weights]} if n_rows <= 4 else {}),
     )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 # Number types of inputs that kernels with float32 sums take.
 NARROW = (torch.float32, torch.bfloat16, torch.float16)
+HALF = (torch.bfloat16, torch.float16)
 PLAIN = (Tensor, nn.Parameter)
 # Whether a kernel of a step is put on the card before the one ahead of it has ended (Hopper's dependent launch), to
 # fetch its weights meanwhile.

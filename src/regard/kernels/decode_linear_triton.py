@@ -23,7 +23,7 @@ MOST_UNROLLED = 4
 
 
 @triton.jit
-def _activated(y, ACTIVATION: tl.constexpr):
+def activated(y, ACTIVATION: tl.constexpr):
     if ACTIVATION == "gelu_tanh":
         y = y * tl.sigmoid(1.5957691216057308 * (y + 0.044715 * y * y * y))
     elif ACTIVATION == "gelu":
@@ -80,7 +80,7 @@ def _linear(
     found = tl.sum(sums, 1)[None, :] if M_PAD == 1 else tl.sum(sums, 2)
     if HAS_BIAS:
         found += biases[None, :]
-    found = _activated(found, ACTIVATION)
+    found = activated(found, ACTIVATION)
     if HAS_RESIDUAL:
         found += beside
     tl.store(y + place, found.to(y.dtype.element_ty), mask=there)

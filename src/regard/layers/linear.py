@@ -3,7 +3,8 @@
     y = g(x W^T + b) + r
 
 A step of decoding multiplies a matrix with few rows, in which reading it is all the work: then the whole line is one
-Triton kernel (kernels/decode_linear_triton.py). For many rows it is torch's products.
+Triton kernel (kernels/decode_linear_triton.py, of more rows kernels/decode_rows_triton.py). For many it is torch's
+products.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.kernels.choice import takes_kernel
+from regard.kernels.choice import HALF, takes_kernel
 from regard.kernels.pointwise import gelu_tanh, relu_squared
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
@@ -28,9 +29,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu_squared": relu_squared,
 }
 FEW_ROWS = 4  # for which the kernel reads the matrix faster than torch's products do
-# Up to so many rows, outputs of which a row is no multiple of EVEN numbers long are written to longer ones, of ALIGNED:
-# torch's products are slow where rows begin at odd places.
-SOME_ROWS, EVEN, ALIGNED = 256, 8, 64
+SOME_ROWS = 64  # the same for numbers of 16 bits, which tensor cores multiply
+# The same for classes: of a count that is not even, torch's products of 16 bits take several times as long.
+SOME_ROWS_OF_CLASSES = 256
 
 
 class Linear(nn.Linear):
@@ -41,9 +42,7 @@ class Linear(nn.Linear):
     ) -> Tensor:
         """g(x W^T + b) + r (..., N) of x (..., K); r None for nothing."""
         if has_few_rows(x, self.weight, self.bias, residual):
-            from regard.kernels.decode_linear_triton import linear
-
-            return linear(x, self.weight, self.bias, activation, residual)
+            return _few(x, self.weight, self.bias, activation, residual)
         y = self.product(x)
         if activation is not None:
             y = ACTIVATIONS[activation](y)
@@ -54,40 +53,34 @@ class Linear(nn.Linear):
         return F.linear(x, self.weight, self.bias)
 
 
-def has_few_rows(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None) -> bool:
-    """Whether the kernel for few rows takes a product."""
-    few = x.numel() <= FEW_ROWS * x.shape[-1] and weight.is_contiguous()
+def has_few_rows(
+    x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None, most: int = SOME_ROWS
+) -> bool:
+    """Whether a kernel for few rows takes a product; most: rows of 16 bits a number."""
+    most = most if x.dtype in HALF else FEW_ROWS
+    few = x.numel() <= most * x.shape[-1] and weight.is_contiguous()
     return few and takes_kernel(x, weight, bias, residual)
 
 
 def to_classes(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b (..., V), V any number."""
-    if has_few_rows(x, weight, bias):
-        from regard.kernels.decode_linear_triton import linear
-
-        return linear(x, weight, bias, None, None)
-    odd = x.numel() <= SOME_ROWS * x.shape[-1] and len(weight) % EVEN > 0
-    if odd and takes_kernel(x, weight, bias):
-        return aligned_linear(x, weight, bias)
+    if has_few_rows(x, weight, bias, most=SOME_ROWS_OF_CLASSES):
+        return _few(x, weight, bias, None, None)
     return F.linear(x, weight, bias)
 
 
 def linear_sum(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None) -> Tensor:
     """x W^T + b + r (..., N) of a matrix that is no module's own."""
     if has_few_rows(x, weight, bias, residual):
-        from regard.kernels.decode_linear_triton import linear
-
-        return linear(x, weight, bias, None, residual)
+        return _few(x, weight, bias, None, residual)
     y = F.linear(x, weight, bias)
     return y if residual is None else y + residual
 
 
-def aligned_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x W^T + b without gradients, written to rows whose beginnings are aligned whatever the number of classes is."""
-    n, rows = len(weight), x.reshape(-1, x.shape[-1])
-    y = x.new_empty(len(rows), -(-n // ALIGNED) * ALIGNED)[:, :n]
-    if bias is None:
-        torch.mm(rows, weight.t(), out=y)
+def _few(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None, residual: Tensor | None) -> Tensor:
+    """The kernel for the number of rows."""
+    if x.numel() <= FEW_ROWS * x.shape[-1]:
+        from regard.kernels.decode_linear_triton import linear
     else:
-        torch.addmm(bias, rows, weight.t(), out=y)
-    return y.unflatten(0, x.shape[:-1]) if x.dim() != 2 else y
+        from regard.kernels.decode_rows_triton import rows_linear as linear
+    return linear(x, weight, bias, activation, residual)

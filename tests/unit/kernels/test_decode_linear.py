@@ -14,11 +14,12 @@ from regard.decoding.drawing import RowSettings, next_tokens
 from regard.decoding.logits_processing import GREEDY, raw_log_probs
 from regard.kernels.choice import takes_kernel
 from regard.layers.head import LinearHead
-from regard.layers.linear import ACTIVATIONS, Activation, Linear, aligned_linear, has_few_rows
+from regard.layers.linear import ACTIVATIONS, Activation, Linear, has_few_rows
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import LayerNorm, NormConfig, RmsNorm
 
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+HALF = [torch.float16, torch.bfloat16]
 TYPES = [torch.float32] if INTERPRETED else list(TOLERANCE)
 
 
@@ -66,18 +67,35 @@ def test_gradients_and_wide_numbers_take_the_readable_form() -> None:
             assert not takes_kernel(x)
 
 
+@needs_kernel
 @torch.no_grad()
+@pytest.mark.parametrize("dtype", HALF[:1] if INTERPRETED else HALF, ids=str)
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(6,), (2, 3)])
-def test_rows_that_begin_at_even_places_hold_the_same(shape: tuple[int, ...], bias: bool) -> None:
+@pytest.mark.parametrize(("rows", "wide", "many"), [(5, 40, 33), (17, 200, 101), (64, 2100, 40), (60, 128, 300)])
+def test_some_rows_are_multiplied_as_many_are(rows: int, wide: int, many: int, bias: bool, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    head = LinearHead(16, 101, bias=bias).to(DEVICE)
-    x = torch.randn(*shape, 16, device=DEVICE)
-    expected = nn.functional.linear(x, head.weight, head.bias)
-    found = aligned_linear(x, head.weight, head.bias)
-    torch.testing.assert_close(found, expected)
-    assert found.stride()[-2:] == (128, 1)
-    torch.testing.assert_close(head(x), expected)
+    layer = Linear(wide, many, bias=bias).to(DEVICE, dtype)
+    x, residual = (torch.randn(rows, 1, width, device=DEVICE, dtype=dtype) for width in (wide, many))
+    assert has_few_rows(x, layer.weight, layer.bias, residual)
+    exact = torch.nn.functional.linear(x.double(), layer.weight.double(), layer.bias.double() if bias else None)
+    close = {"rtol": TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
+    torch.testing.assert_close(layer(x).double(), exact, **close)
+    found = layer(x, "silu", residual)
+    torch.testing.assert_close(found.double(), nn.functional.silu(exact) + residual.double(), **close)
+    assert torch.equal(found, layer(x, "silu", residual))
+    wider = torch.stack([x[:, 0], x[:, 0] + 1], 1)
+    torch.testing.assert_close(layer(wider[:, 0]), layer(x[:, 0]))
+
+
+@needs_kernel
+@torch.no_grad()
+def test_any_number_of_classes_is_found_for_many_rows() -> None:
+    torch.manual_seed(0)
+    head = LinearHead(32, 101).to(DEVICE, torch.float16)
+    x = torch.randn(2, 75, 32, device=DEVICE, dtype=torch.float16)
+    assert has_few_rows(x, head.weight, head.bias, most=256)
+    exact = nn.functional.linear(x.double(), head.weight.double(), None if head.bias is None else head.bias.double())
+    torch.testing.assert_close(head(x).double(), exact, rtol=4e-3, atol=4e-3)
 
 
 @needs_kernel

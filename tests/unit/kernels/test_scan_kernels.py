@@ -129,4 +129,4 @@ def test_half_precision_and_many_chunks_on_cuda() -> None:
     inputs = drawn(2, 300, 200, 16)
     narrow = [t.bfloat16() if place in (0, 1, 3, 4, 7) else t for place, t in enumerate(inputs)]
     compare(gated, narrow, 4e-2)
-    compare(gated, inputs, 1e-5)
+    compare(gated, inputs, 3e-5)
