@@ -16,7 +16,6 @@ from torch import Tensor
 
 from regard.decoding.drawing import RowSettings, kind_of, next_tokens
 from regard.decoding.logits_processing import GREEDY, Sampling, raw_log_probs
-from regard.kernels import choice
 from regard.kernels.decode_attention import decode_attention
 from regard.kernels.decode_linear_triton import linear
 from regard.kernels.decode_rows_triton import rows_linear
@@ -87,7 +86,6 @@ def heads(n_rows: int, k: int) -> None:
         torch=[lambda w=w: F.linear(x, w) for w in weights],
         kernel=[lambda w=w: (linear if n_rows <= 4 else rows_linear)(x, w, None, None, None) for w in weights],
         padded=[lambda w=w: F.linear(x, w) for w in padded],
-        **({"kernel": [lambda w=w: linear(x, w, None, None, None) for w in weights]} if n_rows <= 4 else {}),
     )
 
 
@@ -102,17 +100,14 @@ def norms(n_rows: int, width: int) -> None:
 
 
 def chains(width: int) -> None:
-    """A norm and a product in turn, launched as usual and early."""
+    """A norm and a product in turn."""
     x, bias = drawn(1, width), drawn(width)
     weights = [drawn(width, width) for _ in range(CALLS)]
 
     def pair(w: Tensor) -> None:
         linear(norm(x, bias, bias, 1e-5, centred=True)[1], w, bias, None, x)
 
-    row(f"norm + {width} x {width}", width * width * 2, usual=[lambda w=w: pair(w) for w in weights])
-    choice.EARLY = True
-    row(f"norm + {width} x {width}", width * width * 2, early=[lambda w=w: pair(w) for w in weights])
-    choice.EARLY = False
+    row(f"norm + {width} x {width}", width * width * 2, kernels=[lambda w=w: pair(w) for w in weights])
 
 
 def drawings(n_rows: int) -> None:

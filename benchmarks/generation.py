@@ -1,6 +1,6 @@
 """Generation on a CUDA device: tokens a second after a prompt, with and without captured graphs.
 
-    python benchmarks/generation.py [--only TEXT] [--tokens 256] [--early]
+    python benchmarks/generation.py [--only TEXT] [--tokens 256]
 
 Random weights in bfloat16, 128 tokens of prompt, 256 new ones, prompts read within the time. The engine is kept, as a
 server keeps it: the first texts, in which kernels are compiled and the step is captured, are told apart. A line that
@@ -22,7 +22,6 @@ from regard.core import registry
 from regard.decoding.ending import Limits
 from regard.decoding.engine import Engine
 from regard.decoding.logits_processing import GREEDY, Sampling
-from regard.kernels import choice
 from regard.kernels.decode_attention import can_decode
 
 GPT2 = {"tied": True, "norm": "layer", "position": "learned", "activation": "gelu_tanh", "qk_norm": False, "bias": True}
@@ -114,11 +113,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="lines whose title has this in it")
     parser.add_argument("--tokens", type=int, default=256)
-    parser.add_argument("--early", action="store_true", help="kernels are launched before those ahead of them end")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("no CUDA device: this table is of one")
-    choice.EARLY = options.early
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bfloat16, after {PROMPT} tokens\n")
     print("| model | batch | drawing | graphs | tokens/s | us a step | of the bytes' floor | first, s | chosen |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)

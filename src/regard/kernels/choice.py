@@ -13,9 +13,6 @@ from torch import Tensor, nn
 NARROW = (torch.float32, torch.bfloat16, torch.float16)
 HALF = (torch.bfloat16, torch.float16)
 PLAIN = (Tensor, nn.Parameter)
-# Whether a kernel of a step is put on the card before the one ahead of it has ended (Hopper's dependent launch), to
-# fetch its weights meanwhile.
-EARLY = False
 
 
 @cache
@@ -38,3 +35,12 @@ def takes_kernel(x: Tensor, *others: Tensor | None) -> bool:
 def processors(device: torch.device) -> int:
     """How many programs a card runs side by side at least."""
     return 4 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count
+
+
+@cache
+def launches_early(device: torch.device) -> bool:
+    """Whether a kernel of a step is put on the card before the one ahead of it has ended, to be ready when it has.
+
+    It is Hopper's dependent launch: such a kernel waits by itself before it reads or writes what another one made.
+    """
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)

@@ -20,11 +20,13 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from regard.kernels.choice import processors
+from regard.kernels.choice import launches_early, processors
 
 BLOCK = 64  # keys at a time
-LEAST = 16  # the smallest side of a matrix product
+LEAST = 16  # the smallest side of a product on tensor cores
+WARPS = 4
 PROGRAMS = 2  # for each processor of the card, at least
 MOST_PARTS = 32
 
@@ -54,12 +56,31 @@ def _placed(
 
 
 @triton.jit
+def _scores(query, key, R_PAD: tl.constexpr, PRECISION: tl.constexpr):
+    """q k of queries (R, K) and keys (S, K). A single query is no matrix: its products are added up as they are."""
+    if R_PAD == 1:
+        return tl.sum(query.to(tl.float32) * key.to(tl.float32), 1)[None, :]
+    return tl.dot(query, tl.trans(key), input_precision=PRECISION)
+
+
+@triton.jit
+def _weighed(weights, value, R_PAD: tl.constexpr, PRECISION: tl.constexpr):
+    """The sum of values (S, K) by weights (R, S)."""
+    if R_PAD == 1:
+        return tl.sum(tl.trans(weights) * value.to(tl.float32), 0)[None, :]
+    return tl.dot(weights.to(value.dtype), value, input_precision=PRECISION)
+
+
+@triton.jit
 def _attend(
     q, new_keys, new_values, keys, values, count, y, part_max, part_sum, part_y, q_weight, k_weight,
     q_row, q_head, k_row, k_head, v_row, v_head, slots, groups, scale, window, epsilon, log_base,
     R: tl.constexpr, K: tl.constexpr, R_PAD: tl.constexpr, K_PAD: tl.constexpr, BLOCK: tl.constexpr,
-    PARTS: tl.constexpr, PRECISION: tl.constexpr, NORMED: tl.constexpr, TURNED: tl.constexpr,
+    PARTS: tl.constexpr, PRECISION: tl.constexpr, NORMED: tl.constexpr, TURNED: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     pair, part = tl.program_id(0), tl.program_id(1)
     row, group = (pair // groups).to(tl.int64), pair % groups
     position = tl.load(count + row)
@@ -84,13 +105,13 @@ def _attend(
         place = cache + slot[:, None] * groups * K + k[None, :]
         key = tl.load(keys + place, mask=inside, other=0.0)
         value = tl.load(values + place, mask=inside, other=0.0)
-        scores = tl.dot(query, tl.trans(key), input_precision=PRECISION) * scale
+        scores = _scores(query, key, R_PAD, PRECISION) * scale
         scores = tl.where((slot < high)[None, :], scores, float("-inf"))
         larger = tl.maximum(m, tl.max(scores, 1))
         weights = tl.exp(scores - larger[:, None])
         shrink = tl.exp(m - larger)
         total = total * shrink + tl.sum(weights, 1)
-        a = a * shrink[:, None] + tl.dot(weights.to(value.dtype), value, input_precision=PRECISION)
+        a = a * shrink[:, None] + _weighed(weights, value, R_PAD, PRECISION)
         m = larger
     own = (part == 0) & (position < slots)
     begin_k = new_keys + row * k_row + group * k_head + tl.zeros((1, 1), tl.int64)
@@ -120,7 +141,12 @@ def _attend(
 
 
 @triton.jit
-def _join(y, part_max, part_sum, part_y, K: tl.constexpr, K_PAD: tl.constexpr, PARTS: tl.constexpr):
+def _join(
+    y, part_max, part_sum, part_y, K: tl.constexpr, K_PAD: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr
+):  # fmt: skip
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     head = tl.program_id(0).to(tl.int64)
     part, k = tl.arange(0, PARTS), tl.arange(0, K_PAD)
     total = tl.load(part_sum + head * PARTS + part)
@@ -146,17 +172,24 @@ def attend(
         shapes = ((rows, heads, parts), (rows, heads, parts), (rows, heads, parts, width))
         scratch = [q.new_empty(shape, dtype=torch.float32) for shape in shapes]
     q_weight, k_weight, epsilon = norms or (y, y, 0.0)
+    early = launches_early(q.device)
     padded = max(LEAST, triton.next_power_of_2(width))
     _attend[(rows * groups, parts)](
         q, key, value, keys, values, count, y, *scratch, q_weight, k_weight,
         q.stride(0), q.stride(1), key.stride(0), key.stride(1), value.stride(0), value.stride(1),
         slots, groups, scale, window, epsilon, math.log2(base or 1.0),
-        R=heads // groups, K=width, R_PAD=max(LEAST, triton.next_power_of_2(heads // groups)), K_PAD=padded,
+        R=heads // groups, K=width, R_PAD=_padded(heads // groups), K_PAD=padded,
         BLOCK=BLOCK, PARTS=parts, PRECISION="ieee", NORMED=norms is not None, TURNED=base is not None,
+        EARLY=early, num_warps=WARPS, launch_pdl=early,
     )  # fmt: skip
     if parts > 1:
-        _join[(rows * heads,)](y, *scratch, K=width, K_PAD=padded, PARTS=parts)
+        _join[(rows * heads,)](y, *scratch, K=width, K_PAD=padded, PARTS=parts, EARLY=early, launch_pdl=early)
     return y
+
+
+def _padded(heads: int) -> int:
+    """Queries that a program holds: those that share a key, for tensor cores at least 16, or the only one."""
+    return 1 if heads == 1 else max(LEAST, triton.next_power_of_2(heads))
 
 
 def _parts(programs: int, slots: int, device: torch.device) -> int:

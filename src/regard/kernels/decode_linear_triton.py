@@ -94,14 +94,14 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
     y = x.new_empty(*x.shape[:-1], n)
     n_block, k_block = _blocks(len(rows), n, width, x.device)
     steps = -(-width // k_block) - 1
-    options = {"launch_pdl": True} if choice.EARLY else {}
+    early = choice.launches_early(x.device)
     _linear[(triton.cdiv(n, n_block),)](
         rows, weight, y if bias is None else bias,
         y if residual is None else residual.contiguous(), y, n, rows.stride(0),
         K=width, M=len(rows), M_PAD=triton.next_power_of_2(len(rows)), N_BLOCK=n_block, K_BLOCK=k_block,
         UNROLL=max(1, min(steps, MOST_UNROLLED)), HAS_BIAS=bias is not None,
-        HAS_RESIDUAL=residual is not None, ACTIVATION=activation or "none", EARLY=choice.EARLY, num_warps=WARPS,
-        **options,
+        HAS_RESIDUAL=residual is not None, ACTIVATION=activation or "none", EARLY=early, num_warps=WARPS,
+        launch_pdl=early,
     )  # fmt: skip
     return y
 

@@ -82,13 +82,13 @@ def rows_linear(
     if parts > 1:
         sums = x.new_empty(parts, len(rows), n, dtype=torch.float32)
         arrived = x.new_zeros(grid[0] * grid[2], dtype=torch.int32)
-    options = {"launch_pdl": True} if choice.EARLY else {}
+    early = choice.launches_early(x.device)
     _rows_linear[grid](
         rows, weight, y if bias is None else bias, y if residual is None else residual.contiguous(), y, sums, arrived,
         n, rows.stride(0), len(rows),
         K=width, M_BLOCK=m_block, N_BLOCK=n_block, K_BLOCK=K_BLOCK, PARTS=parts, HAS_BIAS=bias is not None,
-        HAS_RESIDUAL=residual is not None, ACTIVATION=activation or "none", EARLY=choice.EARLY,
-        num_warps=WARPS, num_stages=STAGES, **options,
+        HAS_RESIDUAL=residual is not None, ACTIVATION=activation or "none", EARLY=early,
+        num_warps=WARPS, num_stages=STAGES, launch_pdl=early,
     )  # fmt: skip
     return y
 

@@ -56,11 +56,11 @@ def norm(
     y = x.new_empty(x.shape)
     total = x if add is None else x.new_empty(x.shape)
     block = triton.next_power_of_2(width)
-    options = {"launch_pdl": True} if choice.EARLY else {}
+    early = choice.launches_early(x.device)
     _norm[(len(rows),)](
         rows, added, weight, y if bias is None else bias, total, y, rows.stride(0), added.stride(0), width, epsilon,
-        CENTRED=centred, HAS_ADD=add is not None, HAS_BIAS=bias is not None, BLOCK=block, EARLY=choice.EARLY,
-        num_warps=min(16, max(1, block // 256)), **options,
+        CENTRED=centred, HAS_ADD=add is not None, HAS_BIAS=bias is not None, BLOCK=block, EARLY=early,
+        num_warps=min(16, max(1, block // 256)), launch_pdl=early,
     )  # fmt: skip
     return total, y
 

@@ -11,6 +11,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+from regard.kernels.choice import launches_early
 
 CHANNELS = 256  # of a program of the convolution
 STATES = 256  # that a program of a recurrence holds: few, so that a single row has programs for many processors
@@ -35,8 +38,11 @@ def _softplus(x):
 @triton.jit
 def _convolution(
     x, recent, weight, bias, alive, y, after, x_row, width,
-    WINDOW: tl.constexpr, HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr,
+    WINDOW: tl.constexpr, HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     e = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     real = e < width
@@ -62,9 +68,11 @@ def convolution_step(
     """silu(conv) (B, E) of x (B, E) after recent (B, W - 1, E), and the next `recent`: itself if `alive` is given."""
     rows, width = x.shape
     y, after = x.new_empty(rows, width), recent if alive is not None else torch.empty_like(recent)
+    early = launches_early(y.device)
     _convolution[(rows, triton.cdiv(width, CHANNELS))](
         x, recent, weight, bias, y if alive is None else alive, y, after, x.stride(0), width,
         WINDOW=weight.shape[1], HAS_ALIVE=alive is not None, BLOCK=CHANNELS, num_warps=4,
+        EARLY=early, launch_pdl=early,
     )  # fmt: skip
     return y, after
 
@@ -72,8 +80,11 @@ def convolution_step(
 @triton.jit
 def _selective(
     u, raw, log_decay, b, c, h, skip, z, alive, y, after, raw_row, b_row, c_row, z_row, width,
-    N: tl.constexpr, N_PAD: tl.constexpr, HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr,
+    N: tl.constexpr, N_PAD: tl.constexpr, HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     e, n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, N_PAD)
     real_e, real_n = e < width, n < N
@@ -102,10 +113,12 @@ def gated_selective_step(
     y, after = u.new_empty(rows, width), h if alive is not None else torch.empty_like(h)
     n_pad = triton.next_power_of_2(n)
     block = max(1, STATES // n_pad)
+    early = launches_early(y.device)
     _selective[(rows, triton.cdiv(width, block))](
         u.contiguous(), raw, log_decay, b, c, h, skip, z, y if alive is None else alive, y, after,
         raw.stride(0), b.stride(0), c.stride(0), z.stride(0), width,
         N=n, N_PAD=n_pad, HAS_ALIVE=alive is not None, BLOCK=block, num_warps=2,
+        EARLY=early, launch_pdl=early,
     )  # fmt: skip
     return y, after
 
@@ -114,7 +127,11 @@ def gated_selective_step(
 def _ssd(
     x, raw, step_bias, log_decay, b, c, h, skip, z, alive, y, after, x_row, raw_row, b_row, c_row, z_row, heads, share,
     P: tl.constexpr, N: tl.constexpr, N_PAD: tl.constexpr, HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     p, n = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, N_PAD)
     real_p, real_n = p < P, n < N
@@ -148,18 +165,24 @@ def gated_ssd_step(
     y, after = x.new_empty(rows, heads * p), h if alive is not None else torch.empty_like(h)
     n_pad = triton.next_power_of_2(n)
     block = min(triton.next_power_of_2(p), max(1, 2 * STATES // n_pad))
+    early = launches_early(y.device)
     _ssd[(rows, heads, triton.cdiv(p, block))](
         x, raw, step_bias, log_decay, b, c, h, skip, z, y if alive is None else alive, y, after,
         x.stride(0), raw.stride(0), b.stride(0), c.stride(0), z.stride(0), heads, heads * n // b.shape[1],
         P=p, N=n, N_PAD=n_pad, HAS_ALIVE=alive is not None, BLOCK=block, num_warps=2,
+        EARLY=early, launch_pdl=early,
     )  # fmt: skip
     return y, after
 
 
 @triton.jit
 def _lstm(
-    gates, hidden, cell, alive, y, after_hidden, after_cell, width, HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr
+    gates, hidden, cell, alive, y, after_hidden, after_cell, width,
+    HAS_ALIVE: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     e = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     real, at = e < width, row * width + e
@@ -182,8 +205,10 @@ def lstm_step(gates: Tensor, hidden: Tensor, cell: Tensor, alive: Tensor | None)
     rows, width = cell.shape
     y = gates.new_empty(rows, width)
     after = (hidden, cell) if alive is not None else (torch.empty_like(hidden), torch.empty_like(cell))
+    early = launches_early(y.device)
     _lstm[(rows, triton.cdiv(width, CHANNELS))](
         gates, hidden, cell, y if alive is None else alive, y, *after, width,
         HAS_ALIVE=alive is not None, BLOCK=CHANNELS, num_warps=4,
+        EARLY=early, launch_pdl=early,
     )  # fmt: skip
     return y, *after
