@@ -1,10 +1,11 @@
-"""Generation on a CUDA device: tokens a second after a prompt, with and without captured graphs.
+"""Generation on a CUDA device: tokens a second after a prompt, beside transformers where it is installed.
 
-    python benchmarks/generation.py [--only TEXT] [--tokens 256]
+    python benchmarks/generation.py [--only TEXT] [--tokens 256] [--plain]
 
 Random weights in bfloat16, 128 tokens of prompt, 256 new ones, prompts read within the time. The engine is kept, as a
-server keeps it: the first texts, in which kernels are compiled and the step is captured, are told apart. A line that
-fails says why.
+server keeps it: the first texts, in which kernels are compiled and the step is captured, are told apart. The floor is
+what the bytes of the weights and of the states that a step reads take at the speed of a copy. A line that fails says
+why. --plain adds the step without captured graphs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ GPT2 = {"tied": True, "norm": "layer", "position": "learned", "activation": "gel
 NUCLEUS = Sampling(top_p=0.9)
 PROMPT = 128
 VOCABULARY = 50257
+BYTES = 4.2e12  # a second, of a copy
+PEER_TOKENS = 64
 
 
 @dataclass(frozen=True)
@@ -89,14 +92,46 @@ def line(work: Work, model: Any, graphs: bool, tokens: int) -> str:
         first = timed(engine, work, tokens)
         best = min(timed(engine, work, tokens) for _ in range(2))
         told = engine.told
-    weights = sum(p.numel() * p.element_size() for p in {id(p): p for p in model.parameters()}.values())
-    floor = weights / 4.2e12
-    share = floor * tokens / best
+    floor = bytes_of_step(work, model) / BYTES
     speed = work.batch * tokens / best
     return (
-        f"| {work.title} | {work.batch} | {work.drawing} | {'yes' if graphs else 'no'} | {speed:,.0f} | "
-        f"{best / tokens * 1e6:,.0f} | {share:.0%} | {first:.2f} | {told}, {attention(work)} |"
+        f"| {work.title} | {work.batch} | {work.drawing} | {speed:,.0f} | {best / tokens * 1e6:,.0f} | "
+        f"{floor * 1e6:,.0f} | {floor * tokens / best:.0%} | {first:.2f} | {told}, {attention(work)} | "
+        f"{peer(work) if graphs else ''} |"
     )
+
+
+def bytes_of_step(work: Work, model: Any) -> float:
+    """What a step reads: the weights once, and for attention the keys and values of a text half written."""
+    found = sum(p.numel() * p.element_size() for p in {id(p): p for p in model.parameters()}.values())
+    if work.name == "gpt":
+        middle = PROMPT + 128
+        found += work.batch * middle * 2 * work.settings["n_layers"] * work.settings["d_model"] * 2
+    return found
+
+
+def peer(work: Work) -> str:
+    """Tokens a second of transformers with the same model, or nothing."""
+    if work.name != "gpt" or "tied" not in work.settings or work.drawing != "greedy":
+        return ""
+    try:
+        from transformers import GPT2Config, GPT2LMHeadModel
+    except ImportError:
+        return "not installed"
+    sizes = {"n_embd": work.settings["d_model"], "n_layer": work.settings["n_layers"]}
+    config = GPT2Config(n_head=work.settings["n_heads"], attn_implementation="sdpa", use_cache=True, **sizes)
+    with torch.device("cuda"):
+        model = GPT2LMHeadModel(config).to(torch.bfloat16).eval()
+    prompts = torch.randint(VOCABULARY, (work.batch, PROMPT), device="cuda")
+    options = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "max_new_tokens": PEER_TOKENS}
+    best = float("inf")
+    for _ in range(2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        model.generate(prompts, attention_mask=torch.ones_like(prompts), **options)
+        torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return f"{work.batch * PEER_TOKENS / best:,.0f}"
 
 
 @torch.no_grad()
@@ -113,17 +148,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="lines whose title has this in it")
     parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--plain", action="store_true", help="the step without graphs as well")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("no CUDA device: this table is of one")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bfloat16, after {PROMPT} tokens\n")
-    print("| model | batch | drawing | graphs | tokens/s | us a step | of the bytes' floor | first, s | chosen |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| model | batch | drawing | tokens/s | us a step | floor, us | share | first, s | chosen | transformers |")
+    print("|" + " --- |" * 10, flush=True)
     model, held = None, ""
     for work in works():
         if options.only not in f"{work.title} {work.batch} {work.drawing}":
             continue
-        for graphs in (True, False):
+        for graphs in (True, False)[: 1 + options.plain]:
             try:
                 if held != work.title:
                     model, held = None, ""
@@ -134,7 +170,7 @@ def main() -> None:
             except Exception as error:  # one line's failure is not the others'
                 reason = (str(error).strip().splitlines() or [""])[0][:200]
                 print(
-                    f"| {work.title} | {work.batch} | {work.drawing} | {graphs} | {type(error).__name__}: {reason} |",
+                    f"| {work.title} | {work.batch} | {work.drawing} | {type(error).__name__}: {reason} |",
                     flush=True,
                 )
 

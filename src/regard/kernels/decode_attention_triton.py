@@ -26,7 +26,6 @@ from regard.kernels.choice import launches_early, processors
 
 BLOCK = 64  # keys at a time
 LEAST = 16  # the smallest side of a product on tensor cores
-WARPS = 4
 PROGRAMS = 2  # for each processor of the card, at least
 MOST_PARTS = 32
 
@@ -53,22 +52,6 @@ def _placed(
         sine = tl.where(k % 2 == 0, -tl.sin(angle), tl.sin(angle))
         found = (found.to(tl.float32) * tl.cos(angle)[None, :] + beside.to(tl.float32) * sine[None, :]).to(dtype)
     return found
-
-
-@triton.jit
-def _scores(query, key, R_PAD: tl.constexpr, PRECISION: tl.constexpr):
-    """q k of queries (R, K) and keys (S, K). A single query is no matrix: its products are added up as they are."""
-    if R_PAD == 1:
-        return tl.sum(query.to(tl.float32) * key.to(tl.float32), 1)[None, :]
-    return tl.dot(query, tl.trans(key), input_precision=PRECISION)
-
-
-@triton.jit
-def _weighed(weights, value, R_PAD: tl.constexpr, PRECISION: tl.constexpr):
-    """The sum of values (S, K) by weights (R, S)."""
-    if R_PAD == 1:
-        return tl.sum(tl.trans(weights) * value.to(tl.float32), 0)[None, :]
-    return tl.dot(weights.to(value.dtype), value, input_precision=PRECISION)
 
 
 @triton.jit
@@ -105,13 +88,13 @@ def _attend(
         place = cache + slot[:, None] * groups * K + k[None, :]
         key = tl.load(keys + place, mask=inside, other=0.0)
         value = tl.load(values + place, mask=inside, other=0.0)
-        scores = _scores(query, key, R_PAD, PRECISION) * scale
+        scores = tl.dot(query, tl.trans(key), input_precision=PRECISION) * scale
         scores = tl.where((slot < high)[None, :], scores, float("-inf"))
         larger = tl.maximum(m, tl.max(scores, 1))
         weights = tl.exp(scores - larger[:, None])
         shrink = tl.exp(m - larger)
         total = total * shrink + tl.sum(weights, 1)
-        a = a * shrink[:, None] + _weighed(weights, value, R_PAD, PRECISION)
+        a = a * shrink[:, None] + tl.dot(weights.to(value.dtype), value, input_precision=PRECISION)
         m = larger
     own = (part == 0) & (position < slots)
     begin_k = new_keys + row * k_row + group * k_head + tl.zeros((1, 1), tl.int64)
@@ -178,18 +161,13 @@ def attend(
         q, key, value, keys, values, count, y, *scratch, q_weight, k_weight,
         q.stride(0), q.stride(1), key.stride(0), key.stride(1), value.stride(0), value.stride(1),
         slots, groups, scale, window, epsilon, math.log2(base or 1.0),
-        R=heads // groups, K=width, R_PAD=_padded(heads // groups), K_PAD=padded,
+        R=heads // groups, K=width, R_PAD=max(LEAST, triton.next_power_of_2(heads // groups)), K_PAD=padded,
         BLOCK=BLOCK, PARTS=parts, PRECISION="ieee", NORMED=norms is not None, TURNED=base is not None,
-        EARLY=early, num_warps=WARPS, launch_pdl=early,
+        EARLY=early, launch_pdl=early,
     )  # fmt: skip
     if parts > 1:
         _join[(rows * heads,)](y, *scratch, K=width, K_PAD=padded, PARTS=parts, EARLY=early, launch_pdl=early)
     return y
-
-
-def _padded(heads: int) -> int:
-    """Queries that a program holds: those that share a key, for tensor cores at least 16, or the only one."""
-    return 1 if heads == 1 else max(LEAST, triton.next_power_of_2(heads))
 
 
 def _parts(programs: int, slots: int, device: torch.device) -> int:

@@ -33,9 +33,16 @@ def _rows_linear(
     row = tl.program_id(0) * N_BLOCK + tl.arange(0, N_BLOCK)
     m = block * M_BLOCK + tl.arange(0, M_BLOCK)
     k = tl.arange(0, K_BLOCK)
+    place = m.to(tl.int64)[:, None] * n + row[None, :]
+    there = (m < rows)[:, None] & (row < n)[None, :]
+    # What is needed last is asked for first: each wait for memory is as long as a good part of the kernel.
+    if HAS_BIAS:
+        biases = tl.load(bias + row, mask=row < n, other=0.0).to(tl.float32)
     if EARLY:
         gdc_launch_dependents()
         gdc_wait()
+    if HAS_RESIDUAL:
+        beside = tl.load(residual + place, mask=there, other=0.0).to(tl.float32)
     of_part: tl.constexpr = (K + PARTS * K_BLOCK - 1) // (PARTS * K_BLOCK) * K_BLOCK
     k += part * of_part
     w_begin = weight + row.to(tl.int64)[:, None] * K + k[None, :]
@@ -46,8 +53,6 @@ def _rows_linear(
         w = tl.load(w_begin + start, mask=(row < n)[:, None] & inside, other=0.0)
         inputs = tl.load(x_begin + start, mask=(m < rows)[:, None] & inside, other=0.0)
         found = tl.dot(inputs, tl.trans(w), found)
-    place = m.to(tl.int64)[:, None] * n + row[None, :]
-    there = (m < rows)[:, None] & (row < n)[None, :]
     is_last = True
     if PARTS > 1:
         tl.store(sums + part * rows * n + place, found, mask=there)
@@ -60,10 +65,10 @@ def _rows_linear(
                 found += tl.load(sums + i * rows * n + place, mask=there, other=0.0, volatile=True)
     if is_last:
         if HAS_BIAS:
-            found += tl.load(bias + row, mask=row < n, other=0.0).to(tl.float32)[None, :]
+            found += biases[None, :]
         found = activated(found, ACTIVATION)
         if HAS_RESIDUAL:
-            found += tl.load(residual + place, mask=there, other=0.0).to(tl.float32)
+            found += beside
         tl.store(y + place, found.to(y.dtype.element_ty), mask=there)
 
 
