@@ -23,10 +23,10 @@ from regard.storage import tensors
 from regard.training import budget, checkpoint
 from regard.training.captured import CapturedStep
 from regard.training.checkpoint import Contents
-from regard.training.choice import Choice, choice_of, still_asked
 from regard.training.display import Display
 from regard.training.ema import Ema
-from regard.training.estimate import flops_per_target
+from regard.training.execution import Choice, choice_of, still_asked
+from regard.training.flops import flops_per_target
 from regard.training.losses import Loss, TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser

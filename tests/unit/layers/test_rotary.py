@@ -7,7 +7,7 @@ import torch
 
 from regard.layers import position
 from regard.layers.position import rotate
-from regard.training.estimate import Counter
+from regard.training.flops import Counter
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
