@@ -72,7 +72,7 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
     for problem in problems:
         session.display.note(f"WARNING: {problem}; set aside, continuing from an older checkpoint")
     if path is not None:
-        session.restore(path)
+        session.restore(path, resume.override)
         session.start_clock()
         _refuse_spent(session, saved)
     checkpoint.set_aside_after(run.checkpoints, session.counters.step)
