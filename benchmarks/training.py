@@ -34,8 +34,8 @@ from regard.core import registry
 from regard.data.batch import Batch
 from regard.kernels import cross_entropy
 from regard.layers import head
-from regard.training.choice import as_chosen, choose, settle
 from regard.training.display import Silent
+from regard.training.execution import as_chosen, choose, settle
 from regard.training.loop import new_session
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import seed_step

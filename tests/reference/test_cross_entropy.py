@@ -203,8 +203,10 @@ for n_classes, padded, block in ((17, 17, 8), (17, 64, 32), (64, 64, 64), (1, 8,
     assert not logits[:, n_classes:].any()
 
 cross_entropy.WORTH_CHUNKING, cross_entropy.LOGITS_AT_A_TIME["cpu"] = 0, 320
-for bias in (None, torch.randn(70).requires_grad_()):
-    leaves = [torch.randn(11, 5).requires_grad_(), torch.randn(70, 5).requires_grad_(), bias]
+# In float64 no kernel is taken, and the rows that do not count are with the others as for one.
+for bias, dtype in ((False, torch.float32), (True, torch.float32), (True, torch.float64)):
+    drawn = [torch.randn(11, 5), torch.randn(70, 5), torch.randn(70) if bias else None]
+    leaves = [None if leaf is None else leaf.to(dtype).requires_grad_() for leaf in drawn]
     targets = torch.randint(70, (11,))
     targets[4] = -100
     found = []

@@ -182,7 +182,7 @@ def loss_and_gradients(
         piece = piece if rows is None else rows[piece]
         h, target = hidden[piece], targets[piece]
         logits = _product(h, weight, bias, buffer[:size])
-        d_logits = _gradient_in_place(logits, target, n_classes, ignore_index, wide, loss)
+        d_logits = _gradient_in_place(logits, target, n_classes, ignore_index, loss, all_count=rows is not None)
         if d_bias is not None:
             d_bias += d_logits.sum(0, dtype=wide)
         if d_hidden is not None and rows is None:
@@ -208,19 +208,21 @@ def _product(h: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Ten
 
 
 def _gradient_in_place(
-    logits: Tensor, target: Tensor, n_classes: int, ignore_index: int, wide: torch.dtype, loss: Tensor
+    logits: Tensor, target: Tensor, n_classes: int, ignore_index: int, loss: Tensor, *, all_count: bool
 ) -> Tensor:
     """softmax - one-hot in place of the logits, zeros in rows that do not count and beyond the last class.
 
-    What the rows lose is added to `loss`.
+    What the rows lose is added to `loss`. all_count: every row does.
     """
-    if wide == torch.float32 and triton_takes(logits.device.type):
+    if loss.dtype == torch.float32 and triton_takes(logits.device.type):
         from regard.kernels.cross_entropy_triton import gradient_in_place
 
         loss += gradient_in_place(logits, target, n_classes, ignore_index).sum()
         return logits
-    piece_loss, p = _loss_and_gradient(logits[:, :n_classes], target, ignore_index, wide)
+    piece_loss, p = _loss_and_gradient(logits[:, :n_classes], target, ignore_index, loss.dtype)
     loss += piece_loss
+    if not all_count:
+        p.masked_fill_((target == ignore_index)[:, None], 0)
     if p.shape == logits.shape:
         return p.to(logits.dtype)
     logits[:, :n_classes] = p
@@ -236,7 +238,7 @@ def triton_takes(device_type: str) -> bool:
 
 
 def _loss_and_gradient(logits: Tensor, target: Tensor, ignore_index: int, wide: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The summed loss and softmax - one-hot, the latter in place of the logits where they are as wide.
+    """The summed loss and softmax - one-hot of every row, the latter in place of the logits where they are as wide.
 
     log sum exp(l) = max l - log(max p): the largest probability never underflows, the target's may.
     """
@@ -247,7 +249,7 @@ def _loss_and_gradient(logits: Tensor, target: Tensor, ignore_index: int, wide: 
     p = torch.softmax(logits, -1, out=logits) if in_place else torch.softmax(logits, -1, dtype=wide)
     loss = (highest - p.amax(-1, keepdim=True).log() - aim).where(counted, 0).sum()
     p.scatter_add_(1, target, torch.full_like(target, -1, dtype=wide))
-    return loss, p if logits.device.type == "cpu" else p.masked_fill_(~counted, 0)
+    return loss, p
 
 
 def _add_product(total: Tensor, d_logits: Tensor, h: Tensor) -> None:

@@ -87,13 +87,18 @@ def with_fp8(kind: type[nn.Linear]) -> type[nn.Linear]:
     return type(f"Fp8{kind.__name__}", (kind,), {method: fp8_product})
 
 
-@contextmanager
-def fp8_products(model: nn.Module) -> Iterator[int]:
-    """Within the context the large linear maps of a model compute in 8 bits; how many they are is given.
+def fp8_maps(model: nn.Module) -> list[nn.Linear]:
+    """The linear maps of a model that are large enough, and of sizes that the units take.
 
     A head with a class of its own is none of them: its loss has its own products.
     """
-    maps = [part for part in model.modules() if isinstance(part, nn.Linear) and _is_taken(part)]
+    return [part for part in model.modules() if isinstance(part, nn.Linear) and _is_taken(part)]
+
+
+@contextmanager
+def fp8_products(model: nn.Module) -> Iterator[int]:
+    """Within the context the large linear maps of a model compute in 8 bits; how many they are is given."""
+    maps = fp8_maps(model)
     kinds = [type(part) for part in maps]
     for part, kind in zip(maps, kinds, strict=True):
         part.__class__ = with_fp8(kind)

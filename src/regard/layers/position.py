@@ -70,14 +70,13 @@ _kept: dict[Turns, tuple[Tensor, Tensor]] = {}
 def _turns(length: int, width: int, base: float, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """The same of positions 0 to length - 1, kept for the next call of these sizes.
 
-    Within what is compiled they are read if an earlier call has left them: a compiler would compute the angles of every
-    layer anew.
+    What is compiled never looks at what is kept: it would be compiled again when an earlier call has left something.
     """
+    if torch.compiler.is_compiling():
+        return _turned(torch.arange(length, device=device)[None], width, base, dtype)
     key: Turns = (length, width, base, dtype, device)
     if key in _kept:
         return _kept[key]
-    if torch.compiler.is_compiling():
-        return _turned(torch.arange(length, device=device)[None], width, base, dtype)
     # Made apart from whatever watches or counts what is computed: whether it is made depends on what was before.
     with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
         made = _turned(torch.arange(length, device=device)[None], width, base, dtype)

@@ -16,11 +16,11 @@ from regard.core.data_spec import EXAMPLE, DataSpec
 from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
-from regard.run.choice import with_task
 from regard.run.dataset import fitted, load_dataset, task_of, told_smaller, work
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
 from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.run.task_choice import with_task
 from regard.storage.lock import refuse_in_use
 from regard.tasks.pretrained import read_start
 from regard.tasks.verbs import Counts, able

@@ -14,9 +14,9 @@ from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import ResourceError, Stopped, UsageError
-from regard.run.choice import with_task
 from regard.run.dataset import load_dataset
 from regard.run.settings import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.run.task_choice import with_task
 from regard.storage import disk
 from regard.storage.lock import only_writer
 from regard.studies.board import Board, board_for

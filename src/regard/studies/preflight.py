@@ -17,7 +17,8 @@ from regard.run.settings import Layer, Settings, resolve
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.protocol import HAND, Protocol
 from regard.training import budget
-from regard.training.estimate import flops_per_target, on_meta
+from regard.training.estimate import on_meta
+from regard.training.flops import flops_per_target
 
 ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anything that fits these machines
 

@@ -23,7 +23,7 @@ from regard.studies.ledger import RATES, Ledger
 from regard.studies.measure import measured
 from regard.studies.protocol import HAND, RATE_STEP, Protocol, share
 from regard.tasks.dataset import Dataset
-from regard.training.estimate import flops_per_target
+from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve
 from regard.training.settings import DEFAULT_LR

@@ -19,9 +19,9 @@ from torch import nn
 
 from regard.core.device import device_named
 from regard.errors import ResourceError, Stopped, is_out_of_memory
-from regard.training.choice import as_chosen, settle
 from regard.training.display import Display, Result, Silent, Start
 from regard.training.ema import Ema
+from regard.training.execution import as_chosen, settle
 from regard.training.held_out import evaluate, evaluation_is_due
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import Metrics

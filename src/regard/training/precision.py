@@ -28,12 +28,19 @@ HOPPER: tuple[int, int] = (8, 9)  # the first devices with 8-bit matrix units: A
 AMPERE: tuple[int, int] = (8, 0)  # the first with bfloat16
 
 
+def has(precision: Precision, device: torch.device) -> bool:
+    """Whether a device computes in a number type; of GPUs, whether they have units for it."""
+    if device.type != "cuda":
+        return precision != "fp8"
+    first = {"fp8": HOPPER, "bfloat16": AMPERE}
+    return precision not in first or torch.cuda.get_device_capability(device) >= first[precision]
+
+
 def precision_of(name: Precision | Literal["auto"], device: torch.device) -> Precision:
     """What a setting means on a device; refused where the device lacks it."""
-    capability: tuple[int, int] = torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
     if name == "auto":
-        return "bfloat16" if capability >= AMPERE else "float32"
-    if name == "fp8" and capability < HOPPER:
+        return "bfloat16" if device.type == "cuda" and has("bfloat16", device) else "float32"
+    if name == "fp8" and not has(name, device):
         raise UsageError(
             f"train.precision: fp8 needs a GPU with 8-bit products (capability 8.9 or higher) and this is "
             f"{_told(device)}; say bfloat16"

@@ -51,11 +51,9 @@ def device_parts(batch: Batch) -> list[Tensor]:
 class Prefetch:
     """The batches of each step: made when asked for on a CPU, whose cores are busy, and ahead of it for a GPU."""
 
-    def __init__(
-        self, sampler: Sampler, batch_size: int, accumulate: int, device: torch.device, ahead: int | None = None
-    ) -> None:
+    def __init__(self, sampler: Sampler, batch_size: int, accumulate: int, device: torch.device) -> None:
         self.sampler, self.batch_size, self.accumulate, self.device = sampler, batch_size, accumulate, device
-        self.ahead = (AHEAD if device.type == "cuda" else 0) if ahead is None else ahead
+        self.ahead = AHEAD if device.type == "cuda" else 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.thread: ThreadPoolExecutor | None = None
         self.coming: dict[int, Future[Loaded]] = {}

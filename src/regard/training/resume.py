@@ -1,9 +1,7 @@
 """Starting a run in its folder, or going on with the one that is there.
 
-What is damaged in a run folder, put back before the first step, so that no run trains to its end and is of no use.
-
-The best weights are put back from the checkpoint of their step, where there is one; the tokenizer and its like from the
-task, which made them anew.
+A run is what its model, its data and the identity settings say (training/settings.py): a folder that holds another one
+is refused with what differs. One that holds the same goes on from its newest good checkpoint.
 """
 
 from __future__ import annotations
@@ -12,83 +10,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torch import Tensor, nn
+from torch import nn
 
 from regard.errors import CheckpointError, UsageError
 from regard.storage import disk, manifest, tensors
 from regard.training import checkpoint, metrics, run_folder, settings
+from regard.training.repair import repair
 from regard.training.run_folder import BOARD, CONFIG, LOGS, WEIGHTS, RunFolder
-from regard.training.session import Session, average_in, environment
+from regard.training.session import Session, environment
 
 # Parts of config.json that make a run what it is, beside the identity fields of its settings.
 IDENTITY = (("model", "config"), ("data", "hash"), ("data", "tokenizer"))
 SHOWN = 5
-
-
-def repair(session: Session, mode: Literal["last", "auto"]) -> None:
-    """Check the files that a finished run is used by; called when the session stands where it goes on."""
-    run = session.run
-    for name, data in session.task.files.items():
-        problem = _problem(session, name)
-        if problem is not None:
-            run.publish({name: [data]})
-            session.display.note(f"WARNING: {problem}; put back")
-    # Before the first evaluation the weights are those of the last step, which the next save writes anyway.
-    problem = _problem(session, WEIGHTS) if session.counters.best_step is not None else None
-    if problem is None:
-        return
-    best = _best_weights(session)
-    if best is not None:
-        run.publish({WEIGHTS: tensors.chunks(best, tensors.weights_metadata(session.model))})
-        session.display.note(f"WARNING: {problem}; put back from the checkpoint of step {session.counters.best_step}")
-    elif mode == "auto":
-        session.counters.forget_best()
-        session.display.note(f"WARNING: {problem}; no checkpoint holds the best weights, they are chosen anew")
-    else:
-        raise CheckpointError(
-            f"{problem}; no checkpoint holds the best weights (step {session.counters.best_step}); --resume auto goes "
-            f"on without them and chooses the best among what is to come"
-        )
-
-
-def take_back(run: RunFolder) -> bool:
-    """Remove a run without a checkpoint, which holds nothing that a new start would not make again; False: it has one.
-
-    The manifest goes last: what is left of the others without it would be the folder of somebody else.
-    """
-    if disk.names(run.checkpoints) or WEIGHTS in run.manifest.files:
-        return False
-    for name in (*run.manifest.files, *LOGS, BOARD, manifest.NAME):
-        disk.discard(run.path / name)
-    return True
-
-
-def _problem(session: Session, name: str) -> str | None:
-    """What is wrong with a file that the manifest lists; None when nothing is."""
-    run = session.run
-    if name not in run.manifest.files:
-        return None
-    if (run.path / name).is_dir():
-        raise CheckpointError(f"{run.path / name}: is a folder where a file of the run belongs; move it away")
-    try:
-        manifest.verify_file(run.path / name, run.manifest.files[name])
-    except CheckpointError as error:
-        return str(error)
-    return None
-
-
-def _best_weights(session: Session) -> dict[str, Tensor] | None:
-    """The weights of the best step from its checkpoint: the moving average where there is one."""
-    step = session.counters.best_step
-    if step is None or step not in checkpoint.steps(session.run.checkpoints):
-        return None
-    path = checkpoint.path_of(session.run.checkpoints, step)
-    try:
-        checkpoint.verify(path)
-        tensors.require_fits(session.model, path / checkpoint.MODEL)
-        return tensors.read(path / checkpoint.MODEL) | average_in(path)
-    except CheckpointError:
-        return None
 
 
 @dataclass(frozen=True)
@@ -139,7 +72,7 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
     for problem in problems:
         session.display.note(f"WARNING: {problem}; set aside, continuing from an older checkpoint")
     if path is not None:
-        session.restore(path)
+        session.restore(path, resume.override)
         session.start_clock()
         _refuse_spent(session, saved)
     checkpoint.set_aside_after(run.checkpoints, session.counters.step)
@@ -154,6 +87,18 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
     run.open_logs()
     run.rewrite(run_folder.METRICS, metrics.up_to(run.path / run_folder.METRICS, session.counters.step))
     return None
+
+
+def take_back(run: RunFolder) -> bool:
+    """Remove a run without a checkpoint, which holds nothing that a new start would not make again; False: it has one.
+
+    The manifest goes last: what is left of the others without it would be the folder of somebody else.
+    """
+    if disk.names(run.checkpoints) or WEIGHTS in run.manifest.files:
+        return False
+    for name in (*run.manifest.files, *LOGS, BOARD, manifest.NAME):
+        disk.discard(run.path / name)
+    return True
 
 
 def _refuse_spent(session: Session, saved: Mapping[str, Any]) -> None:

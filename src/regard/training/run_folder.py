@@ -31,7 +31,7 @@ from regard.errors import CheckpointError, LockedError, UsageError, blamed_on
 from regard.storage import disk, manifest
 from regard.storage.lock import LOCK, only_writer, writer_of
 from regard.storage.manifest import FileRecord, Manifest, canonical
-from regard.training.saved_model import checked_config
+from regard.training.saved_config import checked_config
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"

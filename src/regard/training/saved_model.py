@@ -2,11 +2,6 @@
 
 The tree is decoded and built on torch's meta device, which has shapes and no numbers; only when those are the shapes in
 the file of weights is the model itself made. So a file can ask for no more memory than it has bytes.
-
-What config.json of a run may say: the type of every value that somebody reads, checked when the file is read.
-
-A part that is not there is left out, as runs of an earlier regard have fewer; one that is there must be what it is
-taken for. The tree below `model.config` is decoded by `regard.core.config` when the model is built.
 """
 
 from __future__ import annotations
@@ -16,28 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.core.config import decode
 from regard.core.limits import require_possible
-from regard.data import settings as data_settings
 from regard.errors import CheckpointError, UsageError, blamed_on
-from regard.training import settings as train_settings
 
 if TYPE_CHECKING:
     from torch import nn
 
     from regard.core.config import Config
     from regard.core.data_spec import DataSpec
-
-SETTINGS = ("model", "data", "train")
-# What a run notes of its data beside the settings, and what was counted.
-IDENTITY = ("name", "hash", "tokenizer")
-FIT: dict[str, Any] = {
-    "tokens": int,
-    "kept": tuple[int, ...],
-    "n_grams": tuple[int, ...],
-    "notes": tuple[str, ...],
-    "quantised": bool,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,41 +93,3 @@ def _counts(tree: Any, where: str) -> Iterator[tuple[str, int]]:
             yield f"{where}.{key}", part
         else:
             yield from _counts(part, f"{where}.{key}")
-
-
-def checked_config(content: Any) -> dict[str, Any]:
-    """The config of a run, with the defaults of training settings that it does not name; what is none is refused."""
-    config = dict(_object(content, ""))
-    for section in (*SETTINGS, "origins", "environment"):
-        config[section] = _object(config.get(section, {}), section)
-    decode(config.get("format_version", 1), int, "format_version")
-    for key in ("name", "size"):
-        decode(config["model"].get(key, ""), str, f"model.{key}")
-    for key in ("settings", "config"):
-        _object(config["model"].get(key, {}), f"model.{key}")
-    data_settings.from_dict(config["data"])
-    for key in IDENTITY:
-        decode(config["data"].get(key, ""), str, f"data.{key}")
-    config["train"] = train_settings.from_dict(config["train"]).to_dict()
-    for key, origin in config["origins"].items():
-        if key.partition(".")[0] not in SETTINGS:
-            raise UsageError(f"origins.{key}: is no setting of {', '.join(SETTINGS)}")
-        decode(origin, str, f"origins.{key}")
-    if "fit" in config:
-        _check_fit(_object(config["fit"], "fit"))
-    return config
-
-
-def _check_fit(fit: dict[str, Any]) -> None:
-    for key, hint in FIT.items():
-        if key not in fit:
-            raise UsageError(f"fit: {key} is missing")
-        decode(fit[key], hint, f"fit.{key}")
-    if not fit["kept"] or min(fit["kept"], default=0) < 0 or fit["tokens"] < 0:
-        raise UsageError("fit.kept and fit.tokens are counts")
-
-
-def _object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{where + ': ' if where else ''}expected an object, found {type(value).__name__}")
-    return value

@@ -6,7 +6,7 @@ import dataclasses
 import platform
 import time
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,19 +18,19 @@ from torch import Tensor, nn
 
 from regard.core.config import decode
 from regard.core.state import State
-from regard.errors import LONGEST_TOLD, CheckpointError, UsageError, blamed_on
+from regard.errors import CheckpointError, UsageError, blamed_on
 from regard.storage import tensors
 from regard.training import budget, checkpoint
 from regard.training.captured import CapturedStep
 from regard.training.checkpoint import Contents
-from regard.training.choice import Choice, choice_of, still_asked
 from regard.training.display import Display
 from regard.training.ema import Ema
-from regard.training.estimate import flops_per_target
+from regard.training.execution import Choice, choice_of, taken_up
+from regard.training.flops import flops_per_target
 from regard.training.losses import Loss, TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
-from regard.training.precision import LossScale, autocast
+from regard.training.precision import LossScale, Precision, autocast
 from regard.training.prefetch import Prefetch
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import generator_states, require_generators, restore_generators
@@ -105,6 +105,8 @@ class Session:
     carried: State | None = None
     # How steps are made; None until it is chosen, or a checkpoint has said it.
     chosen: Choice | None = None
+    # The precision in which a run that goes on began.
+    began_in: Precision | None = None
     captured: CapturedStep | None = None
     # Steps made since the start or the resume.
     steps_here: int = 0
@@ -132,16 +134,6 @@ class Session:
     def choice(self) -> Choice:
         """How steps are made."""
         return Choice() if self.chosen is None else self.chosen
-
-    def fall_back(self, name: str, error: Exception) -> None:
-        """Go on without `name`, "compile" or "graphs", which has failed, and say so."""
-        self.chosen = self.choice.without(name)
-        what, way = ("compiling the step", "as it reads") if name == "compile" else ("capturing the step", "uncaptured")
-        if name == "compile":
-            self.fast_step = self.training_step
-        told = " ".join(str(error).split())
-        brief = told if len(told) <= LONGEST_TOLD else f"{told[:LONGEST_TOLD]}..."
-        self.display.note(f"WARNING: {what} failed ({type(error).__name__}: {brief}); it is made {way}")
 
     @cached_property
     def flops_per_token(self) -> float:
@@ -201,8 +193,11 @@ class Session:
         }
         return Contents(tensors.weights_of(self.model), tensors.weights_metadata(self.model), training, state)
 
-    def restore(self, path: Path) -> None:
-        """Take up where the checkpoint at `path` ends. It must be verified; nothing is touched before all fits."""
+    def restore(self, path: Path, named: Collection[str] = ()) -> None:
+        """Take up where the checkpoint at `path` ends. It must be verified; nothing is touched before all fits.
+
+        named: settings that whoever resumes has given.
+        """
         state = checkpoint.read_state(path)
         counters = counters_of(state, path)
         with blamed_on(path / checkpoint.STATE):
@@ -223,9 +218,13 @@ class Session:
         tensors.copy_into(self._scale_tensors(), _below(values, "loss_scale/"))
         self._restore_state(_below(values, "carried/"))
         restore_generators(_below(values, "generator/"))
-        self.counters, self.chosen = counters, still_asked(chosen, self.settings, self.device)
-        self.saved_step = counters.step
-        for change in environment_changes(state.get("environment", {}), environment(self.device)):
+        self.counters, self.saved_step = counters, counters.step
+        known = state.get("environment")
+        before = known if isinstance(known, Mapping) else {}
+        if chosen is not None:
+            self.began_in = chosen.precision
+            self.chosen = taken_up(self, chosen, before.get("device", ""), named)
+        for change in environment_changes(before, environment(self.device)):
             self.display.note(f"continued with {change}: results may differ from an undisturbed run in the last bits")
 
     def _scale_tensors(self) -> dict[str, Tensor]:
@@ -275,8 +274,7 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 def environment_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs, in words."""
-    known = before if isinstance(before, Mapping) else {}
-    return [f"{key} {now[key]} instead of {known.get(key)}" for key in now if now[key] != known.get(key)]
+    return [f"{key} {now[key]} instead of {before.get(key)}" for key in now if now[key] != before.get(key)]
 
 
 def counters_of(state: Mapping[str, Any], path: Path) -> Counters:

@@ -114,8 +114,8 @@ class TrainSettings:
     ema             decay of the moving average of the weights, which is then what is evaluated and kept; 0 for none
     precision       of the large products; weights, moments and the loss are in float32. With float16 the loss is
                     scaled, fp8 needs a GPU that has it; auto is bfloat16 on a GPU that has it, else float32
-    compile, graphs whether a step is compiled, and on a GPU captured as one graph; auto: where the budget repays it. A
-                    step that cannot be is made as it reads, and that is told
+    compile, graphs whether a step is compiled, and on a GPU captured as one graph; auto: on a GPU, where the budget
+                    repays it. A step that cannot be is made as it reads, and that is told
     evaluate_every  steps; None: so that evaluation takes about a twentieth of the time
     save_every      steps; None: every half minute, or less often when saving is slow
     keep            checkpoints kept beside the best

@@ -15,6 +15,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from regard.data.batch import Batch
 from regard.errors import is_out_of_memory
 from regard.training.captured import CapturedStep
+from regard.training.execution import fall_back
 from regard.training.prefetch import Loaded
 from regard.training.random_streams import seed_step
 from regard.training.report import require_finite
@@ -83,7 +84,7 @@ def _gradients(session: Session, batches: Sequence[Batch], tokens: Tensor | int)
     except Exception as error:
         if not session.choice.compile or is_captured or is_out_of_memory(error):
             raise
-        session.fall_back("compile", error)
+        fall_back(session, "compile", error)
     session.carried = before
     session.optimiser.clear()
     seed_step(session.settings.seed, session.counters.step, session.device)
@@ -114,7 +115,7 @@ def _captured(session: Session, loaded: Loaded) -> tuple[Tensor, Tensor] | None:
         try:
             session.captured = CapturedStep(session, loaded, lambda batches: update(session, batches, *numbers, loaded))
         except Exception as error:
-            session.fall_back("graphs", error)
+            fall_back(session, "graphs", error)
             session.optimiser.clear()
             seed_step(session.settings.seed, session.counters.step, session.device)
             return None

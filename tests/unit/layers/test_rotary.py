@@ -7,7 +7,7 @@ import torch
 
 from regard.layers import position
 from regard.layers.position import rotate
-from regard.training.estimate import Counter
+from regard.training.flops import Counter
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -26,6 +26,15 @@ def test_real_numbers_turn_as_complex_ones_do(monkeypatch):
         found.append((y, *torch.autograd.grad(y, x, g)))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-14, atol=1e-14)
+
+
+def test_what_is_compiled_does_not_depend_on_what_is_kept(monkeypatch):
+    x = torch.randn(1, 6, 1, 8)
+    expected = rotate(x)
+    wrong = torch.full((1, 6, 1, 4), float("nan"))
+    monkeypatch.setattr(position, "_kept", dict.fromkeys(position._kept, (wrong, wrong)))
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    torch.testing.assert_close(rotate(x), expected)
 
 
 def test_what_is_kept_is_bounded_and_may_be_made_without_gradients():

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from regard.core.registry import MODELS, entry
 from regard.errors import RegardError, UsageError
-from regard.run.choice import with_task
 from regard.run.settings import (
     SECTIONS,
     Origin,
@@ -21,6 +20,7 @@ from regard.run.settings import (
     resolve,
     section_of,
 )
+from regard.run.task_choice import with_task
 from regard.run.train import Job, train_run
 from regard.training import settings as train_settings
 from regard.training.display import Silent

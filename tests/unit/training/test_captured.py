@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from regard.training import captured, choice, step
+from regard.training import captured, execution, step
 from tiny_run import Recorder, model_of, run, weight_hash
 
 
@@ -64,8 +64,8 @@ def stand_in(monkeypatch):
         self.graph.again, self.graph.loss, self.graph.norm = again, self.loss, self.norm
 
     monkeypatch.setattr(captured.CapturedStep, "__init__", capture)
-    chosen = choice.choose
-    monkeypatch.setattr(choice, "choose", lambda session: replace(chosen(session), graphs=True))
+    chosen = execution.choose
+    monkeypatch.setattr(execution, "choose", lambda session: replace(chosen(session), graphs=True))
 
     def numbers(session, loaded):
         """As on a GPU: in memory that a replay reads anew."""
@@ -105,9 +105,9 @@ def test_what_cannot_be_captured_is_told_once_and_changes_no_number(tmp_path, st
 
 def test_somebody_who_listens_is_heard_at_every_step():
     model = model_of("gpt")
-    assert not choice.is_listened_to(model)
+    assert not execution.is_listened_to(model)
     handle = model.head.register_forward_hook(lambda *_: None)
-    assert choice.is_listened_to(model)
+    assert execution.is_listened_to(model)
     handle.remove()
     model.head.weight.register_hook(lambda gradient: gradient)
-    assert choice.is_listened_to(model)
+    assert execution.is_listened_to(model)

@@ -8,7 +8,7 @@ from torch import nn
 
 from regard.core import registry
 from regard.data.batch import Batch
-from regard.training.estimate import Counter, flops_per_target
+from regard.training.flops import Counter, flops_per_target
 from regard.training.losses import model_loss
 
 

@@ -14,7 +14,9 @@ CPU = torch.device("cpu")
 
 
 def prefetch(sampler, ahead, accumulate=1):
-    return Prefetch(sampler, 4, accumulate, CPU, ahead)
+    made = Prefetch(sampler, 4, accumulate, CPU)
+    made.ahead = ahead  # as on a GPU
+    return made
 
 
 def same(one, other):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from regard.core import registry
-from regard.errors import CheckpointError, NumericError, UsageError
+from regard.errors import NumericError, UsageError
 from regard.storage import tensors
 from regard.training.precision import FIRST_SCALE, STEPS_BEFORE_GROWTH, LossScale, precision_of
 from tiny_run import Recorder, Steps, folder_hash, model_of, run, weight_hash
@@ -105,27 +104,36 @@ def test_a_number_type_that_the_device_lacks_is_refused_in_one_line(tmp_path):
 
 COMPILED = """
 import sys
-from functools import partial
 from pathlib import Path
 
 import torch
+from torch._dynamo.backends.debugging import aot_eager
 
 from tiny_run import Recorder, run
 
-torch.compile = partial(torch.compile, backend="aot_eager", fullgraph=True)
+graphs, real = [], torch.compile
+
+def counted(graph, inputs):
+    graphs.append(graph)
+    return aot_eager(graph, inputs)
+
+torch.compile = lambda step: real(step, backend=counted, fullgraph=True)
+torch._dynamo.config.recompile_limit = 1
 for precision in ("float32", "bfloat16"):
     seen, folder = Recorder(), Path(sys.argv[1], precision)
-    plain, _ = run(folder / "plain", precision=precision)
     compiled, result = run(folder / "compiled", precision=precision, compile=True, display=seen)
+    plain, _ = run(folder / "plain", precision=precision)
     assert result.choice["compile"], seen.notes
     assert seen.starts[0].choice == f"{precision}, compiled"
     assert not seen.notes
+    assert len(graphs) == 1, "compiled again after an evaluation, or not at all after another run"
+    graphs.clear()
     for one, other in zip(plain.parameters(), compiled.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 if precision == "float32" else 0.02)
 """
 
 
-def test_a_compiled_run_is_the_same_run_in_one_graph(tmp_path):
+def test_a_compiled_run_is_the_same_run_in_one_graph_compiled_once_for_each_run(tmp_path):
     """In a process of its own: here shapes are checked at every call, which no compiler looks through."""
     paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     subprocess.run([sys.executable, "-c", COMPILED, tmp_path], check=True, env={**os.environ, "PYTHONPATH": paths})
@@ -161,38 +169,6 @@ def test_a_compilation_that_fails_is_told_once_and_changes_no_number(tmp_path, m
     assert [note for note in seen.notes if "WARNING" in note] == [
         "WARNING: compiling the step failed (RuntimeError: no C++ compiler); it is made as it reads"
     ]
-
-
-def test_what_was_chosen_is_kept_for_the_resume(tmp_path, monkeypatch):
-    """A resume with less of the budget left, or on a machine with a compiler, still makes its steps as before."""
-    from regard.training import choice
-
-    monkeypatch.setattr(torch, "compile", lambda step: step)
-    monkeypatch.setattr(choice, "REPAID", {"cpu": 0.0})
-    monkeypatch.setattr(choice, "_has_compiler", lambda device: True)
-    with pytest.raises(InterruptedError):
-        run(tmp_path / "run", sampler=Cut())
-    monkeypatch.setattr(choice, "choose", lambda session: pytest.fail("chosen again"))
-    _, result = run(tmp_path / "run", resume="last")
-    assert result.choice == {"precision": "float32", "compile": True, "graphs": False, "attention": [], "failed": []}
-
-
-@pytest.mark.parametrize(
-    "value", [3, {"precision": "float7"}, {"attention": ["SLOW"]}, {"compile": "yes"}, {"speed": 1}, {"failed": 1}]
-)
-def test_a_choice_that_is_none_is_refused_by_its_file(tmp_path, value):
-    from regard.storage import manifest
-
-    run(tmp_path / "run", budget="6steps")
-    folder = tmp_path / "run" / "checkpoints" / "00000006"
-    state = json.loads((folder / "state.json").read_text()) | {"choice": value}
-    sealed = manifest.read(folder)
-    record = manifest.write_file(folder / "new.json", [manifest.canonical(state)])
-    (folder / "new.json").replace(folder / "state.json")
-    (folder / "manifest.json").unlink()
-    manifest.seal(folder, {**sealed.files, "state.json": record}, sealed.facts)
-    with pytest.raises(CheckpointError, match=r"state\.json: choice"):
-        run(tmp_path / "run", resume="last", budget="9steps", override=("budget",))
 
 
 def test_replacing_a_precision_is_another_run(tmp_path):

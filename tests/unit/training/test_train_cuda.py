@@ -54,6 +54,17 @@ def test_a_resume_on_the_device_is_bit_for_bit(tmp_path, name, optimiser):
     assert weight_hash(resumed.cpu()) == weight_hash(whole.cpu())
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_compiled_resume_on_the_device_is_bit_for_bit(tmp_path):
+    settings = {"compile": True, "precision": "bfloat16", **CUDA}
+    whole, result = run(tmp_path / "whole", "gpt", **settings)
+    again, _ = run(tmp_path / "again", "gpt", **settings)
+    assert result.choice["compile"]
+    if weight_hash(whole.cpu()) != weight_hash(again.cpu()):
+        pytest.skip("this device does not repeat itself")
+    assert weight_hash(_broken_off(tmp_path / "broken", "gpt", settings).cpu()) == weight_hash(whole.cpu())
+
+
 def _broken_off(path, name, settings):
     from tiny_run import Steps
 
@@ -131,6 +142,14 @@ def test_batches_ahead_end_with_their_run(tmp_path):
     before = threading.active_count()
     run(tmp_path / "run", **CUDA)
     assert threading.active_count() <= before
+
+
+def test_graphs_that_cannot_be_are_told_why(tmp_path):
+    model, seen = model_of("gpt"), Recorder()
+    model.head.register_forward_hook(lambda *_: None)
+    _, result = run(tmp_path / "run", model=model, graphs=True, budget="6steps", display=seen, **CUDA)
+    assert (result.choice["graphs"], result.choice["failed"]) == (False, ["graphs"])
+    assert any("train.graphs: hooks are registered on the model" in note for note in seen.notes)
 
 
 def test_fp8_learns_what_bfloat16_does(tmp_path):

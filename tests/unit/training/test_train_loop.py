@@ -23,7 +23,7 @@ from regard.storage import tensors
 from regard.training import held_out as evaluation
 from regard.training import metrics
 from regard.training.display import Lines
-from regard.training.estimate import flops_per_target
+from regard.training.flops import flops_per_target
 from regard.training.loop import train
 from regard.training.losses import TrainingStep, model_loss
 from regard.training.optimiser import Optimiser

@@ -1,0 +1,63 @@
+"""What config.json of a run may say: the type of every value that somebody reads, checked when the file is read.
+
+A part that is not there is left out, as runs of an earlier regard have fewer; one that is there must be what it is
+taken for. The tree below `model.config` is decoded by `regard.core.config` when the model is built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.config import decode
+from regard.data import settings as data_settings
+from regard.errors import UsageError
+from regard.training import settings as train_settings
+
+SETTINGS = ("model", "data", "train")
+# What a run notes of its data beside the settings, and what was counted.
+IDENTITY = ("name", "hash", "tokenizer")
+FIT: dict[str, Any] = {
+    "tokens": int,
+    "kept": tuple[int, ...],
+    "n_grams": tuple[int, ...],
+    "notes": tuple[str, ...],
+    "quantised": bool,
+}
+
+
+def checked_config(content: Any) -> dict[str, Any]:
+    """The config of a run, with the defaults of training settings that it does not name; what is none is refused."""
+    config = dict(_object(content, ""))
+    for section in (*SETTINGS, "origins", "environment"):
+        config[section] = _object(config.get(section, {}), section)
+    decode(config.get("format_version", 1), int, "format_version")
+    for key in ("name", "size"):
+        decode(config["model"].get(key, ""), str, f"model.{key}")
+    for key in ("settings", "config"):
+        _object(config["model"].get(key, {}), f"model.{key}")
+    data_settings.from_dict(config["data"])
+    for key in IDENTITY:
+        decode(config["data"].get(key, ""), str, f"data.{key}")
+    config["train"] = train_settings.from_dict(config["train"]).to_dict()
+    for key, origin in config["origins"].items():
+        if key.partition(".")[0] not in SETTINGS:
+            raise UsageError(f"origins.{key}: is no setting of {', '.join(SETTINGS)}")
+        decode(origin, str, f"origins.{key}")
+    if "fit" in config:
+        _check_fit(_object(config["fit"], "fit"))
+    return config
+
+
+def _check_fit(fit: dict[str, Any]) -> None:
+    for key, hint in FIT.items():
+        if key not in fit:
+            raise UsageError(f"fit: {key} is missing")
+        decode(fit[key], hint, f"fit.{key}")
+    if not fit["kept"] or min(fit["kept"], default=0) < 0 or fit["tokens"] < 0:
+        raise UsageError("fit.kept and fit.tokens are counts")
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where + ': ' if where else ''}expected an object, found {type(value).__name__}")
+    return value
