@@ -65,7 +65,7 @@ def judged(loss_of: Callable[[Tensor, Tensor], Tensor], ids: Tensor) -> float:
 def peer(corpus: Corpus, seconds: float) -> None:
     """GPT-2 124M as nanoGPT trains it: AdamW, batches of half a million tokens, warm-up and cosine over the time."""
     torch.manual_seed(0)
-    train, valid = (torch.from_numpy(np.array(part.ids)).to(DEVICE) for part in (corpus.train, corpus.valid))
+    train, valid = (torch.from_numpy(np.array(part.ids, np.int32)).to(DEVICE) for part in (corpus.train, corpus.valid))
     model = PlainGpt(VOCABULARY, 768, 12, 12, LENGTH).to(DEVICE)
     called = torch.compile(model)
     matrices = [p for p in model.parameters() if p.dim() == 2]
@@ -129,7 +129,7 @@ def ours(corpus: Corpus, arguments: argparse.Namespace) -> None:
             if "valid" in line:
                 print(line[:200])
         model = run.model.to(DEVICE).eval()
-    valid = torch.from_numpy(np.array(corpus.valid.ids)).to(DEVICE)
+    valid = torch.from_numpy(np.array(corpus.valid.ids, np.int32)).to(DEVICE)
 
     def loss_of(tokens: Tensor, targets: Tensor) -> Tensor:
         with torch.autocast(DEVICE, torch.bfloat16):
