@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.decoding.drawing import RowSettings, kind_of, next_tokens
-from regard.decoding.logits_processing import GREEDY, Sampling, raw_log_probs
+from regard.decoding.drawing import next_tokens
+from regard.decoding.logits_processing import GREEDY, RowSettings, Sampling, kind_of, raw_log_probs
 from regard.kernels.decode_attention import decode_attention
 from regard.kernels.decode_linear_triton import linear
 from regard.kernels.decode_rows_triton import rows_linear

@@ -114,7 +114,7 @@ def test_a_small_text_is_compared_in_the_same_small_batches_for_all(here: Path):
     [
         (["train", "my.txt", "--out", "new"], "regard.run.train.load_dataset", "nothing was written"),
         (["evaluate", "RUN"], "regard.run.run.Run.evaluate", "nothing was written"),
-        (["train", "my.txt", "--model", "ngram", "--out", "new"], "regard.cli.screen.show_card", "the run is whole"),
+        (["train", "my.txt", "--model", "ngram", "--out", "new"], "regard.cli.train.show_card", "the run is whole"),
     ],
 )
 def test_ctrl_c_is_one_line_that_says_what_is_left(

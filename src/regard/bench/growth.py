@@ -9,7 +9,7 @@ take longer than `LONGEST` or more than `LARGEST`, from what the two before it t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import torch
@@ -45,14 +45,12 @@ class Growth:
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
     bytes: tuple[int, ...]
+    time_power: float = field(init=False)
+    memory_power: float = field(init=False)
 
-    @property
-    def time_power(self) -> float:
-        return _power(self.sizes, self.seconds)
-
-    @property
-    def memory_power(self) -> float:
-        return _power(self.sizes, self.bytes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "time_power", _power(self.sizes, self.seconds))
+        object.__setattr__(self, "memory_power", _power(self.sizes, self.bytes))
 
 
 def growth(models: Sequence[str], repeats: int, device: torch.device) -> Iterator[Growth]:

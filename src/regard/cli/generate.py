@@ -5,15 +5,22 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.options import CommonWithChance, command
-from regard.cli.screen import answer_all, given_text
+from regard.cli.screen import given_text
 from regard.errors import UsageError
 from regard.terminal.table import visible
+
+if TYPE_CHECKING:
+    from regard.cli.screen import Screen
+    from regard.run.run import Run
+
+# Flags that are absent unless somebody gave them.
+OWN = ("temperature", "max_tokens")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -74,7 +81,7 @@ def generate(
     loaded = load(run, device=common.device or "auto")
     screen = common.screen
     if not isinstance(loaded.task, Generates):
-        answer_all(screen, loaded, text, options | {"n_best": n})
+        _answer_all(screen, loaded, text, options | {"n_best": n})
         return
     prompts = _prompts(text or "", lines)
     drafter = None
@@ -91,6 +98,30 @@ def generate(
             screen.written(("\n" if number and not lines else "") + text.text)
     if drafter is not None:
         screen.note(drafter.tally.told)
+
+
+def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:
+    """Print an answer to every input in `text`, one a line, in their order."""
+    if not text:
+        raise UsageError(f"{run.path}: there is nothing to answer; give a text, or pipe one in")
+    given = _changed(options)
+    unused = run.task.unused(given)
+    if unused:
+        flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in unused)
+        raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")
+    answers = run.answers(run.task.inputs(text), **given)
+    screen.object({"answers": [answer.to_dict() for answer in answers]})
+    for answer in answers:
+        for line in (answer.text, *(other["text"] for other in answer.details.get("others", ()))):
+            screen.written(line)
+
+
+def _changed(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that somebody has set: a task has defaults of its own, of `temperature` and `max_tokens` too."""
+    from regard.decoding.text import TextOptions
+
+    defaults = {option.name: option.default for option in fields(TextOptions)}
+    return {name: value for name, value in options.items() if name in OWN or value != defaults[name]}
 
 
 def _stream(prompt: str, pieces: Iterator[str]) -> None:

@@ -1,32 +1,20 @@
 """Where a command speaks and listens: tables and lines for people, one JSON object for programs, text from stdin.
 
 With `--json` only the object goes to stdout, and what people may want to see meanwhile goes to stderr.
-
-The end of a run: what was learnt, and what to do next.
-
-Answers of a run to what a person gives it: one a line, in the order of the inputs.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from regard.errors import DataError, UsageError
+from regard.errors import DataError
 from regard.terminal.label import wrapped
 from regard.terminal.table import COMMANDS, finite, show_table, visible, width_of
-
-if TYPE_CHECKING:
-    from regard.run.run import Run
-    from regard.training.display import Result
-
-# Flags that are absent unless somebody gave them.
-OWN = ("temperature", "max_tokens")
 
 
 @dataclass(frozen=True)
@@ -116,38 +104,3 @@ def checked_text(text: str, where: str) -> str:
     except UnicodeEncodeError as error:
         raise DataError(f"{where}: not UTF-8 at character {error.start}") from None
     return text
-
-
-def show_card(screen: Screen, run: Run, result: Result) -> None:
-    """Print what a training came to, the numbers alone for a program, or only where the run is."""
-    outcome = run.task.outcome(run, result)
-    screen.object(outcome.facts | {"next": outcome.next})
-    if screen.quiet:
-        screen.line(outcome.facts["run"])
-        return
-    for line in [*outcome.lines, "Next:", *(f"  {command}" for command in outcome.next)]:
-        screen.line(line)
-
-
-def answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:
-    """Print an answer to every input in `text`."""
-    if not text:
-        raise UsageError(f"{run.path}: there is nothing to answer; give a text, or pipe one in")
-    given = changed(options)
-    unused = run.task.unused(given)
-    if unused:
-        flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in unused)
-        raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")
-    answers = run.answers(run.task.inputs(text), **given)
-    screen.object({"answers": [answer.to_dict() for answer in answers]})
-    for answer in answers:
-        for line in (answer.text, *(other["text"] for other in answer.details.get("others", ()))):
-            screen.written(line)
-
-
-def changed(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that somebody has set: a task has defaults of its own, of `temperature` and `max_tokens` too."""
-    from regard.decoding.text import TextOptions
-
-    defaults = {field.name: field.default for field in dataclasses.fields(TextOptions)}
-    return {name: value for name, value in options.items() if name in OWN or value != defaults[name]}

@@ -15,7 +15,10 @@ from regard.core.plugin import typed_name
 from regard.errors import Stopped, UsageError, nearest
 
 if TYPE_CHECKING:
+    from regard.cli.screen import Screen
+    from regard.run.run import Run
     from regard.run.settings import Layer
+    from regard.training.display import Result
 
 RESUME = ("last", "auto")
 
@@ -86,7 +89,6 @@ def train(
 
     `regard train my.txt` needs nothing else said.
     """
-    from regard.cli.screen import show_card
     from regard.run.live import display_for
     from regard.run.settings import Origin, read_assignments
     from regard.run.train import plan, train_run
@@ -122,6 +124,17 @@ def train(
         raise Stopped(f"{stop}: regard train --resume --out {where}") from None
     with telling(lambda: f"the run is whole: regard show {where}"):
         show_card(common.screen, run, result)
+
+
+def show_card(screen: Screen, run: Run, result: Result) -> None:
+    """Print what was learnt and what to do next, the numbers alone for a program, or only where the run is."""
+    outcome = run.task.outcome(run, result)
+    screen.object(outcome.facts | {"next": outcome.next})
+    if screen.quiet:
+        screen.line(outcome.facts["run"])
+        return
+    for line in [*outcome.lines, "Next:", *(f"  {proposed}" for proposed in outcome.next)]:
+        screen.line(line)
 
 
 def _left(out: Path) -> str:

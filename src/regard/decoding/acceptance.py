@@ -21,7 +21,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.decoding.logits_processing import Sampling, draw, finest, raw_log_probs, warped_log_probs
+from regard.decoding.drawing import drawn_from
+from regard.decoding.logits_processing import Sampling, finest, raw_log_probs, warped_log_probs
 from regard.decoding.philox import as_int64, uniforms
 
 BLOCK = 64  # tokens whose random numbers are made at one time
@@ -34,7 +35,7 @@ class Proposal(NamedTuple):
     log_q: Float[Tensor, "n V"] | None = None
 
 
-class Chance(NamedTuple):
+class TokenChances(NamedTuple):
     """The random numbers of one token: that of its proposal, that which decides on it, and that of a token drawn."""
 
     draft: float
@@ -42,14 +43,14 @@ class Chance(NamedTuple):
     draw: float
 
 
-class Chances:
-    """Of the tokens of one text, by their numbers."""
+class TextChances:
+    """The random numbers of the tokens of one text, by the tokens' numbers."""
 
     def __init__(self, seed: int, row: int) -> None:
         self.origin = torch.tensor([as_int64(seed), as_int64(row)])
         self.blocks: dict[int, list[list[float]]] = {}
 
-    def of(self, number: int) -> Chance:
+    def of(self, number: int) -> TokenChances:
         block, place = divmod(number, BLOCK)
         if block not in self.blocks:
             # A proposal reaches at most into the block after the one that the text is in, or into a few.
@@ -57,12 +58,12 @@ class Chances:
             counter = 3 * BLOCK * block + torch.arange(3 * BLOCK)
             seed, row = self.origin[:, None].expand(-1, 3 * BLOCK)
             self.blocks[block] = uniforms(seed, row, counter).view(BLOCK, 3).tolist()
-        return Chance(*self.blocks[block][place])
+        return TokenChances(*self.blocks[block][place])
 
 
 @torch.no_grad()
 def judged(
-    logits: Float[Tensor, "n1 V"], proposal: Proposal, settings: Sampling, chances: Sequence[Chance]
+    logits: Float[Tensor, "n1 V"], proposal: Proposal, settings: Sampling, chances: Sequence[TokenChances]
 ) -> tuple[list[int], list[float]]:
     """The proposed tokens that stand and one more, with their raw log-probabilities.
 
@@ -86,7 +87,7 @@ def judged(
 
 
 def _accepted(
-    log_p: Float[Tensor, "n1 V"], proposed: list[int], log_q: Tensor | None, chances: Sequence[Chance]
+    log_p: Float[Tensor, "n1 V"], proposed: list[int], log_q: Tensor | None, chances: Sequence[TokenChances]
 ) -> list[int]:
     """The rule: proposed tokens as long as they stand, and one that is drawn. Without log_q, q is 1 at the proposal."""
     n = len(proposed)
@@ -106,4 +107,4 @@ def _accepted(
 
 def drawn(log_probs: Float[Tensor, "V"], chance: float) -> int:
     """One token by one random number."""
-    return int(draw(log_probs[None], torch.tensor([chance], dtype=torch.float64)))
+    return int(drawn_from(log_probs[None], torch.tensor([chance], dtype=torch.float64)))

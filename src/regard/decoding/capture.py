@@ -6,11 +6,17 @@ that the step reads or writes stays where it is.
 
 A step that asks the device for a number cannot be recorded. It is found out in a trial run; then the same step is run
 as it is, which gives the same numbers, and a warning says so once.
+
+One step is recorded at a time, whichever engine it is of: all are tried and recorded on one stream. Two switches of a
+trial are those of the whole process, for as long as one step takes: whoever waits for a CUDA device gets an error, in
+whichever thread, and warnings are not shown. A thread beside an engine that reads numbers off a device (`item`,
+`tolist`) must be ready for that when a step is met for the first time, or the engine be given `graphs=False`.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +24,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+_RECORDING = threading.Lock()
 
 
 @functools.cache
@@ -55,7 +63,8 @@ class Captured:
         alive  that of them by which rows are frozen: in trial runs all are, so that no state changes.
         """
         if self.records and kind not in self.graphs:
-            self._record(kind, step, books, alive)
+            with _RECORDING:
+                self._record(kind, step, books, alive)
         if self.records:
             self.graphs[kind].replay()
         else:
@@ -114,7 +123,7 @@ def _untouched(books: Sequence[Tensor]) -> Iterator[None]:
 
 @contextmanager
 def _no_waiting() -> Iterator[None]:
-    """Whoever waits for the device gets an error: better now than in a recording, which it would spoil."""
+    """Whoever waits for a device gets an error, in any thread: better now than in a recording, which it would spoil."""
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings(action="ignore"):  # torch says that not all waiting is found
         torch.cuda.set_sync_debug_mode("error")

@@ -12,7 +12,6 @@ text is a function of its seed and row for one draft and one k: a proposal that 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,9 +21,11 @@ from typing import Any, Protocol
 import torch
 
 from regard.core.model import TokenModel
-from regard.decoding.acceptance import Chances, Proposal, drawn, judged
-from regard.decoding.logits import eval_mode
-from regard.decoding.logits_processing import Sampling, raw_log_probs, warped_log_probs
+from regard.decoding.acceptance import Proposal, TextChances, drawn, judged
+from regard.decoding.ending import window_of
+from regard.decoding.logits import eval_mode, model_device
+from regard.decoding.logits_processing import Sampling, warped_log_probs
+from regard.decoding.prefill import beginning
 from regard.decoding.prompt_lookup import PromptLookup
 from regard.decoding.reader import Reader
 from regard.decoding.row import Drawn, Row
@@ -72,11 +73,11 @@ class ModelDraft:
         last, tokens, log_q = unread[-1], [], []
         for chance in chances[:count]:
             logits = self.reader.model.head(self.reader.read([last])[-1])
-            if raw_log_probs(logits)[0].isnan():
-                break
-            if settings.greedy:
-                last = int(logits.argmax(-1))
-            else:
+            best, first = logits.max(-1)
+            if not best.isfinite():
+                break  # what has no finite maximum is no distribution
+            last = int(first)
+            if not settings.greedy:
                 log_q.append(warped_log_probs(logits, settings))
                 last = drawn(log_q[-1], chance)
             tokens.append(last)
@@ -89,8 +90,7 @@ class Tally:
 
     tokens   written, in `reads` of the model after the prompts; of the tokens `proposed`, so many were `accepted`.
     seconds  that these reads, the draft and the drawing took.
-    alone    an estimate of what the texts would have taken without a draft: for each of them the measured time of a
-             read of one token near its beginning, times its tokens. NaN where there was no room to measure it.
+    single   seconds of a read of one token, measured once, in the first text that goes on after its first tokens.
     """
 
     tokens: int = 0
@@ -98,7 +98,12 @@ class Tally:
     proposed: int = 0
     accepted: int = 0
     seconds: float = 0.0
-    alone: float = 0.0
+    single: float | None = None
+
+    @property
+    def alone(self) -> float | None:
+        """An estimate of the seconds that the texts would have taken without a draft; None where none went on."""
+        return None if self.single is None else self.single * self.tokens
 
     @property
     def acceptance(self) -> float | None:
@@ -110,7 +115,7 @@ class Tally:
 
     @property
     def speed_up(self) -> float | None:
-        return self.alone / self.seconds if self.alone > 0 and self.seconds > 0 else None
+        return self.alone / self.seconds if self.alone and self.seconds > 0 else None
 
     @property
     def told(self) -> str:
@@ -130,7 +135,7 @@ class Tally:
             "acceptance": self.acceptance,
             "tokens_per_read": self.tokens_per_read,
             "seconds": self.seconds,
-            "estimated_seconds_without": None if math.isnan(self.alone) else self.alone,
+            "estimated_seconds_without": self.alone,
             "estimated_speed_up": self.speed_up,
         }
 
@@ -156,8 +161,7 @@ class Drafter:
     @classmethod
     def of_model(cls, model: TokenModel, tokens: int = TOKENS, window: int | None = None) -> Drafter:
         """Tokens from another model. window: of context, where that model has no last position or a later one."""
-        most = min(float(limit) for limit in (model.max_length, window, math.inf) if limit is not None)
-        return cls(lambda: ModelDraft(model, most), tokens, model)
+        return cls(lambda: ModelDraft(model, window_of(model, window)), tokens, model)
 
     @classmethod
     def of_text(cls, tokens: int = TOKENS) -> Drafter:
@@ -180,20 +184,20 @@ class Drafter:
 def speculate(model: TokenModel, row: Row, drafter: Drafter) -> Iterator[Drawn]:
     """The tokens of one text as they come."""
     drafter.check(model)
-    text, tally, single = _Speculation(model, row, drafter.begin(), drafter.tokens), drafter.tally, None
+    text, tally = _Speculation(model, row, drafter.begin(), drafter.tokens), drafter.tally
     while row.finish is None:
         text.make_ready()
+        if tally.single is None and row.drawn:
+            tally.single = text.reader.seconds(row.tokens[-1])
         begin, calls = time.perf_counter(), text.reader.calls
         tokens, log_probs, proposed = text.round()
         tally.seconds += time.perf_counter() - begin
         tally.reads += text.reader.calls - calls
         tally.proposed += proposed
-        single = text.seconds(tokens[0]) if single is None else single
         for number, (token, log_prob) in enumerate(zip(tokens, log_probs, strict=True)):
             row.context = len(row.tokens) - text.reader.begin
             tally.tokens += 1
             tally.accepted += number < len(tokens) - 1
-            tally.alone += single
             yield row.push(token, log_prob)
             if row.finish is not None:
                 return
@@ -204,7 +208,8 @@ class _Speculation:
 
     def __init__(self, model: TokenModel, row: Row, draft: Draft, count: int) -> None:
         self.row, self.draft, self.count, self.ahead = row, draft, count, count
-        self.reader, self.chances = Reader(model), Chances(*row.origin)
+        start = None if row.start is None else beginning(model, [row], model_device(model))
+        self.reader, self.chances = Reader(model, start), TextChances(*row.origin)
         self.unread: list[int] = []
 
     def make_ready(self) -> None:
@@ -240,7 +245,3 @@ class _Speculation:
         """Propose more after a round in which all stood, less after another: a draft that is no good costs little."""
         if proposed:
             self.ahead = min(self.count, self.ahead + 2) if standing == proposed else max(1, self.ahead - 1)
-
-    def seconds(self, token: int) -> float:
-        """How long a read of one token takes here."""
-        return self.reader.seconds(token) if len(self.reader.seen) < self.row.window else math.nan

@@ -34,5 +34,10 @@ class Limits:
             raise UsageError(f"max_tokens must be at least 1, found {self.max_tokens}")
 
     def window_of(self, model: TokenModel) -> float:
-        """Tokens of context that a state of `model` may hold; infinite without a limit."""
-        return min(float(limit) for limit in (model.max_length, self.window, math.inf) if limit is not None)
+        """Tokens of context that a state of `model` may hold."""
+        return window_of(model, self.window)
+
+
+def window_of(model: TokenModel, window: int | None = None) -> float:
+    """Tokens of context that a state of `model` may hold, `window` at most; infinite without a limit."""
+    return min(float(limit) for limit in (model.max_length, window, math.inf) if limit is not None)

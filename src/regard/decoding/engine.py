@@ -16,7 +16,7 @@ A model with learned positions has a last one. When a row has filled the window,
 slides: its state is rebuilt from the last half of the window. Sliding is the default, because a text should be as long
 as was asked for; tokens drawn after it were given that half only.
 
-Off the CPU several tokens are drawn before the host looks, and on CUDA the step is a captured graph (slots.py).
+On CUDA several tokens are drawn before the host looks, and the step is a captured graph (slots.py).
 """
 
 from __future__ import annotations
@@ -31,33 +31,30 @@ import torch
 
 from regard.core.model import TokenModel
 from regard.core.state import State
-from regard.decoding.drawing import RowSettings, kind_of, next_tokens
+from regard.decoding.drawing import next_tokens
 from regard.decoding.ending import Limits
-from regard.decoding.logits import eval_mode, model_device
-from regard.decoding.logits_processing import Sampling
+from regard.decoding.logits import CHUNK, eval_mode, model_device, steps_reserved
+from regard.decoding.logits_processing import RowSettings, Sampling, kind_of
 from regard.decoding.prefill import Prefill, beginning
-from regard.decoding.prompt import check_tokens
 from regard.decoding.row import Chance, Drawn, Row
 from regard.decoding.slots import Slots
 from regard.errors import UsageError
 
-CHUNK = 256  # tokens of a prompt that are read between two steps of the others
 AHEAD = 8  # tokens drawn before the host looks, where looking is waiting
-# Steps for which a state is given room at once; a longer text gets as much room again as it has used.
-STEPS_RESERVED = 256
 DEFAULT = Sampling()
 
 
 class Engine:
-    """Slots of static states with `submit`, `step` and `cancel`. A context: the model is in evaluation mode within it.
+    """Slots of static states with `submit`, `step` and `cancel`. A context: the model is in evaluation mode within it,
+    and outside of it nothing is submitted or drawn.
 
     slots     rows that step together at most.
     together  prompts that are read in one call at most.
     chunk     tokens of each that are read in one call.
-    ahead     steps before the host looks; None for 1 on a CPU and AHEAD elsewhere.
+    ahead     steps before the host looks; None for AHEAD on CUDA and 1 elsewhere.
     graphs    whether steps are captured where they can be.
-    compact   whether, on a CPU, slots that nobody waits for are given up when their rows end: less to compute, but how
-              products round then depends on when other rows end.
+    compact   whether, with `ahead` of 1, slots that nobody waits for are given up when their rows end: less to compute,
+              but how products round then depends on when other rows end.
     """
 
     def __init__(
@@ -76,20 +73,23 @@ class Engine:
                 raise UsageError(f"an engine needs {name} of at least 1, found {value}")
         self.model, self.width, self.together, self.chunk = model, slots, together, chunk
         self.device = model_device(model)
-        ahead = ahead or (1 if self.device.type == "cpu" else AHEAD)
+        ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
         self.slots = Slots(model, self.device, ahead, graphs)
         self.compact = compact and ahead == 1
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.prefill: Prefill | None = None
         self.submitted = 0
+        self.entered = False
         self._mode = ExitStack()
 
     def __enter__(self) -> Self:
         self._mode.enter_context(eval_mode(self.model))
+        self.entered = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.entered = False
         self.slots.close()
         self.waiting.clear()
         self.prefill = None
@@ -120,15 +120,8 @@ class Engine:
         seed, row  of its random stream.
         start      a state and the row of it that the request begins with, for a model whose rows have sources.
         """
-        if len(prompt) == 0:
-            raise UsageError("a prompt is empty: begin it with the start symbol")
-        check_tokens(self.model, prompt, "a prompt")
-        window = limits.window_of(self.model)
-        if not limits.slide and len(prompt) > window:
-            raise UsageError(
-                f"a prompt has {len(prompt)} tokens, more than the window of {window:g}: shorten it, or let it slide"
-            )
-        self.waiting.append(Row(self.submitted, list(prompt), limits, window, settings, (seed, row), start))
+        self._check_entered()
+        self.waiting.append(Row.checked(self.model, self.submitted, prompt, limits, settings, (seed, row), start))
         self.submitted += 1
         return self.submitted - 1
 
@@ -143,11 +136,16 @@ class Engine:
     @torch.no_grad()
     def step(self) -> list[Drawn]:
         """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
+        self._check_entered()
         self._leave()
         found = self._read()
         if not found and any(row is not None for row in self.slots.rows):
             found = self._draw()
         return found
+
+    def _check_entered(self) -> None:
+        if not self.entered:
+            raise UsageError("an engine draws within its context, where the model rests: with Engine(...) as engine")
 
     def _underway(self) -> list[Row]:
         """Rows that are being read or have a slot."""
@@ -242,8 +240,14 @@ class Engine:
         self.slots.open(blank, [*before, *[None] * (width - len(before))], Chance.spent(width, self.device))
 
     def _reserved(self, state: State) -> State:
-        """With room for the tokens; and, where tensors stay in their places, a memory for every row."""
-        return state.reserve(self.room, None if self.slots.ahead == 1 else 0)
+        """With room for the tokens; and, where tensors are written in their places, a memory for every row and nothing
+        that others hold too: a prompt may have handed on unchanged what its row began with.
+        """
+        if self.slots.ahead == 1:
+            return state.reserve(self.room)
+        shared = {tensor.untyped_storage().data_ptr() for tensor in state.tensors()}
+        reserved = state.reserve(self.room, 0)
+        return reserved.map(lambda part: part.clone() if part.untyped_storage().data_ptr() in shared else part)
 
     def _draw(self) -> list[Drawn]:
         """Steps of all rows until the host has to look."""
@@ -261,11 +265,11 @@ class Engine:
 
     def _room(self, rows: Sequence[Row]) -> int:
         """Room that these rows will need soon."""
-        soon = max(min(row.window, row.context + min(row.left, max(STEPS_RESERVED, row.context))) for row in rows)
+        soon = max(min(row.window, row.context + min(row.left, steps_reserved(row.context))) for row in rows)
         if self.slots.ahead == 1:
             return int(soon)
         # Few different rooms: each has graphs of its own.
-        return int(min(max(row.window for row in rows), 2 ** (max(STEPS_RESERVED, int(soon)) - 1).bit_length()))
+        return int(min(max(row.window for row in rows), 2 ** (steps_reserved(int(soon)) - 1).bit_length()))
 
     def _grow(self, room: int) -> None:
         """Room for so many tokens, and as many again as there were."""

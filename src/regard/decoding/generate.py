@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from regard.core.model import TokenModel
+from regard.core.state import State
 from regard.decoding.draft import Drafter, speculate
 from regard.decoding.ending import Finish, Limits
 from regard.decoding.engine import DEFAULT, Engine
@@ -145,7 +147,7 @@ def _texts(
 ) -> list[_Text]:
     if limits.stop and streamer is None:
         raise UsageError("stop strings need a streamer, which turns tokens into text")
-    rows = checked_prompts(model, prompts, fit=not limits.slide)
+    rows = checked_prompts(model, prompts, fit=not limits.slide, window=limits.window)
     return [
         _Text(i, tokens, streamer() if streamer is not None else None, StopFilter(limits.stop))
         for i, tokens in enumerate(rows)
@@ -167,16 +169,12 @@ def _run(
     seed, first = origin
     numbers = range(first, first + len(texts)) if isinstance(first, int) else first
     if draft is not None:
-        rows = [
-            Row(text.number, list(text.prompt), limits, limits.window_of(model), settings, (seed, number))
-            for text, number in zip(texts, numbers, strict=True)
-        ]
-        yield from _run_drafted(model, texts, rows, draft)
+        origins = [(seed, number) for number in numbers]
+        yield from _run_drafted(model, texts, limits, settings, origins, draft)
         return
     width = min(slots or len(texts), len(texts))
     with Engine(model, width, together=width, compact=True, graphs=limits.max_tokens >= REPAYS) as engine:
-        # Rows of a model may have sources of their own: then row i begins otherwise than row j.
-        start = model.init_state(len(texts)) if width == len(texts) else None
+        start = _start(model, len(texts)) if width == len(texts) else None
         for text, number in zip(texts, numbers, strict=True):
             begins = None if start is None else (start, text.number)
             engine.submit(text.prompt, limits, settings, seed=seed, row=number, start=begins)
@@ -190,10 +188,26 @@ def _run(
                     engine.cancel(drawn.request)
 
 
-def _run_drafted(model: TokenModel, texts: list[_Text], rows: list[Row], draft: Drafter) -> Iterator[Piece]:
+@torch.no_grad()
+def _start(model: TokenModel, n_rows: int) -> State:
+    """What all rows begin with: they may have sources of their own, and then row i begins otherwise than row j."""
+    return model.init_state(n_rows)
+
+
+def _run_drafted(
+    model: TokenModel,
+    texts: list[_Text],
+    limits: Limits,
+    settings: Sampling,
+    origins: list[tuple[int, int]],
+    draft: Drafter,
+) -> Iterator[Piece]:
     """The same, one text after the other, with tokens proposed."""
     with eval_mode(model), draft.resting():
-        for text, row in zip(texts, rows, strict=True):
+        start = _start(model, len(texts))
+        for text, origin in zip(texts, origins, strict=True):
+            begins = (start, text.number)
+            row = Row.checked(model, text.number, text.prompt, limits, settings, origin, begins)
             for drawn in speculate(model, row, draft):
                 yield text.push(drawn)
                 if text.finish is not None:

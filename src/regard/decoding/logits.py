@@ -26,6 +26,9 @@ from regard.errors import UsageError
 LOGITS_AT_ONCE = 1 << 24
 # Tokens that go through the stack in one call while scoring.
 TOKENS_AT_ONCE = 1 << 14
+# Tokens of each text that are read in one call before it goes on: other texts step in between.
+CHUNK = 256
+STEPS_RESERVED = 256
 
 
 @runtime_checkable
@@ -61,8 +64,8 @@ def next_logits(
     model: TokenModel, tokens: Int[Tensor, "B T"], state: State, lengths: Int[Tensor, "B"] | None = None
 ) -> tuple[Float[Tensor, "B V"], State]:
     """The logits after the last real token of each row, and the state."""
-    chunk = max(1, LOGITS_AT_ONCE // (model.vocab_size * len(tokens)))
-    if lengths is None and not has_vectors(model):
+    if lengths is None:
+        chunk = tokens_at_once(model, len(tokens), tokens.shape[1])
         while tokens.shape[1] > chunk:
             _, state = model(tokens[:, :chunk], state)
             tokens = tokens[:, chunk:]
@@ -82,9 +85,9 @@ def read(
              answer is False.
     """
     rows, length = tokens.shape
-    whole = best or not isinstance(model, Direct)
-    width = LOGITS_AT_ONCE // model.vocab_size if whole and not has_vectors(model) else TOKENS_AT_ONCE
-    chunk = max(1, width // rows)
+    chunk = max(1, TOKENS_AT_ONCE // rows)
+    if best or not isinstance(model, Direct):
+        chunk = tokens_at_once(model, rows, chunk)
     log_probs, first = [], []
     for start in range(0, length, chunk):
         part = slice(start, start + chunk)
@@ -119,6 +122,15 @@ def _of_targets(model: TokenModel, values: Tensor, targets: Tensor) -> tuple[Ten
     return torch.cat(log_probs).view(targets.shape), torch.cat(best).view(targets.shape)
 
 
-def has_vectors(model: TokenModel) -> bool:
-    """Whether what the model gives is narrow, and wide only where the head is asked."""
-    return not isinstance(model.head, nn.Identity)
+def tokens_at_once(model: TokenModel, rows: int, most: int) -> int:
+    """Tokens of each of so many rows that are read in one call, `most` of them where vectors are narrow.
+
+    A model without a head gives whole distributions for every token.
+    """
+    narrow = not isinstance(model.head, nn.Identity)
+    return most if narrow else max(1, min(most, LOGITS_AT_ONCE // (model.vocab_size * rows)))
+
+
+def steps_reserved(seen: int) -> int:
+    """Steps for which a state is given room at once: a longer text gets as much room again as it has used."""
+    return max(STEPS_RESERVED, seen)

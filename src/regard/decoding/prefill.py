@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.core.context import Context
 from regard.core.model import TokenModel
 from regard.core.state import State
-from regard.decoding.logits import LOGITS_AT_ONCE, has_vectors
+from regard.decoding.logits import tokens_at_once
 from regard.decoding.prompt import padded
 from regard.decoding.row import Row
 
@@ -28,9 +28,7 @@ class Prefill:
         self.tokens, _ = padded(contexts, device)
         self.state = beginning(model, rows, device)
         self.at = 0
-        # A model without a head gives whole distributions for every token.
-        wide = model.vocab_size * len(self.rows)
-        self.chunk = chunk if has_vectors(model) else min(chunk, max(1, LOGITS_AT_ONCE // wide))
+        self.chunk = tokens_at_once(model, len(self.rows), chunk)
         self.last: Float[Tensor, "B D"] | None = None
 
     @property

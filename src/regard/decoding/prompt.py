@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,22 +10,29 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.core.model import TokenModel
+from regard.decoding.ending import window_of
 from regard.errors import UsageError
 
 
-def checked_prompts(model: TokenModel, prompts: Sequence[Int[Tensor, "_"]], *, fit: bool) -> list[list[int]]:
-    """The prompts' tokens. Refuses an empty one, an unknown token and, with `fit`, one beyond the model's window."""
+def checked_prompts(
+    model: TokenModel, prompts: Sequence[Int[Tensor, "_"]], *, fit: bool, window: int | None = None
+) -> list[list[int]]:
+    """The prompts' tokens, checked one by one. fit: whether each must fit in the model's window, or in `window`."""
     rows = [prompt.tolist() for prompt in prompts]
     for number, tokens in enumerate(rows):
-        if not tokens:
-            raise UsageError(f"prompt {number} is empty: begin it with the start symbol")
-        check_tokens(model, tokens, f"prompt {number}")
-        if fit and model.max_length is not None and len(tokens) > model.max_length:
-            found = f"prompt {number} has {len(tokens)} tokens"
-            raise UsageError(
-                f"{found}, more than the model's window of {model.max_length}: shorten it, or let it slide"
-            )
+        check_prompt(model, tokens, f"prompt {number}", window_of(model, window) if fit else math.inf)
     return rows
+
+
+def check_prompt(model: TokenModel, tokens: Sequence[int], where: str, window: float) -> None:
+    """Refuse an empty prompt, an unknown token and a prompt beyond the window."""
+    if len(tokens) == 0:
+        raise UsageError(f"{where} is empty: begin it with the start symbol")
+    check_tokens(model, tokens, where)
+    if len(tokens) > window:
+        raise UsageError(
+            f"{where} has {len(tokens)} tokens, more than the window of {window:g}: shorten it, or let it slide"
+        )
 
 
 def check_tokens(model: TokenModel, tokens: Sequence[int], where: str) -> None:

@@ -17,31 +17,32 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.core.state import State
-from regard.decoding.logits import LOGITS_AT_ONCE, has_vectors, model_device
+from regard.decoding.logits import CHUNK, model_device, steps_reserved, tokens_at_once
 
-CHUNK = 256  # tokens that are read at once where nobody asks what comes next
-ROOM = 256  # tokens for which a state is given room at once, or as many as it has seen
 TRIALS = 3
 
 
 class Reader:
     """A model and its state after the first tokens of a text, which begins for it at token `begin`.
 
+    start  the state of one row before any token, for a model whose rows have sources; None for the model's own.
     seen   the tokens that it has read, of which the first `sure` were in the text when it last looked.
     calls  of the model, but for those that `skip`.
     """
 
-    def __init__(self, model: TokenModel) -> None:
-        self.model, self.device = model, model_device(model)
+    def __init__(self, model: TokenModel, start: State | None = None) -> None:
+        self.model, self.device, self.start = model, model_device(model), start
         self.calls = 0
         self.restart(0)
 
+    @torch.no_grad()
     def restart(self, begin: int) -> None:
         """Forget everything; the text begins at its token `begin`."""
         self.begin, self.room, self.sure = begin, 0, 0
         self.seen: list[int] = []
-        state = self.model.init_state(1)
+        state = self.model.init_state(1) if self.start is None else self.start
         self.rewinds = state.rewind(state.position) is not None
+        self.before = state.position
         self.places: list[tuple[int, State]] = [(0, state)]
 
     @property
@@ -55,7 +56,7 @@ class Reader:
         while standing < most and self.seen[standing] == context[standing]:
             standing += 1
         if standing < len(self.seen) and self.rewinds:
-            rewound = self.state.rewind(torch.full((1,), standing, device=self.device))
+            rewound = self.state.rewind(self.before + standing)
             assert rewound is not None
             self.places = [(standing, rewound)]
         while self.places[-1][0] > standing:
@@ -71,8 +72,7 @@ class Reader:
 
     def skip(self, tokens: Sequence[int]) -> None:
         """Read tokens that stand, and after which nobody asks what comes next."""
-        # A model without a head gives whole distributions for every token.
-        size = CHUNK if has_vectors(self.model) else max(1, min(CHUNK, LOGITS_AT_ONCE // self.model.vocab_size))
+        size = tokens_at_once(self.model, 1, CHUNK)
         for start in range(0, len(tokens), size):
             self._read(tokens[start : start + size])
             del self.places[:-1]
@@ -104,5 +104,5 @@ class Reader:
         """A state that is rewound is written in place: nobody needs an older one. Others stay values."""
         needed = len(self.seen) + count
         if self.rewinds and needed > self.room:
-            self.room = needed + max(ROOM, len(self.seen))
+            self.room = needed + steps_reserved(len(self.seen))
             self.places = [(len(self.seen), self.state.reserve(self.room))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
@@ -10,10 +11,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.ending import Finish, Limits
 from regard.decoding.logits_processing import Sampling, finest_type
 from regard.decoding.philox import as_int64, uniforms
+from regard.decoding.prompt import check_prompt
 
 # Random numbers of a row that are made at one time: making one takes as many operations as making all of them.
 CHANCES = 128
@@ -55,6 +58,24 @@ class Row:
     context: int = 0
     slides: int = 0
     finish: Finish | Literal["numeric", "cancelled"] | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        model: TokenModel,
+        request: int,
+        prompt: Sequence[int],
+        limits: Limits,
+        settings: Sampling,
+        origin: tuple[int, int],
+        start: tuple[State, int] | None = None,
+    ) -> Row:
+        """A request as it is made; a prompt that the model cannot read, or that must not slide and does not fit, is
+        refused.
+        """
+        window = limits.window_of(model)
+        check_prompt(model, prompt, "a prompt", math.inf if limits.slide else window)
+        return cls(request, list(prompt), limits, window, settings, origin, start)
 
     @property
     def left(self) -> int:

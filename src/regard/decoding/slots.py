@@ -17,8 +17,8 @@ from regard.core.context import Context, Owned
 from regard.core.model import TokenModel
 from regard.core.state import State, where_row
 from regard.decoding.capture import Captured
-from regard.decoding.drawing import Kind, RowSettings, kind_of, next_tokens
-from regard.decoding.logits_processing import finest_type
+from regard.decoding.drawing import next_tokens
+from regard.decoding.logits_processing import Kind, RowSettings, finest_type, kind_of
 from regard.decoding.row import Chance, Row
 from regard.kernels.choice import has_triton
 

@@ -26,6 +26,7 @@ from regard.decoding.logits import model_device
 from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
 from regard.run.readers import reader_of
+from regard.storage import manifest
 from regard.tasks import saved_task
 from regard.tasks.processor import PROCESSOR, Tokenizes
 from regard.tasks.verbs import Answer, Encodes, Generates, Report, Scores, able
@@ -63,6 +64,7 @@ class Run:
         self.path, self.config, self.task = path, config, task
         self.model, self.processor = model, processor
         self.dataset: Dataset[Any] | None = None
+        self._drafting: tuple[object, Run] | None = None
 
     def __repr__(self) -> str:
         model = self.config.get("model", {}).get("name")
@@ -98,12 +100,13 @@ class Run:
 
     def drafter(self, draft: str | Path | Run, tokens: int = TOKENS) -> Drafter:
         """What proposes `tokens` at a time to this run's texts: another run with the same tokenizer, or "ngram", the
-        prompt and the text so far. Its `tally` tells what it was good for.
+        prompt and the text so far. Its `tally` tells what it was good for. The run that a folder names is kept until
+        the folder changes or another is named.
         """
         self.able(Generates)
         if draft == LOOKUP:
             return Drafter.of_text(tokens)
-        other = draft if isinstance(draft, Run) else load(draft, device=str(self.device))
+        other = draft if isinstance(draft, Run) else self._drafting_from(draft)
         writer = other.writer
         from regard.data.tokenizer import as_file
 
@@ -208,20 +211,30 @@ class Run:
         if unused:
             names = ", ".join(unused)
             raise UsageError(f"{self.path}: {names} means nothing to a run of the task {self.task.name}; leave it out")
+        options = self._with_drafter(options)
         if not options:
             return None
-        options = self._with_drafter(options)
         return options_from((GREEDY if self.task.writes and not DRAWN & options.keys() else {}) | options)
 
     def _with_drafter(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options with a draft that was named made into what drafts."""
         draft, tokens = options.get("draft"), options.get("draft_tokens")
         rest = {name: value for name, value in options.items() if name not in ("draft", "draft_tokens")}
-        if tokens is not None and (draft is None or isinstance(draft, Drafter)):
+        if draft is not None and not isinstance(draft, Drafter):
+            return rest | {"draft": self.drafter(draft, TOKENS if tokens is None else tokens)}
+        if tokens is not None:
             raise UsageError("draft_tokens is how many tokens a draft that is named beside it proposes; name a draft")
-        if draft is None or isinstance(draft, Drafter):
-            return options
-        return rest | {"draft": self.drafter(draft, TOKENS if tokens is None else tokens)}
+        return rest if draft is None else rest | {"draft": draft}
+
+    def _drafting_from(self, path: str | Path) -> Run:
+        """The run in a folder, on this run's device: the one that was loaded last, where the folder is as it was."""
+        device, where = str(self.device), Path(path).expanduser().resolve()
+        # A model in another format has no manifest by which to know that it is the same.
+        key = (where, device, manifest.read(where)) if (where / manifest.NAME).exists() else None
+        if key is not None and self._drafting is not None and self._drafting[0] == key:
+            return self._drafting[1]
+        self._drafting = (key, load(path, device=device))
+        return self._drafting[1]
 
 
 def load(path: str | Path, *, device: str = "auto") -> Run:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 import torch
 
@@ -15,6 +17,8 @@ def test_the_powers_are_those_of_the_larger_half():
     one = Growth("m", "length", sizes, tuple(1.0 if n < 4 else float(n * n) for n in sizes), sizes)
     assert one.time_power == pytest.approx(2.0)
     assert one.memory_power == pytest.approx(1.0)
+    told = asdict(one)
+    assert (told["time_power"], told["memory_power"]) == (one.time_power, one.memory_power)
 
 
 @pytest.mark.parametrize("name", ["gpt", "lstm"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 import torch
@@ -69,6 +71,32 @@ def test_what_cannot_be_recorded_is_run_as_it_is_and_said_once(monkeypatch: pyte
     assert [str(one.message) for one in said] == [
         "a step of this model is run without CUDA graphs, slower: a step waits for the device"
     ]
+
+
+def test_steps_of_two_threads_are_recorded_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are recorded on one stream: what a second one launched there would become part of the first one's graph."""
+    both, met = threading.Barrier(2), []
+
+    def recorded(self: Captured, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> Replayed:
+        with suppress(threading.BrokenBarrierError):
+            met.append(both.wait(timeout=0.5))
+        return Replayed(step)
+
+    monkeypatch.setattr(Captured, "_recorded", recorded)
+    steps: list[str] = []
+
+    def engine(name: str) -> None:
+        captured = Captured(torch.device("cpu"), True)
+        captured.told = "graphs"
+        captured.run("greedy", lambda: steps.append(name), [], torch.ones(1))
+
+    threads = [threading.Thread(target=engine, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(steps) == ["a", "b"]
+    assert not met
 
 
 def test_a_cpu_has_no_graphs() -> None:

@@ -16,7 +16,7 @@ from regard.decoding.acceptance import Proposal
 from regard.decoding.draft import Drafter, LookupDraft
 from regard.decoding.generate import Generation, Limits, generate, stream
 from regard.decoding.logits_processing import GREEDY, Sampling, warped_log_probs
-from regard.decoding.reader import Reader
+from regard.decoding.reader import TRIALS, Reader
 from regard.errors import NumericError, UsageError
 
 V = 5
@@ -109,7 +109,10 @@ def test_a_draft_that_is_taken_at_its_word_is_found_out(monkeypatch: pytest.Monk
 
 def test_a_rejected_token_is_not_drawn_from_the_whole_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     """With p in the place of max(0, p - q) they fail as well."""
-    monkeypatch.setattr(torch.Tensor, "clamp", lambda rest, min: rest * 0 if min == 0 else rest)
+    clamp = torch.Tensor.clamp
+    monkeypatch.setattr(
+        torch.Tensor, "clamp", lambda rest, **ends: rest * 0 if ends == {"min": 0} else clamp(rest, **ends)
+    )
     [found] = generate(TABLE, [prompt(2, 3)], limits=Limits(SAMPLES), seed=4, draft=DRAFTS["bad"]())
     assert not likely(*transitions(found.tokens, TABLE.logits.softmax(-1)))
 
@@ -247,6 +250,42 @@ def test_the_tally_counts_tokens_reads_and_what_was_accepted() -> None:
     assert (tally.acceptance, tally.tokens_per_read) == (1, 5)
     assert tally.to_dict()["estimated_speed_up"] > 0
     assert tally.told.startswith("draft: 16 of 16 proposed tokens accepted (100%), 5.00 tokens per read of the model")
+
+
+def test_a_read_of_one_token_is_measured_once_and_only_where_a_text_goes_on() -> None:
+    model, drafter = random_table(V, seed=1), Drafter(lambda: Guess([2, 3]), 2)
+    generate(model, [prompt(1)] * 5, limits=Limits(1), draft=drafter)
+    assert len(model.calls) == drafter.tally.reads == 5
+    assert drafter.tally.alone is drafter.tally.speed_up is None
+    assert drafter.tally.to_dict()["estimated_seconds_without"] is None
+    generate(model, [prompt(1)] * 5, limits=Limits(9), draft=drafter)
+    assert len(model.calls) == drafter.tally.reads + TRIALS
+    assert drafter.tally.alone == pytest.approx(50 * (drafter.tally.single or 0))
+
+
+def test_a_drafted_prompt_that_must_not_slide_is_refused_where_it_does_not_fit() -> None:
+    options = {"limits": Limits(3, slide=False, window=4), "settings": GREEDY}
+    for drafter in (None, Drafter.of_text()):
+        with pytest.raises(UsageError, match="prompt 1 has 5 tokens, more than the window of 4: shorten it"):
+            generate(TABLE, [prompt(1), prompt(*[1] * 5)], draft=drafter, **options)  # pyright: ignore
+        assert generate(TABLE, [prompt(*[1] * 4)], draft=drafter, **options)[0].finish == "context"  # pyright: ignore
+
+
+@pytest.mark.parametrize("name", ["seq2seq", "bahdanau", "transformer"])
+def test_rows_with_sources_of_their_own_are_drafted_from_them(name: str) -> None:
+    torch.manual_seed(0)
+    model: Any = entry(name).config(13, "tiny").build().double().eval()
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.data.mul_(2.0)
+    given = model.given(torch.tensor([[3, 4, 5], [7, 8, 9], [1, 1, 2]]))
+    options = {"limits": Limits(20, window=9), "settings": GREEDY}
+    prompts = [prompt(1), prompt(1, 2), prompt(1)]
+    alone = generate(given, prompts, **options)  # pyright: ignore
+    assert alone[0].log_probs != alone[2].log_probs
+    for drafter in (Drafter.of_text(), Drafter.of_model(built("gru", 1))):
+        for one, other in zip(alone, generate(given, prompts, draft=drafter, **options), strict=True):  # pyright: ignore
+            assert_same(one, other)
 
 
 def test_a_text_that_repeats_itself_drafts_itself() -> None:

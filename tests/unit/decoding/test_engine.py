@@ -321,6 +321,24 @@ def test_the_model_is_in_evaluation_mode_within_and_as_before_without() -> None:
     assert model.training
 
 
+def test_outside_of_its_context_an_engine_draws_nothing() -> None:
+    model = build("lstm", vocab_size=11, size="tiny").train()
+    engine = Engine(model, 1)
+    for _ in range(2):
+        for refused in (engine.step, lambda: engine.submit([1], Limits(3))):
+            with pytest.raises(UsageError, match="an engine draws within its context"):
+                refused()
+        with engine:
+            engine.submit([1], Limits(1))
+            assert len(engine.step()) == 1
+
+
+def test_only_where_looking_is_waiting_several_tokens_are_drawn_before_the_host_looks() -> None:
+    model = build("lstm", vocab_size=11, size="tiny")
+    assert Engine(model, 1).slots.ahead == 1
+    assert Engine(model.to("meta"), 1).slots.ahead == 1
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("name", TEXT)

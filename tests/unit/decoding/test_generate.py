@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,9 @@ from torch import Tensor, nn
 from decoding.table import Letters, TableModel, bigram_table, prompt, random_table
 from regard.core.context import Context
 from regard.core.registry import build
-from regard.decoding import engine as engine_module
+from regard.core.state import State
+from regard.decoding import logits as logits_module
+from regard.decoding.draft import Drafter
 from regard.decoding.generate import Generation, Limits, generate, stream
 from regard.decoding.logits_processing import GREEDY, Sampling
 from regard.decoding.slots import Slots
@@ -225,7 +228,7 @@ def test_room_is_reserved_once_and_nothing_grows(monkeypatch: pytest.MonkeyPatch
 
 
 def test_room_doubles_when_a_very_long_text_has_used_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "STEPS_RESERVED", 3)
+    monkeypatch.setattr(logits_module, "STEPS_RESERVED", 3)
     torch.manual_seed(0)
     model = build("gpt", vocab_size=11, size="tiny").double()
     options = {"limits": Limits(max_tokens=12), "seed": 2}
@@ -280,7 +283,7 @@ def test_a_prompt_that_cannot_be_read_is_refused_with_its_number() -> None:
             generate(model, [prompt(1), wrong], limits=Limits(max_tokens=3))
     with pytest.raises(UsageError, match="prompt 0 is empty"):
         generate(model, [prompt()], limits=Limits(max_tokens=3))
-    with pytest.raises(UsageError, match="prompt 0 has 5 tokens, more than the model's window of 4"):
+    with pytest.raises(UsageError, match="prompt 0 has 5 tokens, more than the window of 4"):
         generate(model, [prompt(*[1] * 5)], limits=Limits(max_tokens=3, slide=False))
 
 
@@ -296,3 +299,16 @@ def test_logits_that_are_not_numbers_are_named(settings: Sampling) -> None:
     model = bigram_table([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [math.nan] * 3])
     with pytest.raises(NumericError, match="token 2 of prompt 0"):
         generate(model, [prompt(0)], limits=Limits(max_tokens=5), settings=settings)
+
+
+@pytest.mark.parametrize("drafter", [None, Drafter.of_text()])
+def test_what_texts_begin_with_keeps_no_gradients(drafter: Drafter | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source is encoded for texts alone."""
+    given: Any = build("seq2seq", vocab_size=11, size="tiny")
+    given = given.given(torch.tensor([[3, 4, 5], [7, 8, 9]]))
+    begun: list[State] = []
+    start = given.init_state
+    monkeypatch.setattr(given, "init_state", lambda n: begun.append(start(n)) or begun[-1])
+    generate(given, [prompt(1), prompt(2)], limits=Limits(3), draft=drafter)
+    assert begun
+    assert not any(tensor.requires_grad for state in begun for tensor in state.tensors())

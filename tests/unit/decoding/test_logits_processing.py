@@ -1,87 +1,108 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decoding.readable import SETTINGS, logits_of, probabilities
+from regard.decoding import logits_processing
 from regard.decoding.logits_processing import (
     CANDIDATES,
+    RowSettings,
     Sampling,
-    draw,
     largest,
     raw_log_probs,
     warped_log_probs,
-    with_min_p,
-    with_temperature,
-    with_top_k,
-    with_top_p,
 )
 from regard.errors import UsageError
 
 INF = math.inf
 
 
-def kept(logits: torch.Tensor) -> list[int]:
-    return (logits > -INF).nonzero()[:, -1].tolist()
+def kept(log_probs: torch.Tensor) -> list[int]:
+    return (log_probs > -INF).nonzero()[:, -1].tolist()
+
+
+def left(logits: torch.Tensor, **settings: Any) -> list[int]:
+    """The tokens that are not cut off."""
+    return kept(warped_log_probs(logits, Sampling(**settings)))
 
 
 def test_top_k_keeps_exactly_k_and_of_equal_logits_the_lower_id() -> None:
     logits = torch.tensor([1.0, 3.0, 3.0, 3.0, 0.0])
-    assert kept(with_top_k(logits, 1)) == [1]
-    assert kept(with_top_k(logits, 2)) == [1, 2]
-    assert kept(with_top_k(logits, 4)) == [0, 1, 2, 3]
+    assert left(logits, top_k=1) == [1]
+    assert left(logits, top_k=2) == [1, 2]
+    assert left(logits, top_k=4) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("k", [5, 6, 1000])
 def test_top_k_of_the_whole_vocabulary_or_more_changes_nothing(k: int) -> None:
     logits = torch.tensor([1.0, 3.0, -INF, 3.0, 0.0])
-    assert torch.equal(with_top_k(logits, k), logits)
+    torch.testing.assert_close(warped_log_probs(logits, Sampling(top_k=k)), raw_log_probs(logits))
 
 
 def test_top_k_beyond_the_possible_tokens_revives_none() -> None:
-    logits = torch.tensor([1.0, -INF, -INF, 2.0])
-    assert kept(with_top_k(logits, 3)) == [0, 3]
+    assert left(torch.tensor([1.0, -INF, -INF, 2.0]), top_k=3) == [0, 3]
 
 
 def test_top_p_keeps_the_fewest_tokens_that_reach_p() -> None:
     logits = torch.tensor([0.1, 0.5, 0.25, 0.15], dtype=torch.float64).log()
-    assert kept(with_top_p(logits, 1e-9)) == [1]
-    assert kept(with_top_p(logits, 0.49)) == [1]
-    assert kept(with_top_p(logits, 0.51)) == [1, 2]
-    assert kept(with_top_p(logits, 0.74)) == [1, 2]
-    assert kept(with_top_p(logits, 0.89)) == [1, 2, 3]
-    assert kept(with_top_p(logits, 0.91)) == [0, 1, 2, 3]
+    assert left(logits, top_p=1e-9) == [1]
+    assert left(logits, top_p=0.49) == [1]
+    assert left(logits, top_p=0.51) == [1, 2]
+    assert left(logits, top_p=0.74) == [1, 2]
+    assert left(logits, top_p=0.89) == [1, 2, 3]
+    assert left(logits, top_p=0.91) == [0, 1, 2, 3]
 
 
 def test_top_p_of_one_keeps_even_a_token_too_improbable_for_a_float() -> None:
-    logits = torch.tensor([0.0, -80.0, -200.0])
-    assert torch.equal(with_top_p(logits, 1.0), logits)
+    assert left(torch.tensor([0.0, -80.0, -200.0]), top_p=1.0) == [0, 1, 2]
 
 
 def test_top_p_among_equal_tokens_keeps_the_lower_ids() -> None:
-    assert kept(with_top_p(torch.zeros(8, dtype=torch.float64), 0.3)) == [0, 1, 2]
+    assert left(torch.zeros(8, dtype=torch.float64), top_p=0.3) == [0, 1, 2]
 
 
 def test_top_p_finds_a_nucleus_wider_than_its_candidates() -> None:
     width = 4 * CANDIDATES
-    assert kept(with_top_p(torch.zeros(width, dtype=torch.float64), 0.5001)) == list(range(width // 2 + 1))
+    assert left(torch.zeros(width, dtype=torch.float64), top_p=0.5001) == list(range(width // 2 + 1))
 
 
 def test_min_p_keeps_tokens_within_a_ratio_of_the_best() -> None:
     logits = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64).log() + 7
-    assert kept(with_min_p(logits, 0.0)) == [0, 1, 2, 3]
-    assert kept(with_min_p(logits, 0.49)) == [0, 1, 2]
-    assert kept(with_min_p(logits, 0.51)) == [0, 1]
-    assert kept(with_min_p(logits, 1.0)) == [0]
+    assert left(logits, min_p=0.0) == [0, 1, 2, 3]
+    assert left(logits, min_p=0.49) == [0, 1, 2]
+    assert left(logits, min_p=0.51) == [0, 1]
+    assert left(logits, min_p=1.0) == [0]
 
 
 def test_temperature_divides_the_logits() -> None:
     logits = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
     expected = (logits / 0.7).softmax(-1)
-    torch.testing.assert_close(with_temperature(logits, 0.7).softmax(-1), expected, rtol=1e-12, atol=0)
+    found = warped_log_probs(logits, Sampling(temperature=0.7)).exp()
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("form", ["different", "equal", "some impossible"])
+@pytest.mark.parametrize("width", [2, 9, 300])
+@pytest.mark.parametrize("candidates", [CANDIDATES, 5])
+def test_rows_with_settings_of_their_own_keep_what_the_readable_form_keeps(
+    width: int, form: str, candidates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logits_processing, "CANDIDATES", candidates)
+    logits = logits_of(width, form)
+    tempered = torch.stack([(row - row.max()) / (s.temperature or 1) for row, s in zip(logits, SETTINGS, strict=True)])
+    together = logits_processing.kept(tempered, RowSettings.of(SETTINGS, torch.device("cpu")))
+    for row, one, mine in zip(logits, SETTINGS, together, strict=True):
+        expected = probabilities(row.tolist(), one)
+        if not one.greedy:
+            assert (mine & (row > -INF)).tolist() == [p > 0 for p in expected], one
+        alone = warped_log_probs(row.expand(2, 3, -1), one).exp()
+        torch.testing.assert_close(alone, torch.tensor(expected, dtype=torch.float64).expand(2, 3, -1))
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-6])
@@ -99,9 +120,9 @@ def test_warps_apply_one_after_the_other_to_what_is_left() -> None:
     logits = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64).log()
     two = warped_log_probs(logits, Sampling(top_k=3, top_p=0.5)).exp()
     torch.testing.assert_close(two, torch.tensor([4 / 7, 3 / 7, 0, 0], dtype=torch.float64))
-    assert kept(warped_log_probs(logits, Sampling(top_p=0.72))) == [0, 1, 2]
-    assert kept(warped_log_probs(logits, Sampling(top_p=0.72, top_k=3))) == [0, 1]
-    assert kept(warped_log_probs(logits, Sampling(top_k=3, top_p=0.5, min_p=0.8))) == [0]
+    assert left(logits, top_p=0.72) == [0, 1, 2]
+    assert left(logits, top_p=0.72, top_k=3) == [0, 1]
+    assert left(logits, top_k=3, top_p=0.5, min_p=0.8) == [0]
 
 
 def test_warping_leaves_the_raw_distribution_alone() -> None:
@@ -121,8 +142,8 @@ def test_filters_keep_the_most_probable_tokens(values: list[float], k: int, p: f
     logits = torch.tensor(values, dtype=torch.float64)
     order = sorted(range(len(values)), key=lambda i: (-values[i], i))
     possible = [i for i in order if values[i] > -INF]
-    assert kept(with_top_k(logits, k)) == sorted(possible[:k])
-    nucleus = kept(with_top_p(logits, p))
+    assert left(logits, top_k=k) == sorted(possible[:k])
+    nucleus = left(logits, top_p=p)
     assert nucleus == sorted(possible[: len(nucleus)])
     mass = logits.softmax(-1)
     assert mass[nucleus].sum() >= p - 1e-9
@@ -134,21 +155,6 @@ def test_filters_keep_the_most_probable_tokens(values: list[float], k: int, p: f
 def test_largest_sorts_like_python(rows: list[list[int]], k: int) -> None:
     expected = [sorted(range(20), key=lambda i, row=row: (-row[i], i))[:k] for row in rows]
     assert largest(torch.tensor(rows, dtype=torch.float32), k).tolist() == expected
-
-
-def test_draw_gives_each_token_its_share_of_the_unit_interval() -> None:
-    probabilities = [0.0, 0.5, 0.0, 0.3, 0.2, 0.0]
-    n = 1000
-    uniform = (torch.arange(n, dtype=torch.float64) + 0.5) / n
-    log_probs = torch.tensor(probabilities, dtype=torch.float64).log().expand(n, -1)
-    assert draw(log_probs, uniform).bincount(minlength=6).tolist() == [0, 500, 0, 300, 200, 0]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_draw_at_the_ends_of_the_interval_never_takes_an_impossible_token(dtype: torch.dtype) -> None:
-    log_probs = torch.tensor([[0.0, 0.1, 0.9, 0.0]] * 2, dtype=dtype).log()
-    uniform = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
-    assert draw(log_probs, uniform).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

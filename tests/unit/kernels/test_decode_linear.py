@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from kernels.triton_here import DEVICE, INTERPRETED, needs_kernel
-from regard.decoding.drawing import RowSettings, next_tokens
-from regard.decoding.logits_processing import GREEDY, raw_log_probs
+from regard.decoding.drawing import next_tokens
+from regard.decoding.logits_processing import GREEDY, RowSettings, raw_log_probs
 from regard.kernels.choice import takes_kernel
 from regard.layers.head import LinearHead
 from regard.layers.linear import ACTIVATIONS, Activation, Linear, has_few_rows

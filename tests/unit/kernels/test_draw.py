@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from kernels.triton_here import DEVICE, INTERPRETED, needs_kernel
-from regard.decoding.drawing import RowSettings, kind_of, next_tokens
-from regard.decoding.logits_processing import GREEDY, Sampling, draw, raw_log_probs, warped_log_probs
+from regard.decoding.drawing import drawn_from, next_tokens
+from regard.decoding.logits_processing import GREEDY, RowSettings, Sampling, kind_of, raw_log_probs, warped_log_probs
 
 SETTINGS = [
     GREEDY,
@@ -38,7 +38,7 @@ def test_the_kernel_draws_what_the_readable_forms_draw(width: int, form: str) ->
         uniform = torch.rand(len(SETTINGS), generator=generator, dtype=torch.float64)
         uniform[1:3] = torch.tensor([0.0, 1 - 2**-53]) if turn == 2 else uniform[1:3]
         expected = [
-            int(row.argmax()) if s.greedy else int(draw(warped_log_probs(row[None], s), u[None]))
+            int(row.argmax()) if s.greedy else int(drawn_from(warped_log_probs(row[None], s), u[None]))
             for row, s, u in zip(x, SETTINGS, uniform, strict=True)
         ]
         settings = RowSettings.of(SETTINGS, torch.device(DEVICE))

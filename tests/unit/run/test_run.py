@@ -13,7 +13,9 @@ from hostile import write
 import regard
 from regard.data.tokenizer import file as tokenizer_file
 from regard.errors import UsageError
+from regard.run import run as run_module
 from regard.tasks.text import TextDataset
+from regard.training import run_folder
 
 TEXT = "".join(
     f"the {a} sat on the {b} and saw {n} birds .\n" for a in ("cat", "dog") for b in ("mat", "log") for n in range(20)
@@ -210,3 +212,29 @@ def test_a_run_drafts_for_another_with_its_tokenizer_and_the_text_for_itself(run
     assert drafter.tally.acceptance == 1
     with pytest.raises(UsageError, match="name a draft"):
         run.generate("the", draft_tokens=3)
+
+
+def test_no_draft_and_no_number_of_its_tokens_are_no_draft(run: regard.Run):
+    options = {"temperature": 0.0, "max_tokens": 5}
+    alone = run.generate("the cat sat", **options)
+    assert run.generate("the cat sat", draft=None, draft_tokens=None, **options) == alone
+    assert run.generate("the cat sat", draft_tokens=None, **options) == alone
+    assert run.generate("the cat sat", draft=run.drafter("ngram"), draft_tokens=None, **options) == alone
+    assert run.generate("the cat sat", draft="ngram", draft_tokens=None, **options) == alone
+
+
+def test_a_draft_that_is_named_is_loaded_once_until_its_folder_changes(
+    run: regard.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    small, loaded = tmp_path / "small", []
+    shutil.copytree(run.path, small)
+    load = run_module.load
+    monkeypatch.setattr(run_module, "load", lambda *path, **options: loaded.append(path) or load(*path, **options))
+    own = regard.load(run.path, device="cpu")
+    for _ in range(3):
+        own.generate("the cat", max_tokens=3, draft=small)
+    assert len(loaded) == 1
+    with run_folder.claim(small) as folder:
+        folder.publish({run_folder.CONFIG: [(small / run_folder.CONFIG).read_bytes() + b"\n"]})
+    own.generate("the cat", max_tokens=3, draft=small)
+    assert len(loaded) == 2
