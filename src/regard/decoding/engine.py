@@ -238,7 +238,7 @@ class Engine:
         blank = one.select(torch.zeros(width, dtype=torch.long, device=self.device))
         blank = self._reserved(blank.free(torch.arange(width, device=self.device)))
         if before:
-            blank = blank.insert(torch.arange(len(before), device=self.device), self.slots.state)
+            blank = blank.insert(torch.arange(len(before), device=self.device), self.slots.held.state)
         self.slots.open(blank, [*before, *[None] * (width - len(before))], Chance.spent(width, self.device))
 
     def _reserved(self, state: State) -> State:
@@ -272,7 +272,7 @@ class Engine:
         if room > self.room:
             here = [row for row in self.slots.rows if row is not None]
             self.room = max(room, self._room(here)) if here else room
-            self.slots.reserve(self.room)
+            self.slots.held.reserve(self.room)
 
 
 def _alike(one: Row, other: Row) -> bool:
