@@ -35,13 +35,12 @@ from regard.decoding.drawing import RowSettings, kind_of, next_tokens
 from regard.decoding.ending import Limits
 from regard.decoding.logits import eval_mode, model_device
 from regard.decoding.logits_processing import Sampling
-from regard.decoding.prefill import Prefill, beginning
+from regard.decoding.prefill import CHUNK, Prefill, beginning
 from regard.decoding.prompt import check_tokens
 from regard.decoding.row import Chance, Drawn, Row
 from regard.decoding.slots import Slots
 from regard.errors import UsageError
 
-CHUNK = 256  # tokens of a prompt that are read between two steps of the others
 AHEAD = 8  # tokens drawn before the host looks, where looking is waiting
 # Steps for which a state is given room at once; a longer text gets as much room again as it has used.
 STEPS_RESERVED = 256
@@ -82,6 +81,7 @@ class Engine:
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.prefill: Prefill | None = None
+        self.reading: list[Row] = []
         self.submitted = 0
         self._mode = ExitStack()
 
@@ -92,7 +92,7 @@ class Engine:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.slots.close()
         self.waiting.clear()
-        self.prefill = None
+        self.prefill, self.reading = None, []
         self._mode.close()
 
     @property
@@ -151,8 +151,7 @@ class Engine:
 
     def _underway(self) -> list[Row]:
         """Rows that are being read or have a slot."""
-        reading = [] if self.prefill is None else self.prefill.rows
-        return [*reading, *(row for row in self.slots.rows if row is not None)]
+        return [*self.reading, *(row for row in self.slots.rows if row is not None)]
 
     def _leave(self) -> None:
         """Rows that have ended give up their slots; those whose window is full begin again with half of it."""
@@ -178,13 +177,17 @@ class Engine:
             group = self._next_in_queue(min(self.width - taken, self.together))
             if not group:
                 return []
-            self.prefill = Prefill(self.model, group, self.device, self.chunk)
+            contexts = [row.to_read() for row in group]
+            for row, context in zip(group, contexts, strict=True):
+                row.context = len(context)
+            begins = beginning(self.model, group, self.device)
+            self.prefill, self.reading = Prefill(self.model, contexts, begins, self.device, self.chunk), group
         prefill = self.prefill
         prefill.advance()
         if not prefill.done:
             return []
-        self.prefill = None
-        return self._first(prefill)
+        rows, self.prefill, self.reading = self.reading, None, []
+        return self._first(rows, prefill)
 
     def _next_in_queue(self, most: int) -> list[Row]:
         """The first requests that begin alike."""
@@ -193,9 +196,9 @@ class Engine:
             group.append(self.waiting.popleft())
         return group
 
-    def _first(self, prefill: Prefill) -> list[Drawn]:
+    def _first(self, rows: list[Row], prefill: Prefill) -> list[Drawn]:
         """The first token of each row, and those that go on into the slots."""
-        rows, settings = prefill.rows, [row.settings for row in prefill.rows]
+        settings = [row.settings for row in rows]
         kind = kind_of(settings)
         chance = Chance.spent(len(rows), self.device) if kind == "greedy" else Chance.of(rows, self.device)
         uniform = None if kind == "greedy" else chance.take(1).next()

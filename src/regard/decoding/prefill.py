@@ -16,20 +16,21 @@ from regard.decoding.prompt import padded
 from regard.decoding.row import Row
 
 
-class Prefill:
-    """Rows that read their tokens side by side, in a state of their own."""
+CHUNK = 256  # tokens of a prompt that are read in one call
 
-    def __init__(self, model: TokenModel, rows: Sequence[Row], device: torch.device, chunk: int) -> None:
-        self.model, self.rows = model, list(rows)
-        contexts = [row.to_read() for row in rows]
-        for row, context in zip(rows, contexts, strict=True):
-            row.context = len(context)
+
+class Prefill:
+    """Rows that read their tokens side by side, in a state of their own, from `state` on."""
+
+    def __init__(
+        self, model: TokenModel, contexts: Sequence[Sequence[int]], state: State, device: torch.device, chunk: int
+    ) -> None:
+        self.model, self.state = model, state
         self.lengths = [len(context) for context in contexts]
         self.tokens, _ = padded(contexts, device)
-        self.state = beginning(model, rows, device)
         self.at = 0
         # A model without a head gives whole distributions for every token.
-        wide = model.vocab_size * len(self.rows)
+        wide = model.vocab_size * len(contexts)
         self.chunk = chunk if has_vectors(model) else min(chunk, max(1, LOGITS_AT_ONCE // wide))
         self.last: Float[Tensor, "B D"] | None = None
 
