@@ -15,7 +15,6 @@ from regard.decoding.logits import LOGITS_AT_ONCE, has_vectors
 from regard.decoding.prompt import padded
 from regard.decoding.row import Row
 
-
 CHUNK = 256  # tokens of a prompt that are read in one call
 
 

@@ -144,4 +144,3 @@ class Slots:
 
     def _index(self, places: Sequence[int]) -> Tensor:
         return torch.tensor(places, dtype=torch.long, device=self.device)
-
