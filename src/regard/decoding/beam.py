@@ -32,8 +32,8 @@ from regard.decoding.prompt import checked_prompts
 from regard.decoding.seats import Seats, seated
 from regard.errors import NumericError, UsageError
 
-# Steps for which a state is given room at once, at least, and as a part of those taken: every step may copy all of it.
-LEAST_FREE, PART_FREE = 8, 4
+# Steps for which a state is given room at once, at least; a longer text gets as much room again as it has used.
+STEPS_RESERVED = 32
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,7 @@ def _search(model: TokenModel, prompts: list[list[int]], beams: list[_Beam]) -> 
     device = model_device(model)
     held, logits = _begun(model, prompts, device)
     used = room = max(map(len, prompts))
+    longest = used + max(beam.max_tokens for beam in beams)
     log_probs = logits.new_empty(0)
     while True:
         live = [beam for beam in beams if beam.live]
@@ -141,7 +142,7 @@ def _search(model: TokenModel, prompts: list[list[int]], beams: list[_Beam]) -> 
         if seats.moved or len(index) < held.state.batch_size:
             held.reorder(index, moved)
         if used == room:
-            room += max(LEAST_FREE, used // PART_FREE)
+            room = min(longest, used + max(STEPS_RESERVED, used))
             held.reserve(room)
         used += 1
         logits = held.feed(last)

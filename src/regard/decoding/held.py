@@ -35,16 +35,18 @@ class Held:
     def close(self) -> None:
         """Give up all rows and their memory."""
         self._state = None
-        self._forget()
+        if self.captured is not None:
+            self.captured.forget()
 
     def hold(self, state: State) -> None:
         """A state of another form; what was captured is of no use then, unless all tensors are the same."""
-        if self.captured is not None:
-            state = _apart(state)
+        if self.captured is None:
+            self._state = state
+            return
         before = [] if self._state is None else [id(tensor) for tensor in self._state.tensors()]
-        self._state = state
-        if before != [id(tensor) for tensor in state.tensors()]:
-            self._forget()
+        self._state = _apart(state)
+        if before != [id(tensor) for tensor in self._state.tensors()]:
+            self.captured.forget()
 
     def reserve(self, room: int) -> None:
         """Room for so many tokens in every row."""
@@ -102,10 +104,6 @@ class Held:
             return
         for held, new in pairs:
             held.copy_(new)
-
-    def _forget(self) -> None:
-        if self.captured is not None:
-            self.captured.forget()
 
 
 def _changed(state: State, after: State) -> list[tuple[Tensor, Tensor]]:
