@@ -5,7 +5,7 @@ first, so that rows can be picked (`select`) for beams, and it carries its own p
 guessed from the shape of a cache.
 
 Who decodes may own a state: `reserve` gives one of fixed size, whose rows are slots that texts come into (`insert`) and
-leave (`free`) while the others go on.
+leave (`free`) while the others go on, or become copies of one another (`reorder`).
 """
 
 from __future__ import annotations

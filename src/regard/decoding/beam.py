@@ -6,6 +6,9 @@ greedy decoding, and a beam with a slot for every possible text is exhaustive se
 
     score(Y) = log p(Y) / lp(|Y|)      |Y| counts the generated tokens, the ending one among them
 
+Every live text has a row of a state that is held as the engine holds its own (held.py): a first child goes on in its
+parent's row, others are copies (seats.py).
+
 lp is the length penalty of penalty.py. The coverage penalty there needs the attention of whole texts: `rescored` adds
 it to the scores of what a beam has found.
 """
