@@ -7,10 +7,11 @@ no child: of its own beam if there is one, so that the rows of a beam stay toget
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Seats(NamedTuple):
+@dataclass(frozen=True)
+class Seats:
     """Rows of the state after a step.
 
     rows   for each beam where its texts stand, in their order.
