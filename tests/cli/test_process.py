@@ -62,6 +62,23 @@ def test_help_and_version_import_nothing_heavy():
     assert done.returncode == 0, done.stderr.decode()
 
 
+def test_a_first_token_waits_for_nothing_but_torch_itself(trained: Path):
+    """What writes a token imports no compiler, no late part of torch and no package that draws or trains."""
+    program = (
+        "import sys, torch\n"
+        "before = set(sys.modules)\n"
+        "import regard.cli.main as cli\n"
+        "code = cli.main(sys.argv[1:])\n"
+        "late = set(sys.modules) - before\n"
+        "heavy = {'torch._dynamo', 'torch._inductor', 'torch.distributed.fsdp', 'triton', 'matplotlib', 'PIL', 'scipy',"
+        " 'pandas', 'sklearn', 'transformers', 'sacrebleu', 'http.server'} & late\n"
+        "sys.exit(code or (f'imported {heavy}' if heavy else 0))"
+    )
+    argv = [sys.executable, "-c", program, "generate", str(trained), "the cat", "--max-tokens", "1"]
+    done = subprocess.run(argv, env=environment(), capture_output=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 def test_a_run_in_a_terminal_is_live_and_ends_with_a_card(tmp_path: Path):
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
     code, shown = in_terminal("train", "my.txt", "--budget", "25steps", *TINY, cwd=tmp_path)

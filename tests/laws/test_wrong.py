@@ -369,6 +369,17 @@ class FreeLeavesSlots(WrongAttention):
     state_type = EmptyState
 
 
+class LazyState(KeyValueState):
+    """Slots that nobody copies when rows are reordered."""
+
+    def reorder(self, index: Tensor, moved: Tensor) -> KeyValueState:
+        return super().reorder(index, moved[:0])
+
+
+class ReorderCopiesNothing(WrongAttention):
+    state_type = LazyState
+
+
 class FadedState(TraceState):
     """What is freed is multiplied by 0, which undoes only what is finite."""
 
@@ -464,6 +475,7 @@ def test_the_mixer_they_all_start_from_keeps_the_laws() -> None:
         (ForgetsTooSoon, "reach", "y_t feels x_(t-3)"),
         (MixesRows, "padding", "row 0 against alone"),
         (MixesRows, "select", "rows [2, 0, 0, 1] selected before against after"),
+        (ReorderCopiesNothing, "select", "rows [0, 0, 2] reordered against selected, 3 tokens seen before"),
         (ClaimsToPermute, "equivariance", "positions permuted by"),
     ],
 )

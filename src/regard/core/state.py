@@ -5,7 +5,7 @@ first, so that rows can be picked (`select`) for beams, and it carries its own p
 guessed from the shape of a cache.
 
 Who decodes may own a state: `reserve` gives one of fixed size, whose rows are slots that texts come into (`insert`) and
-leave (`free`) while the others go on.
+leave (`free`) while the others go on, or become copies of one another (`reorder`).
 """
 
 from __future__ import annotations
@@ -52,6 +52,15 @@ class State:
         A state may share between its rows what no call ever writes to.
         """
         return dataclasses.replace(self, **{f.name: _select(getattr(self, f.name), index) for f in _fields(self)})
+
+    def reorder(self, index: Tensor, moved: Tensor) -> Self:
+        """`select` for the owner of a reserved state, who gives the old one up: buffers may be written in place.
+
+        moved  (n,) the rows of the new state that another row is copied to. All others stay, index[i] = i, and none of
+               `moved` is itself copied: the new state can be made by copying those rows alone.
+        """
+        del moved
+        return self.select(index)
 
     def detach(self) -> Self:
         """Cut from the graph: the boundary of truncated backpropagation."""
@@ -164,6 +173,9 @@ class Chain(State):
     @property
     def position(self) -> Tensor:
         return self.parts[0].position
+
+    def reorder(self, index: Tensor, moved: Tensor) -> Chain:
+        return Chain(tuple(part.reorder(index, moved) for part in self.parts))
 
     def rewind(self, count: Tensor) -> Chain | None:
         parts = [rewound for part in self.parts if (rewound := part.rewind(count)) is not None]

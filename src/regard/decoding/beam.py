@@ -6,6 +6,9 @@ greedy decoding, and a beam with a slot for every possible text is exhaustive se
 
     score(Y) = log p(Y) / lp(|Y|)      |Y| counts the generated tokens, the ending one among them
 
+Every live text has a row of a state that is held as the engine holds its own (held.py): a first child goes on in its
+parent's row, others are copies (seats.py).
+
 lp is the length penalty of penalty.py. The coverage penalty there needs the attention of whole texts: `rescored` adds
 it to the scores of what a beam has found.
 """
@@ -23,14 +26,17 @@ from torch import Tensor
 
 from regard.core.model import TokenModel
 from regard.decoding.candidates import Offer, best_offers
-from regard.decoding.logits import eval_mode, model_device, next_logits
-from regard.decoding.logits_processing import raw_log_probs
+from regard.decoding.held import Held
+from regard.decoding.logits import CHUNK, eval_mode, model_device
+from regard.decoding.logits_processing import fine
 from regard.decoding.penalty import NO_PENALTY, CoveragePenalty, LengthPenalty
-from regard.decoding.prompt import checked_prompts, padded
+from regard.decoding.prefill import Prefill
+from regard.decoding.prompt import checked_prompts
+from regard.decoding.seats import Seats, seated
 from regard.errors import NumericError, UsageError
 
-# Steps for which a state is given room at once, at least, and as a part of those taken: every step may copy all of it.
-LEAST_FREE, PART_FREE = 8, 4
+# Steps for which a state is given room at once, at least; a longer text gets as much room again as it has used.
+STEPS_RESERVED = 32
 
 
 @dataclass(frozen=True)
@@ -80,14 +86,15 @@ def beam_search(
         raise UsageError(f"beam width and max_tokens must be at least 1, found {width} and {max_tokens}")
     if not 1 <= n_best <= width:
         raise UsageError(f"n_best must lie between 1 and the beam width {width}, found {n_best}")
-    rows = checked_prompts(model, prompts, fit=True)
+    tokens = checked_prompts(model, prompts, fit=True)
     window = float("inf") if model.max_length is None else float(model.max_length)
     beams = []
-    for row, most in zip(rows, longest, strict=True):
-        limit = int(min(most, window - len(row) + 1))
-        beams.append(_Beam(width, n_best, penalty, eos_id, limit, "length" if limit == most else "context", record))
+    for row, (prompt, most) in enumerate(zip(tokens, longest, strict=True)):
+        limit = int(min(most, window - len(prompt) + 1))
+        finish = "length" if limit == most else "context"
+        beams.append(_Beam(width, n_best, penalty, eos_id, limit, finish, record, [row]))
     with eval_mode(model):
-        _search(model, rows, beams)
+        _search(model, tokens, beams)
     return [BeamResult(tuple(beam.ranked()[:n_best]), tuple(beam.steps)) for beam in beams]
 
 
@@ -116,42 +123,75 @@ def rescored(
     return replace(result, best=tuple(sorted(ranked, key=lambda text: -text.score)))
 
 
-def _search(model: TokenModel, rows: list[list[int]], beams: list[_Beam]) -> None:
-    """Steps of all beams together; the rows of the state are the live hypotheses, in order."""
-    if not rows:
+@torch.no_grad()
+def _search(model: TokenModel, prompts: list[list[int]], beams: list[_Beam]) -> None:
+    """Steps of all beams together; each live text has a row of the state."""
+    if not prompts:
         return
-    tokens, lengths = padded(rows, model_device(model))
-    used = room = tokens.shape[1]
-    logits, state = next_logits(model, tokens, model.init_state(len(rows)), lengths)
+    device = model_device(model)
+    held, logits = _begun(model, prompts, device)
+    used = room = max(map(len, prompts))
+    longest = used + max(beam.max_tokens for beam in beams)
+    log_probs = logits.new_empty(0)
     while True:
         live = [beam for beam in beams if beam.live]
-        offers = _offers(logits, live)
-        parents: list[int] = []
-        rows_before = 0
-        for beam, offered in zip(live, offers, strict=True):
-            n_live = len(beam.live)
-            parents += [rows_before + parent for parent in beam.step(offered)]
-            rows_before += n_live
-        if not parents:
+        log_probs = _normed(logits, log_probs)
+        totals = [[text.total for text in beam.live] for beam in live]
+        offers = best_offers(log_probs, [beam.rows for beam in live], totals, max(beam.free for beam in live))
+        seats = _stepped(live, offers)
+        if not seats.index:
             return
-        if parents != list(range(rows_before)):
-            state = state.select(torch.tensor(parents, device=logits.device))
+        index, moved, last = _on_device(live, seats, device)
+        if seats.moved or len(index) < held.state.batch_size:
+            held.reorder(index, moved)
         if used == room:
-            room += max(LEAST_FREE, used // PART_FREE)
-            state = state.reserve(room)
+            room = min(longest, used + max(STEPS_RESERVED, used))
+            held.reserve(room)
         used += 1
-        last = [[text.token] for beam in beams for text in beam.live]
-        logits, state = next_logits(model, torch.tensor(last, device=logits.device), state)
+        logits = held.feed(last)
 
 
-def _offers(logits: Tensor, live: list[_Beam]) -> list[list[Offer]]:
-    """For each beam with live texts as many of their continuations, best first, as some beam has free slots."""
-    log_probs = raw_log_probs(logits)
+def _begun(model: TokenModel, prompts: list[list[int]], device: torch.device) -> tuple[Held, Float[Tensor, "B V"]]:
+    """The prompts read as the engine reads them, and the logits after each."""
+    prefill = Prefill(model, prompts, model.init_state(len(prompts)), device, CHUNK)
+    while not prefill.done:
+        prefill.advance()
+    held = Held(model)
+    held.hold(prefill.state)
+    return held, prefill.logits()
+
+
+def _stepped(live: list[_Beam], offers: list[list[Offer]]) -> Seats:
+    """A step of each beam, and rows for the texts that live on."""
+    before = [beam.rows for beam in live]
+    seats = seated(before, [beam.step(offered) for beam, offered in zip(live, offers, strict=True)])
+    for beam, rows in zip(live, seats.rows, strict=True):
+        beam.rows = rows
+    return seats
+
+
+def _on_device(live: list[_Beam], seats: Seats, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Where rows come from, those that are copies, and the last token (R, 1) of each; sent in one piece."""
+    n_rows = len(seats.index)
+    last = [0] * n_rows
+    for beam in live:
+        for row, text in zip(beam.rows, beam.live, strict=True):
+            last[row] = text.token
+    numbers = torch.tensor([*seats.index, *last, *seats.moved]).to(device)
+    index, tokens, moved = numbers.split([n_rows, n_rows, len(seats.moved)])
+    return index, moved, tokens[:, None]
+
+
+def _normed(logits: Float[Tensor, "R V"], before: Tensor) -> Float[Tensor, "R V"]:
+    """Log-probabilities, written over those of the step before: as much new memory at each step costs as much again."""
+    logits = fine(logits)
+    room = before if before.dtype == logits.dtype and before.numel() >= logits.numel() else torch.empty_like(logits)
+    room = room.view(-1)[: logits.numel()].view(logits.shape)
+    log_probs = torch.log_softmax(logits, -1, out=room)
     # A softmax is all numbers or none.
     if log_probs[:, 0].isnan().any():
         raise NumericError("the model's logits are not numbers, so no beam can be ranked")
-    totals = [[text.total for text in beam.live] for beam in live]
-    return best_offers(log_probs, totals, max(beam.free for beam in live))
+    return log_probs
 
 
 class _Text(NamedTuple):
@@ -166,7 +206,10 @@ class _Text(NamedTuple):
 
 @dataclass
 class _Beam:
-    """The texts of one prompt. It begins with one live text, the empty one."""
+    """The texts of one prompt. It begins with one live text, the empty one.
+
+    rows  of the state, one for each live text.
+    """
 
     width: int
     n_best: int
@@ -175,6 +218,7 @@ class _Beam:
     max_tokens: int
     at_limit: Literal["length", "context"]
     record: bool
+    rows: list[int]
     live: list[_Text] = field(default_factory=lambda: [_Text(None, -1, 0.0, 0.0, 0)])
     ended: list[Hypothesis] = field(default_factory=list)
     steps: list[tuple[Hypothesis, ...]] = field(default_factory=list)
@@ -185,7 +229,7 @@ class _Beam:
         return self.width - len(self.ended)
 
     def step(self, offers: list[Offer]) -> list[int]:
-        """Fill the free slots with the first of `offers`; for each text that lives on, its parent's number."""
+        """Fill the free slots with the first of `offers`; for each text that lives on, its parent's row."""
         before, self.live = self.live, []
         parents = []
         for offer in offers[: self.free]:
@@ -194,7 +238,7 @@ class _Beam:
             finish = self._finish(text)
             if finish is None:
                 self.live.append(text)
-                parents.append(offer.parent)
+                parents.append(self.rows[offer.parent])
             else:
                 self.ended.append(self._hypothesis(text, finish))
         if self.record:

@@ -30,50 +30,37 @@ class Offer(NamedTuple):
     log_prob: float
 
 
-def best_offers(log_probs: Float[Tensor, "R V"], totals: list[list[float]], count: int) -> list[list[Offer]]:
+def best_offers(
+    log_probs: Float[Tensor, "R V"], rows: list[list[int]], totals: list[list[float]], count: int
+) -> list[list[Offer]]:
     """For each beam its `count` best possible offers, fewer where there are fewer, best first.
 
-    log_probs  of the token after each live text, the texts of the first beam first.
-    totals     log p of the live texts of each beam, of which none is without any.
+    log_probs  of the token after each live text, wherever it stands.
+    rows       for each beam where those of its live texts stand; none is without any.
+    totals     log p of these texts.
     """
     n_blocks = -(-log_probs.shape[1] // BLOCK)
-    beams = _Beams(totals, log_probs.device)
-    sums = beams.side_by_side(_block_maxima(log_probs).double()) + beams.totals[..., None]
-    blocks = largest(sums.flatten(1), min(count, beams.most * n_blocks)).sort(-1).values
-    parents, tokens, values = _opened(log_probs, beams, blocks, n_blocks)
-    sums = beams.totals.gather(1, parents) + values
+    places, before = _side_by_side(rows, totals, log_probs.device)
+    sums = _block_maxima(log_probs).double()[places] + before[..., None]
+    blocks = largest(sums.flatten(1), min(count, places.shape[1] * n_blocks)).sort(-1).values
+    parents, tokens, values = _opened(log_probs, places, blocks, n_blocks)
+    sums = before.gather(1, parents) + values
     best = largest(sums, min(count, sums.shape[1]))
     columns = [column.gather(1, best).tolist() for column in (sums, parents, tokens, values)]
     return [
-        [Offer(*numbers) for numbers in zip(*rows, strict=True) if numbers[0] > -math.inf]
-        for rows in zip(*columns, strict=True)
+        [Offer(*numbers) for numbers in zip(*beam, strict=True) if numbers[0] > -math.inf]
+        for beam in zip(*columns, strict=True)
     ]
 
 
-class _Beams:
-    """Where the live texts of each beam stand: beams side by side, padded to the one with the most texts.
-
-    totals  (n, most) log p of each text, minus infinity where there is none.
-    first   (n, 1) the number of a beam's first text among all texts.
-    """
-
-    def __init__(self, totals: list[list[float]], device: torch.device) -> None:
-        sizes = [len(beam) for beam in totals]
-        self.most = max(sizes)
-        self.even = min(sizes) == self.most
-        rows = [beam + [-math.inf] * (self.most - len(beam)) for beam in totals]
-        self.totals = torch.tensor(rows, dtype=torch.float64).to(device)
-        self.first = (torch.tensor(sizes).cumsum(0) - torch.tensor(sizes))[:, None].to(device)
-
-    def side_by_side(self, texts: Tensor) -> Tensor:
-        """(R, ...) of all texts as (n, most, ...); what stands in the padding does not matter."""
-        if self.even:
-            return texts.unflatten(0, (-1, self.most))
-        return texts[self.number(torch.arange(self.most, device=texts.device), len(texts))]
-
-    def number(self, parents: Tensor, n_texts: int) -> Tensor:
-        """Among all texts the number of those that are called `parents` (n, ...) in their beam."""
-        return (self.first + parents).clamp(max=n_texts - 1)
+def _side_by_side(
+    rows: list[list[int]], totals: list[list[float]], device: torch.device
+) -> tuple[Int[Tensor, "n m"], Float[Tensor, "n m"]]:
+    """Row and log p of each text, beams padded to the one with the most texts by texts of log p minus infinity."""
+    most = max(map(len, rows))
+    places = [beam + [0] * (most - len(beam)) for beam in rows]
+    before = [beam + [-math.inf] * (most - len(beam)) for beam in totals]
+    return torch.tensor(places).to(device), torch.tensor(before, dtype=torch.float64).to(device)
 
 
 def _block_maxima(log_probs: Tensor) -> Tensor:
@@ -86,12 +73,12 @@ def _block_maxima(log_probs: Tensor) -> Tensor:
 
 
 def _opened(
-    log_probs: Tensor, beams: _Beams, blocks: Int[Tensor, "n k"], n_blocks: int
+    log_probs: Tensor, rows: Int[Tensor, "n m"], blocks: Int[Tensor, "n k"], n_blocks: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Text, token and log-probability (float64) of everything in the chosen blocks, (n, k * 64) each."""
     vocab_size = log_probs.shape[1]
     parents = (blocks // n_blocks).repeat_interleave(BLOCK, 1)
     tokens = ((blocks % n_blocks * BLOCK)[..., None] + torch.arange(BLOCK, device=blocks.device)).flatten(1)
-    places = beams.number(parents, len(log_probs)) * vocab_size + tokens.clamp(max=vocab_size - 1)
+    places = rows.gather(1, parents) * vocab_size + tokens.clamp(max=vocab_size - 1)
     values = log_probs.take(places).double().masked_fill(tokens >= vocab_size, -math.inf)
     return parents, tokens, values

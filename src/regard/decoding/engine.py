@@ -79,6 +79,7 @@ class Engine:
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.prefill: Prefill | None = None
+        self.reading: list[Row] = []
         self.submitted = 0
         self.entered = False
         self._mode = ExitStack()
@@ -92,7 +93,7 @@ class Engine:
         self.entered = False
         self.slots.close()
         self.waiting.clear()
-        self.prefill = None
+        self.prefill, self.reading = None, []
         self._mode.close()
 
     @property
@@ -149,8 +150,7 @@ class Engine:
 
     def _underway(self) -> list[Row]:
         """Rows that are being read or have a slot."""
-        reading = [] if self.prefill is None else self.prefill.rows
-        return [*reading, *(row for row in self.slots.rows if row is not None)]
+        return [*self.reading, *(row for row in self.slots.rows if row is not None)]
 
     def _leave(self) -> None:
         """Rows that have ended give up their slots; those whose window is full begin again with half of it."""
@@ -176,13 +176,17 @@ class Engine:
             group = self._next_in_queue(min(self.width - taken, self.together))
             if not group:
                 return []
-            self.prefill = Prefill(self.model, group, self.device, self.chunk)
+            contexts = [row.to_read() for row in group]
+            for row, context in zip(group, contexts, strict=True):
+                row.context = len(context)
+            begins = beginning(self.model, group, self.device)
+            self.prefill, self.reading = Prefill(self.model, contexts, begins, self.device, self.chunk), group
         prefill = self.prefill
         prefill.advance()
         if not prefill.done:
             return []
-        self.prefill = None
-        return self._first(prefill)
+        rows, self.prefill, self.reading = self.reading, None, []
+        return self._first(rows, prefill)
 
     def _next_in_queue(self, most: int) -> list[Row]:
         """The first requests that begin alike."""
@@ -191,9 +195,9 @@ class Engine:
             group.append(self.waiting.popleft())
         return group
 
-    def _first(self, prefill: Prefill) -> list[Drawn]:
+    def _first(self, rows: list[Row], prefill: Prefill) -> list[Drawn]:
         """The first token of each row, and those that go on into the slots."""
-        rows, settings = prefill.rows, [row.settings for row in prefill.rows]
+        settings = [row.settings for row in rows]
         kind = kind_of(settings)
         chance = Chance.spent(len(rows), self.device) if kind == "greedy" else Chance.of(rows, self.device)
         uniform = None if kind == "greedy" else chance.take(1).next()
@@ -236,7 +240,7 @@ class Engine:
         blank = one.select(torch.zeros(width, dtype=torch.long, device=self.device))
         blank = self._reserved(blank.free(torch.arange(width, device=self.device)))
         if before:
-            blank = blank.insert(torch.arange(len(before), device=self.device), self.slots.state)
+            blank = blank.insert(torch.arange(len(before), device=self.device), self.slots.held.state)
         self.slots.open(blank, [*before, *[None] * (width - len(before))], Chance.spent(width, self.device))
 
     def _reserved(self, state: State) -> State:
@@ -276,7 +280,7 @@ class Engine:
         if room > self.room:
             here = [row for row in self.slots.rows if row is not None]
             self.room = max(room, self._room(here)) if here else room
-            self.slots.reserve(self.room)
+            self.slots.held.reserve(self.room)
 
 
 def _alike(one: Row, other: Row) -> bool:

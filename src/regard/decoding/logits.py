@@ -15,7 +15,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.core.context import Context
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.core.tap import resting
@@ -57,21 +56,6 @@ def model_device(model: TokenModel) -> torch.device:
     parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     # A first state may cost the reading of a source.
     return model.init_state(1).position.device if parameter is None else parameter.device
-
-
-@torch.no_grad()
-def next_logits(
-    model: TokenModel, tokens: Int[Tensor, "B T"], state: State, lengths: Int[Tensor, "B"] | None = None
-) -> tuple[Float[Tensor, "B V"], State]:
-    """The logits after the last real token of each row, and the state."""
-    if lengths is None:
-        chunk = tokens_at_once(model, len(tokens), tokens.shape[1])
-        while tokens.shape[1] > chunk:
-            _, state = model(tokens[:, :chunk], state)
-            tokens = tokens[:, chunk:]
-    values, after = model(tokens, state, Context(lengths=lengths))
-    last = values[:, -1] if lengths is None else values[torch.arange(len(values), device=values.device), lengths - 1]
-    return model.head(last), after
 
 
 @torch.no_grad()

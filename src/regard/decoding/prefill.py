@@ -17,18 +17,16 @@ from regard.decoding.row import Row
 
 
 class Prefill:
-    """Rows that read their tokens side by side, in a state of their own."""
+    """Rows that read their tokens side by side, in a state of their own, from `state` on."""
 
-    def __init__(self, model: TokenModel, rows: Sequence[Row], device: torch.device, chunk: int) -> None:
-        self.model, self.rows = model, list(rows)
-        contexts = [row.to_read() for row in rows]
-        for row, context in zip(rows, contexts, strict=True):
-            row.context = len(context)
+    def __init__(
+        self, model: TokenModel, contexts: Sequence[Sequence[int]], state: State, device: torch.device, chunk: int
+    ) -> None:
+        self.model, self.state = model, state
         self.lengths = [len(context) for context in contexts]
         self.tokens, _ = padded(contexts, device)
-        self.state = beginning(model, rows, device)
         self.at = 0
-        self.chunk = tokens_at_once(model, len(self.rows), chunk)
+        self.chunk = tokens_at_once(model, len(contexts), chunk)
         self.last: Float[Tensor, "B D"] | None = None
 
     @property

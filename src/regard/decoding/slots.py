@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.core.context import Context, Owned
 from regard.core.model import TokenModel
-from regard.core.state import State, where_row
+from regard.core.state import State
 from regard.decoding.capture import Captured
 from regard.decoding.drawing import next_tokens
+from regard.decoding.held import Held
 from regard.decoding.logits_processing import Kind, RowSettings, finest_type, kind_of
 from regard.decoding.row import Chance, Row
 from regard.kernels.choice import has_triton
@@ -36,26 +36,21 @@ class Slots:
     """
 
     def __init__(self, model: TokenModel, device: torch.device, ahead: int, graphs: bool) -> None:
-        self.model, self.device, self.ahead = model, device, ahead
+        self.device, self.ahead = device, ahead
         self.captured = Captured(device, graphs and ahead > 1)
+        self.held = Held(model, None if ahead == 1 else self.captured)
         self.rows: list[Row | None] = []
-        self._state: State | None = None
-
-    @property
-    def state(self) -> State:
-        assert self._state is not None
-        return self._state
 
     def close(self) -> None:
         """Give up all rows and their memory."""
-        self.rows, self._state = [], None
-        self.captured.forget()
+        self.rows = []
+        self.held.close()
 
     def open(self, state: State, rows: Sequence[Row | None], chance: Chance) -> None:
         """Begin with these rows, whose state becomes this object's own."""
         self.rows = list(rows)
         width = len(self.rows)
-        self._hold(state)
+        self.held.hold(state)
         self.captured.forget()
         self.chance = chance
         self.settings = RowSettings.of([None] * width, self.device)
@@ -85,26 +80,22 @@ class Slots:
 
     def insert(self, places: Sequence[int], rows: Sequence[Row], state: State, chance: Chance) -> None:
         """Rows, at places that nobody uses, with their state."""
-        self._take(self.state.insert(self._index(places), state))
+        self.held.insert(self._index(places), state)
         self.chance.insert(places, chance)
         for place, row in zip(places, rows, strict=True):
             self.rows[place] = row
 
     def free(self, places: Sequence[int]) -> None:
         """Nothing is left of the rows at these places."""
-        self._take(self.state.free(self._index(places)))
+        self.held.free(self._index(places))
         for place in places:
             self.rows[place] = None
 
     def select(self, places: Sequence[int]) -> None:
         """Keep these rows alone."""
-        state, rows = self.state.select(self._index(places)), [self.rows[place] for place in places]
+        state, rows = self.held.state.select(self._index(places)), [self.rows[place] for place in places]
         self.chance.select(places)
         self.open(state, rows, self.chance)
-
-    def reserve(self, room: int) -> None:
-        """Room for so many tokens in every row."""
-        self._hold(self.state.reserve(room))
 
     def draw(self, steps: int) -> tuple[list[list[int]], list[list[float]]]:
         """So many steps, at most `ahead`: the tokens of all rows for each, and their log-probabilities."""
@@ -123,11 +114,8 @@ class Slots:
         return tokens.long().tolist(), log_probs.tolist()
 
     def _step(self) -> tuple[Tensor, Tensor]:
-        owned = None if self.ahead == 1 else Owned(self.alive)
-        vectors, after = self.model(self.last, self.state, Context(owned=owned))
-        logits = self.model.head(vectors[:, -1])
+        logits = self.held.feed(self.last, self.alive if self.ahead > 1 or self.has_empty else None)
         uniform = None if self.kind == "greedy" else self.chance.next()
-        self._keep(after, [] if owned is None else owned.counts)
         return next_tokens(logits, self.settings, uniform, self.kind)
 
     def _step_ahead(self) -> None:
@@ -145,48 +133,6 @@ class Slots:
         self.left.sub_(1)
         self.alive.logical_and_((tokens != self.eos) & (self.left > 0) & ~log_probs.isnan())
 
-    def _keep(self, after: State, counts: list[Tensor]) -> None:
-        """The state after a step, in the rows that go on. `counts`: positions that the step has left to be advanced."""
-        if self.ahead == 1:
-            self._state = where_row(self.alive, after, self.state) if self.has_empty else after
-            return
-        changed = []
-        for held, new in _changed(self.state, after):
-            if held.dim() == 1 and held.dtype == torch.long:
-                changed.append((held, new))
-            else:
-                torch.where(self.alive.view(-1, *[1] * (held.dim() - 1)), new, held, out=held)
-        # Every layer counts its tokens: all of them in few launches.
-        steps = self.alive.long()
-        if changed:
-            held, new = (list(column) for column in zip(*changed, strict=True))
-            difference = torch._foreach_sub(new, held)  # pyright: ignore[reportPrivateImportUsage]
-            torch._foreach_mul_(difference, [steps] * len(held))  # pyright: ignore[reportPrivateImportUsage]
-            torch._foreach_add_(held, difference)  # pyright: ignore[reportPrivateImportUsage]
-        if counts:
-            torch._foreach_add_(counts, [steps] * len(counts))  # pyright: ignore[reportPrivateImportUsage]
-
-    def _take(self, state: State) -> None:
-        """A state of the same form: where tensors have to stay in their places, its numbers only."""
-        if self.ahead == 1:
-            self._state = state
-            return
-        pairs = _changed(self.state, state)
-        if any(held.shape != new.shape for held, new in pairs):
-            self._hold(state)
-            return
-        for held, new in pairs:
-            held.copy_(new)
-
-    def _hold(self, state: State) -> None:
-        """A state of another form; what was captured is of no use then, unless all tensors are the same."""
-        if self.ahead > 1:
-            state = _apart(state)
-        before = [] if self._state is None else [id(tensor) for tensor in self._state.tensors()]
-        self._state = state
-        if before != [id(tensor) for tensor in state.tensors()]:
-            self.captured.forget()
-
     def _need_chance(self, steps: int) -> None:
         """Random numbers for so many steps in every row."""
         if self.kind == "greedy":
@@ -198,24 +144,3 @@ class Slots:
 
     def _index(self, places: Sequence[int]) -> Tensor:
         return torch.tensor(places, dtype=torch.long, device=self.device)
-
-
-def _changed(state: State, after: State) -> list[tuple[Tensor, Tensor]]:
-    """Tensors of a state and what they are to become. What a field hands on to another is copied before it is gone."""
-    pairs = [(held, new) for held, new in zip(state.tensors(), after.tensors(), strict=True) if new is not held]
-    places = {held.untyped_storage().data_ptr() for held, _ in pairs}
-    return [(held, new.clone() if new.untyped_storage().data_ptr() in places else new) for held, new in pairs]
-
-
-def _apart(state: State) -> State:
-    """The same state, no two of whose tensors share memory, so that each can be written in place."""
-    seen: set[int] = set()
-
-    def own(tensor: Tensor) -> Tensor:
-        address = tensor.untyped_storage().data_ptr()
-        if address in seen or not tensor.is_contiguous():
-            return tensor.clone(memory_format=torch.contiguous_format)
-        seen.add(address)
-        return tensor
-
-    return state.map(own)

@@ -20,6 +20,8 @@ from regard.laws.view import sources
 
 # What padding may hold: a weight of 0 times either must not count.
 POISONS = (float("nan"), 1e30)
+# Tokens of a text for which there is room; more than any law needs.
+ROOM = 16
 
 
 def lengths_around_chunks(subject: Subject, limit: int = 70) -> list[int]:
@@ -188,7 +190,7 @@ def packing(subject: Subject, ledger: Ledger) -> None:
 
 @torch.no_grad()
 def select(subject: Subject, ledger: Ledger) -> None:
-    """`select` commutes with `forward`: rows repeated, dropped and reordered."""
+    """`select` commutes with `forward`: rows repeated, dropped and reordered; `reorder` in slots is the same."""
     index = torch.tensor([2, 0, 0, 1])
     for seen in (0, 3):
         x = subject.inputs(3, 4)
@@ -198,6 +200,17 @@ def select(subject: Subject, ledger: Ledger) -> None:
         ledger.equal(chosen_y, y[index], case)
         if subject.causal:
             same_future(subject, ledger, chosen, after.select(index), case)
+            _reorders(subject, ledger, seen)
+
+
+def _reorders(subject: Subject, ledger: Ledger, seen: int) -> None:
+    """A row copied over another, and one over another as the last is given up."""
+    for rows, moved in (([0, 0, 2], [1]), ([2, 1], [0])):
+        index, case = torch.tensor(rows), f"rows {rows} reordered against selected, {seen} tokens seen before"
+        slots = subject.state(3, seen).reserve(ROOM)
+        same_future(
+            subject, ledger, slots.reorder(index, torch.tensor(moved)), subject.state(3, seen).select(index), case
+        )
 
 
 @torch.no_grad()

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from regard.core.context import Context
 from regard.core.state import State
-from regard.laws.form import POISONS, same_state, stands
+from regard.laws.form import POISONS, ROOM, same_state, stands
 from regard.laws.result import Broken, Ledger
 from regard.laws.subject import Subject
 
-# Tokens of a text and vectors of a memory for which there is room; more than any law here needs.
-ROOM, MEMORY = 16, 9
+# Vectors of a memory for which there is room; more than any law here needs.
+MEMORY = 9
 # Real tokens of the rows that are there before others come.
 STANDING = (4, 1, 2)
 

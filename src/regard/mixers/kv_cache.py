@@ -87,6 +87,17 @@ class KeyValueState(State):
             return dataclasses.replace(self, count=self.count.index_fill(0, rows, 0))
         return dataclasses.replace(super().free(rows), ragged=True)
 
+    def reorder(self, index: Tensor, moved: Tensor) -> KeyValueState:
+        """Only rows that are copied are touched, and of these only slots in use where that is known."""
+        rows = len(index)
+        if not self.reserved or rows > len(self.keys):
+            return self.select(index)
+        if len(moved):
+            source, used = index[moved], self.bounds.high
+            for slots in (self.keys[:, :used], self.values[:, :used]):
+                slots.index_copy_(0, moved, slots.index_select(0, source))
+        return dataclasses.replace(self, keys=self.keys[:rows], values=self.values[:rows], count=self.count[index])
+
     def rewind(self, count: Tensor) -> KeyValueState:
         return dataclasses.replace(self, count=count, ragged=True)
 

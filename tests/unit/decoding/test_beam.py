@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from decoding.table import TableModel, bigram_table, prompt, random_table
+from regard.core.inputs import SourceTokens
 from regard.core.registry import build
 from regard.decoding.beam import BeamResult, beam_search
 from regard.decoding.generate import Limits, generate
 from regard.decoding.logits_processing import GREEDY
 from regard.decoding.penalty import LengthPenalty
 from regard.errors import NumericError, UsageError
+from regard.models.encoder_decoder import EncoderDecoder
 
 PENALTIES = [LengthPenalty("none"), LengthPenalty("gnmt", 0.6), LengthPenalty("power", 1.0), LengthPenalty("gnmt", 2.0)]
 
@@ -123,6 +125,29 @@ def test_neural_models_search_alone_as_in_a_batch(name: str) -> None:
         [alone] = beam_search(model, [p], **options)
         assert [h.tokens for h in result.best] == [h.tokens for h in alone.best]
         assert [h.log_prob for h in result.best] == pytest.approx([h.log_prob for h in alone.best], abs=1e-11)
+
+
+@pytest.mark.parametrize("name", ["transformer", "bahdanau", "seq2seq"])
+def test_sources_are_searched_alone_as_in_a_batch_and_texts_have_the_probability_of_one_reading(name: str) -> None:
+    """Beams end at different steps, so that rows are copied within beams, given up and moved between them."""
+    torch.manual_seed(0)
+    model = build(name, vocab_size=70, size="tiny").double().eval()
+    assert isinstance(model, EncoderDecoder)
+    torch.nn.init.normal_(model.head.weight)
+    sources, lengths = torch.randint(1, 70, (5, 7)), torch.tensor([7, 1, 4, 7, 2])
+    start, most = torch.tensor([3]), [14, 2, 20, 9, 1]
+    options = {"width": 6, "eos_id": 5, "n_best": 6, "penalty": LengthPenalty("gnmt", 0.6)}
+    together = beam_search(model.given(sources, lengths), [start] * 5, max_tokens=most, **options)
+    for row, result in enumerate(together):
+        source = sources[row : row + 1, : int(lengths[row])]
+        [alone] = beam_search(model.given(source), [start], max_tokens=most[row], **options)
+        assert [h.tokens for h in result.best] == [h.tokens for h in alone.best]
+        for h in result.best:
+            read = torch.tensor([[3, *h.tokens[:-1]]])
+            with torch.no_grad():
+                log_p = model.head(model(SourceTokens(source, read))[0]).log_softmax(-1)[0]
+            assert h.log_probs == pytest.approx(log_p[range(len(h.tokens)), h.tokens].tolist(), abs=1e-10)
+    assert len({len(h.tokens) for result in together for h in result.best}) > 3
 
 
 def test_the_numbers_of_every_step_are_kept_on_request() -> None:

@@ -185,7 +185,7 @@ def test_nothing_is_left_of_a_row_that_has_gone() -> None:
         rows = [row is None for row in engine.slots.rows]
         assert sorted(rows) == [False, True]
         empty = rows.index(True)
-        assert int(engine.slots.state.position[empty]) == 0
+        assert int(engine.slots.held.state.position[empty]) == 0
 
 
 @every_ahead

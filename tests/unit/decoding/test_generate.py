@@ -219,7 +219,7 @@ def test_room_is_reserved_once_and_nothing_grows(monkeypatch: pytest.MonkeyPatch
 
     def draw(self: Slots, steps: int) -> object:
         found = real_draw(self, steps)
-        sizes.append(self.state.nbytes)
+        sizes.append(self.held.state.nbytes)
         return found
 
     monkeypatch.setattr(Slots, "draw", draw)

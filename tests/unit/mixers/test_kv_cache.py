@@ -140,3 +140,20 @@ print(len(graphs))
 def test_a_compiled_step_is_one_graph_for_all_steps() -> None:
     found = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, timeout=LIMIT, check=True)
     assert found.stdout == "1\n"
+
+
+@pytest.mark.parametrize("at_hand", [True, False])
+def test_reordering_slots_copies_rows_in_place_and_gives_up_the_last(
+    at_hand: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KeyValueState, "_at_hand", at_hand)
+    slots = KeyValueState(drawn(4, 3, 2, 5), drawn(4, 3, 2, 5, seed=1), torch.tensor([3, 1, 2, 3])).reserve(6)
+    index, place = torch.tensor([0, 3, 0]), slots.keys.data_ptr()
+    expected = slots.select(index)
+    found = slots.reorder(index, torch.tensor([1, 2]))
+    assert found.keys.data_ptr() == place
+    for got, wanted in zip(found.tensors(), expected.tensors(), strict=True):
+        assert torch.equal(got, wanted)
+    # More rows than there were have no place.
+    wide = slots.reorder(torch.tensor([0, 1, 2, 3, 3]), torch.tensor([4]))
+    assert wide.keys.shape[0] == 5
