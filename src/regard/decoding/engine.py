@@ -29,6 +29,7 @@ from typing import Self
 
 import torch
 
+from regard.core.device import current
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.drawing import RowSettings, kind_of, next_tokens
@@ -143,11 +144,12 @@ class Engine:
     @torch.no_grad()
     def step(self) -> list[Drawn]:
         """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
-        self._leave()
-        found = self._read()
-        if not found and any(row is not None for row in self.slots.rows):
-            found = self._draw()
-        return found
+        with current(self.device):
+            self._leave()
+            found = self._read()
+            if not found and any(row is not None for row in self.slots.rows):
+                found = self._draw()
+            return found
 
     def _underway(self) -> list[Row]:
         """Rows that are being read or have a slot."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.layers.linear import ACTIVATIONS, Activation, Linear
+from regard.layers.linear import ACTIVATIONS, Activation, Linear, followed
 from regard.layers.norm import NormConfig
 
 
@@ -47,10 +47,10 @@ class Mlp(nn.Module):
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """y, or residual + y."""
         if self.input_to_gate is None:
-            hidden = self.input_to_hidden(x, self._activation)
+            hidden = followed(self.input_to_hidden, x, self._activation)
         else:
-            hidden = self.input_to_gate(x, self._activation) * self.input_to_hidden(x)
-        return self.hidden_to_output(hidden, residual=residual)
+            hidden = followed(self.input_to_gate, x, self._activation) * self.input_to_hidden(x)
+        return followed(self.hidden_to_output, hidden, residual=residual)
 
 
 @dataclass(frozen=True)
@@ -78,4 +78,4 @@ class Transform(nn.Module):
         self.norm = config.norm.build()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.vector_to_hidden(x, self._activation))
+        return self.norm(followed(self.vector_to_hidden, x, self._activation))

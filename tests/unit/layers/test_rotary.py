@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
 from regard.layers import position
-from regard.layers.position import rotate
+from regard.layers.position import kept_turns, rotate
 from regard.training.estimate import Counter
 
 
@@ -38,6 +41,33 @@ def test_what_is_kept_is_bounded_and_may_be_made_without_gradients():
     for length in range(1, 40):
         rotate(torch.randn(1, length, 1, 6))
     assert len(position._kept) == position.MOST_KEPT
+
+
+def test_angles_are_kept_for_several_threads_at_once():
+    position._kept.clear()
+
+    def work(_: int) -> None:
+        for length in range(1, 60):
+            rotate(torch.randn(1, length, 1, 6))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert len(position._kept) == position.MOST_KEPT
+
+
+def test_angles_that_are_used_stay_and_others_go():
+    position._kept.clear()
+    rotate(torch.randn(1, 3, 1, 6))
+    ((mine, _),) = kept_turns(torch.device("cpu"))
+    for length in range(4, 40):
+        rotate(torch.randn(1, length, 1, 6))
+        rotate(torch.randn(1, 3, 1, 6))
+    assert any(mine is cosine for cosine, _ in kept_turns(torch.device("cpu")))
 
 
 def test_operations_are_counted_alike_whether_or_not_angles_are_kept():
