@@ -98,7 +98,7 @@ class Ssd(Mixer):
             given = (gate[:, 0], mixed[:, 0], step[:, 0], state.memory, context.owned)
             found = if_built("SSD of one token", self._step, *given)
             if found is not None:
-                y = self.hidden_to_output(self.norm(found[0]))[:, None]
+                y = self.hidden_to_output(self.norm(found[0][:, None]))
                 return y, SelectiveState(found[1], recent, stepped(state.count, context.owned))
         heads, write, read, step = self._select(mixed, step)
         if context.lengths is not None:
