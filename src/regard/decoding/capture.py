@@ -19,8 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.layers.position import kept_turns
-
 
 @functools.cache
 def _stream_of(device: torch.device) -> torch.cuda.Stream:
@@ -44,7 +42,6 @@ class Captured:
         elif torch.is_autocast_enabled("cuda"):
             self.told = "no graphs: autocast makes weights that a graph would outlive"
         self.graphs: dict[str, Any] = {}
-        self.turns: dict[str, list[tuple[Tensor, Tensor]]] = {}  # which a graph may read where they lie
         self.pool: Any = None
 
     @property
@@ -67,13 +64,11 @@ class Captured:
     def forget(self) -> None:
         """Drop all graphs and their memory."""
         self.graphs.clear()
-        self.turns.clear()
         self.pool = None
 
     def _record(self, kind: str, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> None:
         try:
             self.graphs[kind] = self._recorded(step, books, alive)
-            self.turns[kind] = kept_turns(self.device)
         except Exception as error:
             # Whatever a model does in its step, it can be run as it is; what is wrong with it is told there.
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -42,7 +42,8 @@ class Mlp(nn.Module):
         self.input_to_hidden = Linear(config.d_model, config.d_hidden, bias=config.bias)
         self.input_to_gate = Linear(config.d_model, config.d_hidden, bias=config.bias) if config.gated else None
         self.hidden_to_output = Linear(config.d_hidden, config.d_model, bias=config.bias)
-        self.activation, self._activation = ACTIVATIONS[config.activation], config.activation
+        self.activation = ACTIVATIONS[config.activation]
+        self._activation: Activation = config.activation
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """y, or residual + y."""
@@ -74,7 +75,7 @@ class Transform(nn.Module):
     def __init__(self, config: TransformConfig) -> None:
         super().__init__()
         self.vector_to_hidden = Linear(config.d_model, config.d_model)
-        self._activation = config.activation
+        self._activation: Activation = config.activation
         self.norm = config.norm.build()
 
     def forward(self, x: Tensor) -> Tensor:
