@@ -51,9 +51,10 @@ vars(has_triton)["_dynamo_marked_constant"] = True
 
 def takes_kernel(x: Tensor, *others: Tensor | None) -> bool:
     """Whether kernels that know no gradients take these tensors, plain ones of one number type, as they are."""
-    if torch.compiler.is_compiling() or torch.is_grad_enabled() or x.dtype not in NARROW or not has_triton(x.device):
+    device = x.device
+    if torch.is_grad_enabled() or x.dtype not in NARROW or torch.compiler.is_compiling() or not has_triton(device):
         return False
-    if torch.is_autocast_enabled(x.device.type) or x.numel() == 0:
+    if torch.is_autocast_enabled(device.type) or x.numel() == 0:
         return False
     return all(other is None or (type(other) in PLAIN and other.dtype == x.dtype) for other in (x, *others))
 
