@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -36,3 +38,23 @@ def device_named(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"train.device: {name}: this machine has {torch.cuda.device_count()} CUDA devices")
     return device
+
+
+def move(model: nn.Module, device: torch.device) -> None:
+    """Move a model to a device, which becomes the current one of this thread.
+
+    torch finds the device of an operation by its tensors. Triton launches a kernel on the current device, wherever its
+    tensors lie, and that is the first card until it is said otherwise.
+    """
+    import torch
+
+    model.to(device)
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
+
+
+def current(device: torch.device) -> AbstractContextManager[object]:
+    """Within it a device is the current one of this thread, whichever thread that is."""
+    import torch
+
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

@@ -15,7 +15,7 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer
 from regard.core.state import Chain, Position, State, advance, zero_position
-from regard.core.tap import Tap
+from regard.core.tap import Tap, is_heard
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class Block(Mixer):
             return self._write(x, self.mlp(self._read(x, self.mlp_norm)), self.mlp_norm)
         # The same with the sums left to the parts beside them.
         x, read = self.mlp_norm(x, self.dropout(y))
-        if adds(self.mlp) and not (self.training and isinstance(self.dropout, nn.Dropout)):
+        drops = is_heard(self.dropout) or (self.training and isinstance(self.dropout, nn.Dropout))
+        if adds(self.mlp) and not drops:
             return self.mlp(read, residual=x)
         return self._write(x, self.mlp(read), self.mlp_norm)
 
@@ -204,9 +205,10 @@ class Bidirectional(Mixer):
 def adds(part: nn.Module) -> bool:
     """Whether a norm or a position-wise net is given what it is added to, which saves a pass over the stream.
 
-    It says so itself (`adds`). Who listens to it is to see its own output, and with gradients there is nothing to gain.
+    It says so itself (`adds`). Who listens to it is to see what goes in and its own output, and with gradients there is
+    nothing to gain.
     """
-    return getattr(part, "adds", False) and not torch.is_grad_enabled() and not part._forward_hooks
+    return getattr(part, "adds", False) and not torch.is_grad_enabled() and not is_heard(part)
 
 
 def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:

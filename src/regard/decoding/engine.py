@@ -29,6 +29,7 @@ from typing import Self
 
 import torch
 
+from regard.core.device import current
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.drawing import next_tokens
@@ -138,11 +139,12 @@ class Engine:
     def step(self) -> list[Drawn]:
         """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
         self._check_entered()
-        self._leave()
-        found = self._read()
-        if not found and any(row is not None for row in self.slots.rows):
-            found = self._draw()
-        return found
+        with current(self.device):
+            self._leave()
+            found = self._read()
+            if not found and any(row is not None for row in self.slots.rows):
+                found = self._draw()
+            return found
 
     def _check_entered(self) -> None:
         if not self.entered:

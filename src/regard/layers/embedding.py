@@ -1,16 +1,12 @@
-"""Token ids to vectors, with positions added when the model wants them at the input.
+"""What a model reads, as vectors, with positions added when it wants them at the input.
 
-Numbers over time to vectors: a linear map of each time, or of several times side by side.
+    Embedding    x_t = E[w_t]                                      ids of tokens
+    Numbers      x_j = W [u_(jP+1) ; .. ; u_(jP+P)] + b            numbers over time, P times to a patch
+    Spelled      x_t = E[w_t] + max_j relu(conv(C[b_1 .. b_L]))_j  words with their spelling
 
-    x_j = W [u_(jP+1) ; .. ; u_(jP+P)] + b        P times make a patch, such as the 24 hours of a day
-
-A patch makes the sequence P times shorter and shows a layer the shape of a whole day at once (Nie et al. 2023).
-
-Words with their spelling: a vector for the word and one composed of its bytes (Ma and Hovy 2016, 2.1).
-
-    x = E[w] + max_j relu(conv(C[b_1 .. b_L]))_j
-
-A word that was never seen has no row of its own, but its ending and its capital have been seen in others.
+A patch, such as the 24 hours of a day, makes the sequence P times shorter and shows a layer the shape of a whole day at
+once (Nie et al. 2023). A word that was never seen has no row of its own, but its ending and its capital have been seen
+in others (Ma and Hovy 2016, 2.1).
 
 Glossary
 b_1 .. b_L  the bytes of the word in UTF-8, each plus 1, padded with 0; of a long word its beginning and its end
@@ -31,9 +27,9 @@ from regard.errors import UsageError
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig, check_width
 
-LENGTH = 16
-BYTES = 257
-WIDTH = 3
+SPELLING_LENGTH = 16  # L
+SPELLING_BYTES = 257
+SPELLING_WIDTH = 3
 
 
 @dataclass(frozen=True)
@@ -143,9 +139,9 @@ def spelling(word: str) -> Int[np.ndarray, "L"]:
     [98, 99, 0]
     """
     data = word.encode("utf-8", "replace")
-    if len(data) > LENGTH:
-        data = data[: LENGTH // 2] + data[-LENGTH // 2 :]
-    found = np.zeros(LENGTH, dtype=np.int32)
+    if len(data) > SPELLING_LENGTH:
+        data = data[: SPELLING_LENGTH // 2] + data[-SPELLING_LENGTH // 2 :]
+    found = np.zeros(SPELLING_LENGTH, dtype=np.int32)
     found[: len(data)] = np.frombuffer(data, dtype=np.uint8).astype(np.int32) + 1
     return found
 
@@ -177,8 +173,8 @@ class Spelled(nn.Module):
     def __init__(self, config: SpelledConfig) -> None:
         super().__init__()
         self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
-        self.byte_to_vector = nn.Embedding(BYTES, config.d_byte)
-        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, WIDTH, padding=WIDTH // 2)
+        self.byte_to_vector = nn.Embedding(SPELLING_BYTES, config.d_byte)
+        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, SPELLING_WIDTH, padding=SPELLING_WIDTH // 2)
         self.position = config.position.build() if config.position else None
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
 

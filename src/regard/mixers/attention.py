@@ -28,7 +28,7 @@ from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
-from regard.core.tap import Tap
+from regard.core.tap import Tap, is_heard
 from regard.kernels.decode_attention import can_decode, decode_attention
 from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.linear import Linear
@@ -131,7 +131,10 @@ class SelfAttention(Mixer):
         assert isinstance(state, KeyValueState)
         heads = self._heads(x)
         if self._decodes(heads[0], state, context):
-            return self._decoded(*heads, state, context)
+            found = self._decoded(*heads, state)
+            if found is not None:
+                after = dataclasses.replace(state, count=stepped(state.count, context.owned))
+                return self._output(found[:, None]), after
         bounds = state.bounds
         start = state.count[:1] if bounds.level else state.count
         q, k, v = self._placed(*heads, start)
@@ -184,16 +187,14 @@ class SelfAttention(Mixer):
         if q.shape[1] != 1 or not state.reserved or context.lengths is not None or c.position == "alibi":
             return False
         heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
-        heard = heard or bool(self.query_norm._forward_hooks or self.key_norm._forward_hooks)
+        heard = heard or is_heard(self.query_norm) or is_heard(self.key_norm) or is_heard(self.score)
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
             return False
         alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
         return alike and can_decode(q[:, 0], state.keys)
 
-    def _decoded(
-        self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState, context: Context
-    ) -> tuple[Tensor, KeyValueState]:
-        """One token by the kernel, which also norms, turns and keeps it."""
+    def _decoded(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState) -> Tensor | None:
+        """Heads (B, H, K) of one token by the kernel, which also norms, turns and keeps it; None without the kernel."""
         c = self.config
         scale = self.score.scale * math.log(c.base or math.e)
         norms = None
@@ -202,8 +203,7 @@ class SelfAttention(Mixer):
         base = ROTARY_BASE if c.position == "rotary" else None
         new, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
         settings = {"scale": scale, "window": c.window, "norms": norms, "base": base}
-        y = decode_attention(q[:, 0], new, cache, state.count, **settings)
-        return self._output(y[:, None]), dataclasses.replace(state, count=stepped(state.count, context.owned))
+        return decode_attention(q[:, 0], new, cache, state.count, **settings)
 
     def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""

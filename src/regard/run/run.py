@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.core.device import device_named
+from regard.core.device import device_named, move
 from regard.data import settings as data_settings
 from regard.decoding.draft import LOOKUP, TOKENS, Drafter
 from regard.decoding.logits import model_device
@@ -256,5 +256,5 @@ def load_folder(where: Path, *, device: str = "auto", processor: Processor | Non
     saved = saved_model(where, config)
     task.require_fit(saved, own)
     model = saved.with_weights(weights)
-    model.to(device_named(device))
+    move(model, device_named(device))
     return Run(where, config, task, model.eval(), own)

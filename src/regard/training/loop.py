@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.core.device import device_named
+from regard.core.device import device_named, move
 from regard.errors import ResourceError, Stopped, is_out_of_memory
 from regard.training.display import Display, Result, Silent, Start
 from regard.training.ema import Ema
@@ -177,7 +177,7 @@ def new_session(
         torch.set_num_threads(settings.threads)
     device = device_named(settings.device)
     precision_of(settings.precision, device)
-    model.to(device)
+    move(model, device)
     metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
     optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)
     return Session(model, task, settings, run, display, metrics, optimiser, ema, device)

@@ -16,6 +16,7 @@ from regard.decoding.capture import Captured, tried
 from regard.decoding.engine import Engine
 from regard.decoding.generate import Limits
 from regard.decoding.logits_processing import GREEDY, Sampling
+from regard.layers import position
 
 PROMPTS = [[1, 2, 3], [4], [5] * 9, [6, 7]]
 SETTINGS = [GREEDY, Sampling(), Sampling(top_p=0.9), Sampling(min_p=0.1)]
@@ -102,3 +103,15 @@ def test_steps_of_two_threads_are_recorded_one_after_the_other(monkeypatch: pyte
 def test_a_cpu_has_no_graphs() -> None:
     assert Captured(torch.device("cpu"), True).told == "no graphs: the device is cpu"
     assert Captured(torch.device("cpu"), False).told == "no graphs: not asked for"
+
+
+def test_a_step_reads_no_angles_that_are_kept_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph of it would go on reading them where they were when they are thrown out."""
+    model = build("gpt", vocab_size=11, size="tiny", position="rotary")
+    with Engine(model, 1, ahead=2) as engine:
+        engine.submit([1, 2, 3], Limits(6), GREEDY)
+        found = engine.step()
+        monkeypatch.setattr(position, "_turns", None)
+        while engine.busy:
+            found += engine.step()
+    assert len(found) == 6
