@@ -24,6 +24,7 @@ KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 Result = TypeVar("Result")
 _fallbacks: Counter[str] = Counter()
+_unmade: Counter[str] = Counter()
 
 
 def kernels_take(x: Tensor) -> bool:
@@ -85,6 +86,16 @@ def by_kernel(name: str, kernel: Callable[[], Result], readable: Callable[[], Re
 def kernel_fallbacks() -> dict[str, int]:
     """How often each operator has run without its kernels because one of them could not be built."""
     return dict(_fallbacks)
+
+
+def count_fallback(name: str) -> None:
+    """Count a step that is made as it reads because it could not be compiled ("compile") or captured ("graphs")."""
+    _unmade[name] += 1
+
+
+def fallbacks() -> dict[str, int]:
+    """How often anything fast could not be made in this process and its plain form ran instead."""
+    return dict(_fallbacks + _unmade)
 
 
 def _is_of_building(error: Exception) -> bool:

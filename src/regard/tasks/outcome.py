@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.kernels.operators import fallbacks
 from regard.terminal.table import human, span, visible
 from regard.training import budget
 
@@ -39,6 +40,7 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
         "train_loss": result.train_loss,
         "valid_loss": result.best_loss,
         "best_step": result.best_step,
+        "fallbacks": fallbacks(),
     } | ({} if result.choice is None else {"choice": dict(result.choice)})
 
 
