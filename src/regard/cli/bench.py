@@ -11,6 +11,7 @@ import typer
 
 from regard.cli.options import CommonOnDevice, command
 from regard.cli.screen import Screen
+from regard.errors import UsageError
 from regard.terminal.table import finite, human
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def bench(
     from regard.bench.race import missing
     from regard.core.device import device_named
 
+    for path in (out, picture):
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"{path}: there is no folder {path.parent}; make it first")
     device = device_named(common.device or "auto")
     if names == ["growth"]:
         _growth(common, repeats, device, out, picture)

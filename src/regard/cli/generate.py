@@ -68,7 +68,6 @@ def generate(
     count = [options.pop("draft_tokens")] if "draft_tokens" in options else []
     if count and flags.draft is None:
         raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
-    from regard.kernels.operators import fallbacks
     from regard.run.run import load
     from regard.tasks.verbs import Generates
 
@@ -86,7 +85,7 @@ def generate(
         _stream(prompts[0], loaded.stream(prompts[0], **options))
     else:
         texts = loaded.write(prompts, copies=n, **options)
-        told = {"fallbacks": fallbacks()} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
+        told = {"fallbacks": loaded.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
         screen.object({"texts": [text.to_dict() for text in texts]} | told)
         for number, text in enumerate(texts):
             screen.written(("\n" if number and not lines else "") + text.text)

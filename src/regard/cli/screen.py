@@ -133,15 +133,13 @@ def answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, An
     """Print an answer to every input in `text`."""
     if not text:
         raise UsageError(f"{run.path}: there is nothing to answer; give a text, or pipe one in")
-    from regard.kernels.operators import fallbacks
-
     given = changed(options)
     unused = run.task.unused(given)
     if unused:
         flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in unused)
         raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")
     answers = run.answers(run.task.inputs(text), **given)
-    screen.object({"answers": [answer.to_dict() for answer in answers], "fallbacks": fallbacks()})
+    screen.object({"answers": [answer.to_dict() for answer in answers], "fallbacks": run.fallbacks})
     for answer in answers:
         for line in (answer.text, *(other["text"] for other in answer.details.get("others", ()))):
             screen.written(line)

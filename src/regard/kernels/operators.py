@@ -89,7 +89,7 @@ def kernel_fallbacks() -> dict[str, int]:
 
 
 def count_fallback(name: str) -> None:
-    """Count a step that is made as it reads because it could not be compiled ("compile") or captured ("graphs")."""
+    """Count something else that runs as it reads because its fast form could not be made."""
     _unmade[name] += 1
 
 

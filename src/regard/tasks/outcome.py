@@ -28,7 +28,8 @@ class Outcome:
 
 
 def common_facts(run: Trained, result: Result) -> dict[str, Any]:
-    """The facts of every outcome."""
+    """The facts of every outcome. fallbacks: what could not be made fast, and how often its plain form ran instead."""
+    choice = dict(result.choice or {})
     return {
         "run": str(run.path),
         "model": run.config["model"]["name"],
@@ -40,8 +41,8 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
         "train_loss": result.train_loss,
         "valid_loss": result.best_loss,
         "best_step": result.best_step,
-        "fallbacks": fallbacks(),
-    } | ({} if result.choice is None else {"choice": dict(result.choice)})
+        "fallbacks": fallbacks() | dict.fromkeys(choice.get("failed", ()), 1),
+    } | ({"choice": choice} if choice else {})
 
 
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from regard.core.config import decode
 from regard.core.state import State
 from regard.errors import LONGEST_TOLD, CheckpointError, UsageError, blamed_on
-from regard.kernels.operators import count_fallback
 from regard.storage import tensors
 from regard.training import budget, checkpoint
 from regard.training.captured import CapturedStep
@@ -137,7 +136,6 @@ class Session:
     def fall_back(self, name: str, error: Exception) -> None:
         """Go on without `name`, "compile" or "graphs", which has failed, and say so."""
         self.chosen = self.choice.without(name)
-        count_fallback(name)
         what, way = ("compiling the step", "as it reads") if name == "compile" else ("capturing the step", "uncaptured")
         if name == "compile":
             self.fast_step = self.training_step
