@@ -49,9 +49,6 @@ class Cost:
         return Cost(self.operations * times, self.bytes * times)
 
 
-NOTHING = Cost(0, 0)
-
-
 def matrices(model: nn.Module) -> dict[str, Tensor]:
     """The matrices of products by name, each once however many parts share it."""
     found: dict[int, tuple[str, Tensor]] = {}
@@ -145,8 +142,9 @@ class PairCounts:
         one, two = (_numbers(model.start(_zeros(model, length))) for length in (1, 2))
         _, growth = _state_counts(model.given(_zeros(model, 1)))
         text = TextCounts(layers, head, 2 * one - two, growth, _itemsize(model))
-        widths = (2 * part.heads_to_output.in_features for part in model.encoder.modules() if _is_attention(part))
-        return cls(_total(source), _total(once), text, sum(widths), two - one)
+        attention = [part.config for part in model.encoder.modules() if isinstance(part, SelfAttention)]
+        looks = sum(2 * config.groups * config.width for config in attention)  # keys and values
+        return cls(_total(source), _total(once), text, looks, two - one)
 
     def read(self, sources: Sequence[int]) -> Cost:
         """Sources of these lengths read, and all made ready that is made once."""
@@ -226,7 +224,3 @@ def _zeros(model: Any, length: int) -> Tensor:
 
 def _itemsize(model: nn.Module) -> int:
     return next(model.parameters()).element_size()
-
-
-def _is_attention(part: nn.Module) -> bool:
-    return isinstance(part, SelfAttention)

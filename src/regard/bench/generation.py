@@ -82,7 +82,8 @@ def _transformers(prompts: torch.Tensor, count: int) -> Work | None:
         return None
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model: Any = GPT2LMHeadModel(GPT2Config()).to(prompts.device, dtype_of(prompts.device)).eval()
+    model: Any = GPT2LMHeadModel(GPT2Config())
+    model.to(prompts.device, dtype_of(prompts.device)).eval()
     model.set_attn_implementation("sdpa")
     mask = torch.ones_like(prompts)
 

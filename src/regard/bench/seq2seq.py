@@ -112,7 +112,8 @@ def growing(repeats: int, device: torch.device) -> list[Row]:
         label = f"transformer step of {WIDTH * SOURCES} rows, source of {length}, beside projecting it at every step"
         model = decoder_of("transformer", SIZES[0], device)
         kept, anew = source_step(model, length), projecting_step(model, length)
-        rows.append(speed_row(label, TURNS, kept, anew, 4 * repeats, 1.0, "steps/s"))
+        cost = source_steps_cost(model, [length] * SOURCES, WIDTH, TURNS)
+        rows.append(speed_row(label, TURNS, kept, anew, 4 * repeats, 1.0, "steps/s", cost))
     return rows
 
 

@@ -77,7 +77,7 @@ def random_tokens(vocab_size: int, rows: int, length: int, device: torch.device)
     return torch.randint(vocab_size, (rows, length + 1), generator=torch.Generator().manual_seed(0)).to(device)
 
 
-def built(name: str, vocab_size: int, device: torch.device = CPU, **settings: Any) -> Any:
+def built(name: str, vocab_size: int, device: torch.device, **settings: Any) -> Any:
     """One of our models."""
     torch.manual_seed(0)
     return registry.build(name, vocab_size=vocab_size, **settings).to(device)

@@ -110,7 +110,9 @@ def test_every_step_and_generation_has_a_floor(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(seq2seq, "TRANSLATOR", seq2seq.Size(1, 16, 20))
     monkeypatch.setattr(seq2seq, "MANY", 2)
     monkeypatch.setattr(seq2seq, "pairs", lambda count, pairs=seq2seq.pairs: pairs(min(count, 2), 20))
-    monkeypatch.setattr(generation, "gpt2", lambda _device: step.built("gpt", 50257, d_model=8, n_layers=1).eval())
+    monkeypatch.setattr(
+        generation, "gpt2", lambda _device: step.built("gpt", 50257, step.CPU, d_model=8, n_layers=1).eval()
+    )
     cpu = torch.device("cpu")
     rows = [*step.lstm(1), *seq2seq.training(1, cpu), *seq2seq.decoding(1, cpu), *seq2seq.translation(1)]
     rows += generation.generate(1)
