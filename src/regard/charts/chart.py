@@ -97,11 +97,19 @@ def numbered_drawing(title: str, lines: Sequence[Series], points: Sequence[Serie
 
 
 def label_places(dots: Sequence[tuple[float, float]], frame: Frame) -> list[tuple[float, float]]:
-    """Where the middle of each dot's number stands: as near to it as can be, over no dot and over no other number."""
+    """Where the middle of each dot's number stands: as near to it as can be, over no dot and over no other number, and
+    without a line to its dot only where no other dot could be meant."""
     places: list[tuple[float, float]] = []
-    for x, y in dots:
-        near = ((x + far * math.cos(turn), y + far * math.sin(turn)) for far in FAR for turn in TURNS)
-        free = (place for place in near if frame.holds(*place) and _is_free(place, dots, places))
+    for number, (x, y) in enumerate(dots):
+        others = [*dots[:number], *dots[number + 1 :]]
+        near = [(far, (x + far * math.cos(turn), y + far * math.sin(turn))) for far in FAR for turn in TURNS]
+        free = (
+            place
+            for far, place in near
+            if (far > NEAR or all(math.dist(place, other) > 1.5 * far for other in others))
+            and frame.holds(*place)
+            and _is_free(place, dots, places)
+        )
         places.append(next(free, (x, y - FAR[0])))
     return places
 

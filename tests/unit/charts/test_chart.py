@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
 from xml.etree import ElementTree
 
 import numpy as np
 from PIL import Image
 
 from regard.charts.chart import Series, bar_chart, bar_drawing, line_chart, line_drawing, numbered_drawing, point_chart
-from regard.charts.drawing import Dot, Drawing, Words
+from regard.charts.drawing import Dot, Drawing, Path, Words
 from regard.charts.plot import COLOURS, Axis
 from regard.charts.raster import png
 from regard.charts.svg import svg
@@ -87,5 +88,11 @@ def test_numbers_of_crowded_points_stand_over_no_dot_and_over_no_other_number():
     for one in numbers:
         assert all(abs(one.x - dot.x) >= 10 or abs(one.y - 4 - dot.y) >= 9 for dot in dots)
         assert all(abs(one.x - other.x) >= 16 or abs(one.y - other.y) >= 11 for other in numbers if other is not one)
+    led = {
+        path.points[0] for path in drawing.shapes if isinstance(path, Path) and path.width == 1 and path.opacity == 0.5
+    }
+    for number, dot in zip(numbers, dots, strict=True):
+        nearest = min(dots, key=lambda one: math.dist((one.x, one.y), (number.x, number.y - 4)))
+        assert nearest is dot or (dot.x, dot.y) in led
     assert {f"work {number}" for number in range(25)} <= {word.text for word in words}
     assert drawing.height >= max(word.y for word in words)
