@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+import torch
 from calling import TEXT, TINY, call_here
 
 import regard
+from regard.kernels import operators
 
 COMMANDS = (
     "train",
@@ -65,6 +69,28 @@ def test_generate_streams_what_it_would_print_at_once(trained: Path):
     assert text["text"] + "\n" == streamed
     assert text["prompt"] + text["continuation"] == text["text"]
     assert text["log_prob"] < 0
+
+
+def test_what_could_not_be_made_fast_is_counted_for_programs(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(operators, "_fallbacks", Counter())
+    monkeypatch.setattr(operators, "_unmade", Counter())
+
+    def told(*argv: str) -> dict[str, int]:
+        return json.loads(call_here(*argv, "--json").out)["fallbacks"]
+
+    def broken(_batch: object, _state: object) -> NoReturn:
+        raise RuntimeError("no compiler")
+
+    write = ("generate", str(trained), "the dog", "--max-tokens", "3")
+    train = ("train", str(trained.parent / "my.txt"), "--budget", "2steps", "--quiet", *TINY)
+    assert told(*write) == told(*train, "--out", str(tmp_path / "a")) == {}
+    monkeypatch.setattr(torch, "compile", lambda _step: broken)
+    compiled = ("--set", "train.compile=true")
+    assert told(*train, "--out", str(tmp_path / "b"), *compiled) == {"compile": 1}
+    operators.count_fallback("graphs")
+    assert told(*write) == {"graphs": 1}
 
 
 def test_generate_reads_a_prompt_from_stdin_whole_or_by_lines(trained: Path):

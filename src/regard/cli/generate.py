@@ -92,7 +92,7 @@ def generate(
         _stream(prompts[0], loaded.stream(prompts[0], **options))
     else:
         texts = loaded.write(prompts, copies=n, **options)
-        told = {} if drafter is None else {"draft": drafter.tally.to_dict()}
+        told = {"fallbacks": loaded.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
         screen.object({"texts": [text.to_dict() for text in texts]} | told)
         for number, text in enumerate(texts):
             screen.written(("\n" if number and not lines else "") + text.text)
@@ -110,7 +110,7 @@ def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, A
         flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in unused)
         raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")
     answers = run.answers(run.task.inputs(text), **given)
-    screen.object({"answers": [answer.to_dict() for answer in answers]})
+    screen.object({"answers": [answer.to_dict() for answer in answers], "fallbacks": run.fallbacks})
     for answer in answers:
         for line in (answer.text, *(other["text"] for other in answer.details.get("others", ()))):
             screen.written(line)

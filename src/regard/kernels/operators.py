@@ -37,6 +37,7 @@ OF_FILES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EROFS,
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
 _fallbacks: Counter[str] = Counter()
+_unmade: Counter[str] = Counter()
 
 
 def kernels_take(x: Tensor) -> bool:
@@ -92,6 +93,16 @@ def by_kernel(name: str, kernel: Callable[[], Result], readable: Callable[[], Re
 def kernel_fallbacks() -> dict[str, int]:
     """How often each operator has run without its kernels because one of them could not be built."""
     return dict(_fallbacks)
+
+
+def count_fallback(name: str) -> None:
+    """Count something else that runs as it reads because its fast form could not be made."""
+    _unmade[name] += 1
+
+
+def fallbacks() -> dict[str, int]:
+    """How often anything fast could not be made in this process and its plain form ran instead."""
+    return dict(_fallbacks + _unmade)
 
 
 def _is_of_building(error: Exception) -> bool:

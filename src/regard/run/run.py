@@ -25,6 +25,7 @@ from regard.decoding.draft import LOOKUP, TOKENS, Drafter
 from regard.decoding.logits import model_device
 from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
 from regard.errors import DataError, UsageError, blamed_on
+from regard.kernels.operators import fallbacks
 from regard.run.readers import reader_of
 from regard.storage import manifest
 from regard.tasks import saved_task
@@ -171,6 +172,11 @@ class Run:
     def device(self) -> torch.device:
         model: Any = self.model
         return model_device(model)
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """What could not be made fast in this process, and how often its plain form ran instead."""
+        return fallbacks()
 
     @property
     def settings(self) -> data_settings.DataSettings:

@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.kernels.operators import fallbacks
 from regard.terminal.table import human, span, visible
 from regard.training import budget
 
@@ -27,7 +28,8 @@ class Outcome:
 
 
 def common_facts(run: Trained, result: Result) -> dict[str, Any]:
-    """The facts of every outcome."""
+    """The facts of every outcome. fallbacks: what could not be made fast, and how often its plain form ran instead."""
+    choice = dict(result.choice or {})
     return {
         "run": str(run.path),
         "model": run.config["model"]["name"],
@@ -39,7 +41,8 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
         "train_loss": result.train_loss,
         "valid_loss": result.best_loss,
         "best_step": result.best_step,
-    } | ({} if result.choice is None else {"choice": dict(result.choice)})
+        "fallbacks": fallbacks() | dict.fromkeys(choice.get("failed", ()), 1),
+    } | ({"choice": choice} if choice else {})
 
 
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:

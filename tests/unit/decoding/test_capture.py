@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -16,6 +17,7 @@ from regard.decoding.capture import Captured, tried
 from regard.decoding.engine import Engine
 from regard.decoding.generate import Limits
 from regard.decoding.logits_processing import GREEDY, Sampling
+from regard.kernels import operators
 from regard.layers import position
 
 PROMPTS = [[1, 2, 3], [4], [5] * 9, [6, 7]]
@@ -59,15 +61,17 @@ def test_trial_runs_leave_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert kinds
 
 
-def test_what_cannot_be_recorded_is_run_as_it_is_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_recorded_is_run_as_it_is_said_once_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: Captured, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> Replayed:
         tried(step, books, alive)
         raise RuntimeError("a step waits for the device\nand more")
 
+    monkeypatch.setattr(operators, "_unmade", Counter())
     plain, _ = drawn("gpt", None, monkeypatch)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = drawn("gpt", refused, monkeypatch)
+    assert operators.fallbacks() == {"graphs": 1}
     assert found == (plain, "no graphs: a step waits for the device")
     assert [str(one.message) for one in said] == [
         "a step of this model is run without CUDA graphs, slower: a step waits for the device"
