@@ -25,8 +25,8 @@ from regard.decoding.row import Drawn, Row
 from regard.decoding.stop import StopFilter, Streamer
 from regard.errors import NumericError, UsageError
 
-# Tokens for which capturing a step pays.
-REPAYS = 32
+# Tokens for which capturing a step pays, and for which copies of matrices do.
+REPAYS, PACKING_REPAYS = 32, 16
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,8 @@ def _run(
         yield from _run_drafted(model, texts, rows, draft)
         return
     width = min(slots or len(texts), len(texts))
-    with Engine(model, width, together=width, compact=True, graphs=limits.max_tokens >= REPAYS) as engine:
+    pays = {"graphs": limits.max_tokens >= REPAYS, "packs": limits.max_tokens >= PACKING_REPAYS}
+    with Engine(model, width, together=width, compact=True, **pays) as engine:
         # Rows of a model may have sources of their own: then row i begins otherwise than row j.
         start = model.init_state(len(texts)) if width == len(texts) else None
         for text, number in zip(texts, numbers, strict=True):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regard.core.inputs import NOT_COUNTED
 from regard.kernels.cross_entropy import linear_cross_entropy
+from regard.kernels.packed import Packed
 from regard.layers.linear import to_classes
 
 
@@ -23,7 +24,10 @@ class LinearHead(nn.Linear):
 
     transform  f, applied before it; None for nothing.
     sparse     whether few positions have a target, so that the others are left out before anything is computed.
+    packed     a copy of the weight that is read faster, while texts are written on a CPU (kernels/packed.py).
     """
+
+    packed: Packed | None = None
 
     def __init__(
         self, width: int, n_answers: int, bias: bool = True, transform: nn.Module | None = None, sparse: bool = False
@@ -41,12 +45,18 @@ class LinearHead(nn.Linear):
     ) -> Tensor:
         """Logits (..., V) of vectors (..., D); with targets (...) the summed loss, epsilon shared by all classes."""
         if targets is None:
-            return to_classes(self.transform(vectors), self.weight, self.bias)
+            return self.logits(self.transform(vectors))
         if self.sparse:
             counted = targets != NOT_COUNTED
             vectors, targets = vectors[counted], targets[counted]
         h = self.transform(vectors).flatten(0, -2)
         return linear_cross_entropy(h, self.weight, self.bias, targets.flatten(), NOT_COUNTED, label_smoothing)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """x W^T + b (..., V)."""
+        if self.packed is not None and self.packed.takes(x):
+            return self.packed.product(x, self.bias)
+        return to_classes(x, self.weight, self.bias)
 
 
 class LogitsHead(nn.Module):

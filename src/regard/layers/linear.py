@@ -3,7 +3,8 @@
     y = g(x W^T + b) + r
 
 A step of decoding multiplies a matrix with few rows, in which reading it is all the work: then the whole line is one
-Triton kernel (kernels/decode_linear_triton.py). For many rows it is torch's products.
+Triton kernel (kernels/decode_linear_triton.py). On a CPU it is a product with a packed copy (kernels/packed.py), for
+many rows torch's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.kernels.choice import takes_kernel
+from regard.kernels.packed import Packed
 from regard.kernels.pointwise import gelu_tanh, relu_squared
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
@@ -34,7 +36,12 @@ SOME_ROWS, EVEN, ALIGNED = 256, 8, 64
 
 
 class Linear(nn.Linear):
-    """A linear map that knows what follows it."""
+    """A linear map that knows what follows it.
+
+    packed  a copy of the weight that is read faster, while texts are written on a CPU (kernels/packed.py).
+    """
+
+    packed: Packed | None = None
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # with what follows
         self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None
@@ -51,6 +58,8 @@ class Linear(nn.Linear):
 
     def product(self, x: Tensor) -> Tensor:
         """x W^T + b of many rows; who multiplies in another number type puts its own here."""
+        if self.packed is not None and self.packed.takes(x):
+            return self.packed.product(x, self.bias)
         return F.linear(x, self.weight, self.bias)
 
 
