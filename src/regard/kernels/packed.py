@@ -16,10 +16,9 @@ rounding of float32.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -60,12 +59,14 @@ class Packed:
         return y.view(*x.shape[:-1], y.shape[-1])
 
 
-@runtime_checkable
-class Packable(Protocol):
-    """A module that multiplies with its weight, by the copy while there is one."""
+class PackedLinear(nn.Linear):
+    """A linear map that multiplies by the copy of its weight while there is one."""
 
-    weight: Tensor
-    packed: Packed | None
+    packed: Packed | None = None
+
+    def by_copy(self, x: Tensor) -> Tensor | None:
+        """x W^T + b, where a copy takes x."""
+        return self.packed.product(x, self.bias) if self.packed is not None and self.packed.takes(x) else None
 
 
 _copies: WeakIdKeyDictionary = WeakIdKeyDictionary()
@@ -119,8 +120,9 @@ def packed(weight: Tensor, rows: int) -> Packed:
     return found
 
 
-def _parts(model: nn.Module) -> Iterable[Packable]:
-    return (part for part in model.modules() if isinstance(part, Packable))
+def _parts(model: nn.Module) -> list[PackedLinear]:
+    """Those that have weights of their own."""
+    return [part for part in model.modules() if isinstance(part, PackedLinear) and "weight" in part._parameters]
 
 
 def _is_taken(weight: Tensor) -> bool:

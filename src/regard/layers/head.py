@@ -15,19 +15,16 @@ from torch import Tensor, nn
 
 from regard.core.inputs import NOT_COUNTED
 from regard.kernels.cross_entropy import linear_cross_entropy
-from regard.kernels.packed import Packed
+from regard.kernels.packed import PackedLinear
 from regard.layers.linear import to_classes
 
 
-class LinearHead(nn.Linear):
+class LinearHead(PackedLinear):
     """One linear map to every class.
 
     transform  f, applied before it; None for nothing.
     sparse     whether few positions have a target, so that the others are left out before anything is computed.
-    packed     a copy of the weight that is read faster, while texts are written on a CPU (kernels/packed.py).
     """
-
-    packed: Packed | None = None
 
     def __init__(
         self, width: int, n_answers: int, bias: bool = True, transform: nn.Module | None = None, sparse: bool = False
@@ -54,9 +51,8 @@ class LinearHead(nn.Linear):
 
     def logits(self, x: Tensor) -> Tensor:
         """x W^T + b (..., V)."""
-        if self.packed is not None and self.packed.takes(x):
-            return self.packed.product(x, self.bias)
-        return to_classes(x, self.weight, self.bias)
+        y = self.by_copy(x)
+        return to_classes(x, self.weight, self.bias) if y is None else y
 
 
 class LogitsHead(nn.Module):

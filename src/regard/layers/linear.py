@@ -14,10 +14,10 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.kernels.choice import takes_kernel
-from regard.kernels.packed import Packed
+from regard.kernels.packed import PackedLinear
 from regard.kernels.pointwise import gelu_tanh, relu_squared
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
@@ -35,13 +35,8 @@ FEW_ROWS = 4  # for which the kernel reads the matrix faster than torch's produc
 SOME_ROWS, EVEN, ALIGNED = 256, 8, 64
 
 
-class Linear(nn.Linear):
-    """A linear map that knows what follows it.
-
-    packed  a copy of the weight that is read faster, while texts are written on a CPU (kernels/packed.py).
-    """
-
-    packed: Packed | None = None
+class Linear(PackedLinear):
+    """A linear map that knows what follows it."""
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # with what follows
         self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None
@@ -58,9 +53,8 @@ class Linear(nn.Linear):
 
     def product(self, x: Tensor) -> Tensor:
         """x W^T + b of many rows; who multiplies in another number type puts its own here."""
-        if self.packed is not None and self.packed.takes(x):
-            return self.packed.product(x, self.bias)
-        return F.linear(x, self.weight, self.bias)
+        y = self.by_copy(x)
+        return F.linear(x, self.weight, self.bias) if y is None else y
 
 
 def has_few_rows(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None) -> bool:
