@@ -16,6 +16,7 @@ t_m / 2 sum_k |s_n q_nk| and the rounding of float32. A row's numbers depend on 
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -45,19 +46,25 @@ def int8_linear_readable(x: Tensor, q: Tensor, scale: Tensor, bias: Tensor | Non
     return F.linear(x, dequantised(q, scale).to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 
-def packed_int8(q: Tensor) -> Tensor:
-    """q in the order in which oneDNN reads it."""
-    return torch.ops.onednn.qlinear_prepack(q, [2, q.shape[1]])
+class PackedInt8(NamedTuple):
+    """q in the order in which oneDNN reads it, s, and the zeros of symmetric weights, (N,) each."""
+
+    q: Tensor
+    scale: Tensor
+    zeros: Tensor
+
+    @classmethod
+    def of(cls, q: Tensor, scale: Tensor) -> PackedInt8:
+        q = torch.ops.onednn.qlinear_prepack(q, [2, q.shape[1]])
+        return cls(q, scale, torch.zeros(len(scale), dtype=torch.int32))
 
 
-def int8_linear_packed(x: Tensor, packed: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
+def int8_linear_packed(x: Tensor, packed: PackedInt8, bias: Tensor | None) -> Tensor:
     """The same by whole numbers, of x (..., K) on a CPU without gradients."""
-    rows = x.reshape(-1, x.shape[-1]).float()
+    rows = x.reshape(-1, x.shape[-1]).float().contiguous()
     largest = rows.abs().amax(-1, keepdim=True) / LARGEST_PAIR  # (M, 1)
-    digits = _digits(rows, largest)
-    sums = _sums(digits, packed, scale)
-    low, high = sums.chunk(2)
-    y = torch.add(low, high, alpha=256)
+    sums = _sums(_digits(rows, largest), packed)
+    y = torch.add(sums[: len(rows)], sums[len(rows) :], alpha=256)
     y = y.mul_(largest) if bias is None else torch.addcmul(bias.float(), y, largest)
     return y.view(*x.shape[:-1], y.shape[-1]).to(x.dtype)
 
@@ -70,11 +77,10 @@ def _digits(rows: Tensor, largest: Tensor) -> Tensor:
     return whole.view(torch.uint8).view(*rows.shape, 4)[..., :2].permute(2, 0, 1).reshape(-1, rows.shape[1])
 
 
-def _sums(digits: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
+def _sums(digits: Tensor, packed: PackedInt8) -> Tensor:
     """s_n sum_k (d_mk - ZERO) q_nk (M, N) in float32."""
-    zeros = torch.zeros(len(scale), dtype=torch.int32)
     out = (None, 1.0, 0, torch.float32, "none", [], "")
-    return torch.ops.onednn.qlinear_pointwise(digits, 1.0, ZERO, packed, scale, zeros, *out)
+    return torch.ops.onednn.qlinear_pointwise(digits, 1.0, ZERO, *packed, *out)
 
 
 @cache
@@ -83,7 +89,7 @@ def multiplies_int8() -> bool:
     try:
         digits = torch.full((2, 64), 255, dtype=torch.uint8)
         q = torch.full((32, 64), LARGEST, dtype=torch.int8)
-        sums = _sums(digits, packed_int8(q), torch.ones(len(q)))
+        sums = _sums(digits, PackedInt8.of(q, torch.ones(len(q))))
     except (RuntimeError, AttributeError, NotImplementedError):
         return False
     return bool((sums == (255 - ZERO) * LARGEST * 64).all())

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.errors import UsageError
 from regard.kernels.choice import takes_kernel
-from regard.kernels.int8 import dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8, packed_int8
+from regard.kernels.int8 import PackedInt8, dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8
 from regard.kernels.int8 import quantised as quantised_matrix
 from regard.layers.head import LinearHead
 from regard.layers.linear import ACTIVATIONS, FEW_ROWS, Activation, Linear
@@ -38,7 +38,7 @@ class _Int8Weights(nn.Module):
     q: Tensor
     scale: Tensor
     bias: Tensor | None
-    _reading: Tensor | None = None
+    _packed: PackedInt8 | None = None
 
     @property
     def weight(self) -> Tensor:
@@ -51,10 +51,10 @@ class _Int8Weights(nn.Module):
             from regard.kernels.decode_linear_triton import linear
 
             return linear(x, self.q, self.bias, activation, residual, self.scale)
-        if self._reading is None or torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel():
+        if self._packed is None or torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel():
             y = int8_linear_readable(x, self.q, self.scale, self.bias)
         else:
-            y = int8_linear_packed(x, self._reading, self.scale, self.bias)
+            y = int8_linear_packed(x, self._packed, self.bias)
         if activation is not None:
             y = ACTIVATIONS[activation](y)
         return y if residual is None else residual + y
@@ -132,13 +132,13 @@ def in_int8(model: nn.Module) -> Quantised:
 class _Made:
     q: Tensor
     scale: Tensor
-    reading: Tensor | None
+    packed: PackedInt8 | None
 
     @classmethod
     def of(cls, weight: Tensor) -> _Made:
         q, scale = quantised_matrix(weight)
         fast = weight.device.type == "cpu" and weight.numel() > 0 and multiplies_int8()
-        return cls(q, scale, packed_int8(q) if fast else None)
+        return cls(q, scale, PackedInt8.of(q, scale) if fast else None)
 
 
 def _become(part: nn.Module, kind: type[_Int8Weights], made: _Made) -> None:
@@ -147,4 +147,4 @@ def _become(part: nn.Module, kind: type[_Int8Weights], made: _Made) -> None:
     part.register_buffer("q", made.q)
     part.register_buffer("scale", made.scale)
     part.__class__ = kind
-    part._reading = made.reading  # pyright: ignore[reportAttributeAccessIssue]  # of its new class
+    part._packed = made.packed  # pyright: ignore[reportAttributeAccessIssue]  # of its new class
