@@ -15,7 +15,6 @@ from regard.decoding.generate import generate as decode
 from regard.decoding.logits_processing import GREEDY
 from regard.layers.int8 import in_int8
 
-
 # Times as fast as transformers, for texts side by side: with float32 and with weights of 8 bits.
 AIMS = {1: (1.6, 2.3), 16: (1.7, 2.2)}
 

@@ -57,7 +57,7 @@ class Engine:
     chunk     tokens of each that are read in one call.
     ahead     steps before the host looks; None for 1 on a CPU and AHEAD elsewhere.
     graphs    whether steps are captured where they can be.
-    packs     whether, on a CPU, large matrices are read from copies (kernels/packed.py): they pay after about 16 tokens.
+    packs     whether, on a CPU, large matrices are read from copies (kernels/packed.py), which pays after some tokens.
     compact   whether, on a CPU, slots that nobody waits for are given up when their rows end: less to compute, but how
               products round then depends on when other rows end.
     """

@@ -9,6 +9,7 @@ beside it. Rows that have ended leave the batch. A row that has filled the model
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from jaxtyping import Int
@@ -24,6 +25,7 @@ from regard.decoding.prompt import checked_prompts
 from regard.decoding.row import Drawn, Row
 from regard.decoding.stop import StopFilter, Streamer
 from regard.errors import NumericError, UsageError
+from regard.kernels.packed import packed_weights
 
 # Tokens for which capturing a step pays, and for which copies of matrices do.
 REPAYS, PACKING_REPAYS = 32, 16
@@ -193,7 +195,8 @@ def _run(
 
 def _run_drafted(model: TokenModel, texts: list[_Text], rows: list[Row], draft: Drafter) -> Iterator[Piece]:
     """The same, one text after the other, with tokens proposed."""
-    with eval_mode(model), draft.resting():
+    packs = packed_weights(model, draft.tokens + 1) if rows[0].limits.max_tokens >= PACKING_REPAYS else nullcontext()
+    with eval_mode(model), draft.resting(), packs:
         for text, row in zip(texts, rows, strict=True):
             for drawn in speculate(model, row, draft):
                 yield text.push(drawn)

@@ -1,7 +1,8 @@
 """Packed matrices: y = x W^T + b on a CPU from a copy of W that lies in the order in which it is read.
 
 torch's product reads W row by row, which for few rows of x reaches half of what memory gives, and for some rows a
-third of what oneDNN does. Of all matrices of GPT-2's size, in ms on two busy cores:
+third of what oneDNN does. All products of a step of GPT-2's size, in ms on two busy cores, each the tenth
+percentile of repeated calls:
 
                                         1 row    16 rows
     torch.nn.functional.linear           53       155

@@ -38,7 +38,9 @@ def test_a_row_of_zeros_stays_one() -> None:
 @needs_whole_numbers
 @torch.no_grad()
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("shape", "wide", "many"), [((1,), 768, 40), ((16,), 33, 129), ((2, 3), 5, 1), ((4,), 3072, 64)])
+@pytest.mark.parametrize(
+    ("shape", "wide", "many"), [((1,), 768, 40), ((16,), 33, 129), ((2, 3), 5, 1), ((4,), 3072, 64)]
+)
 def test_whole_numbers_are_as_near_to_the_definition_as_is_said(
     shape: tuple[int, ...], wide: int, many: int, bias: bool
 ) -> None:

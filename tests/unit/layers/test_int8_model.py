@@ -114,5 +114,5 @@ def test_a_map_of_torchs_inside_a_part_from_outside_is_taken_and_one_of_its_own_
 def test_what_has_no_linear_maps_or_no_float32_is_refused() -> None:
     with pytest.raises(UsageError, match="no linear maps"):
         in_int8(registry.build("ngram", vocab_size=VOCABULARY))
-    with pytest.raises(UsageError, match="float32, found torch.bfloat16"):
+    with pytest.raises(UsageError, match=r"float32, found torch\.bfloat16"):
         in_int8(model_of("gpt").bfloat16())
