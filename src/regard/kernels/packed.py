@@ -85,9 +85,10 @@ def packed_weights(model: object, rows: int) -> Iterator[None]:
         yield
         return
     with _lock:
-        _users[model] = _users.get(model, 0) + 1
-        if _users[model] == 1:
+        users = _users[model] if model in _users else 0
+        if not users:
             _use_copies(model, rows)
+        _users[model] = users + 1
     try:
         yield
     finally:

@@ -147,4 +147,5 @@ def _become(part: nn.Module, kind: type[_Int8Weights], made: _Made) -> None:
     part.register_buffer("q", made.q)
     part.register_buffer("scale", made.scale)
     part.__class__ = kind
-    part._packed = made.packed  # pyright: ignore[reportAttributeAccessIssue]  # of its new class
+    assert isinstance(part, _Int8Weights)
+    part._packed = made.packed
