@@ -85,7 +85,7 @@ def packed_weights(model: object, rows: int) -> Iterator[None]:
         yield
         return
     with _lock:
-        users = _users[model] if model in _users else 0
+        users = _users.get(model) or 0
         if not users:
             _use_copies(model, rows)
         _users[model] = users + 1

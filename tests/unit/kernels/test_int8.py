@@ -60,6 +60,15 @@ def test_whole_numbers_are_as_near_to_the_definition_as_is_said(
 
 @needs_whole_numbers
 @torch.no_grad()
+def test_inputs_are_rounded_to_the_nearest_and_not_cut_off() -> None:
+    """By the map that changes nothing: what comes out is the input as it was written."""
+    packed, x = PackedInt8.of(*quantised(torch.eye(64))), torch.randn(32, 64)
+    step = x.abs().amax(-1, keepdim=True) / LARGEST_PAIR
+    assert ((int8_linear_packed(x, packed, None) - x).abs() <= 0.51 * step).all()
+
+
+@needs_whole_numbers
+@torch.no_grad()
 def test_a_row_depends_on_no_other_row_and_what_is_no_number_stays_none() -> None:
     q, scale = quantised(torch.randn(24, 40))
     packed, x = PackedInt8.of(q, scale), torch.randn(4, 40)

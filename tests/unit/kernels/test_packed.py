@@ -58,7 +58,8 @@ def test_contexts_may_overlap_and_gradients_pass_by_the_copy() -> None:
     with packed_weights(part, 1):
         with packed_weights(part, 16):
             used = part.packed
-        assert part.packed is used is not None
+        assert used is not None
+        assert part.packed is used
         assert part(x).requires_grad
         assert not used.takes(x)
         with torch.no_grad():
