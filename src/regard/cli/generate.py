@@ -66,6 +66,9 @@ def generate(
         str | None, typer.Argument(help="Where the text begins; stdin without it.", metavar="PROMPT")
     ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Each line of the prompt is a prompt of its own.")] = False,
+    weights: Annotated[
+        str | None, typer.Option(help="int8: linear maps in 8 bits, of which less is read.", metavar="int8")
+    ] = None,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
     """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line."""
@@ -80,6 +83,9 @@ def generate(
 
     loaded = load(run, device=common.device or "auto")
     screen = common.screen
+    if weights is not None:
+        loaded = loaded.with_weights(weights)
+        screen.note(f"{loaded.weights}")
     if not isinstance(loaded.task, Generates):
         _answer_all(screen, loaded, text, options | {"n_best": n})
         return
