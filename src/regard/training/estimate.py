@@ -20,7 +20,7 @@ import math
 import os
 import resource
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +160,7 @@ def gigabytes(count: int) -> str:
 
 def flops_per_target(model: nn.Module, batch: Batch, objective: Callable[..., Any]) -> float:
     """Operations of a training step on `batch` for each target that counts."""
-    rows = _first(batch)
+    rows = batch.first(ROWS).to(torch.device("cpu"))
     here = copy.deepcopy(model).cpu().float().train()
     with torch.random.fork_rng(devices=[]), Counter() as counter:
         loss, count, _ = objective(here, rows, None)
@@ -225,9 +225,3 @@ def _tensors(out: Any) -> Iterator[Tensor]:
     elif isinstance(out, (list, tuple)):
         for part in out:
             yield from _tensors(part)
-
-
-def _first(batch: Batch) -> Batch:
-    """A few rows of the batch, on the CPU."""
-    values = {name: value[:ROWS].cpu() for name, value in vars(batch).items() if isinstance(value, Tensor)}
-    return replace(batch, indices=batch.indices[:ROWS], **values)
