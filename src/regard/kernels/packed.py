@@ -3,13 +3,13 @@
     offsets  (n + 1,) where each begins, and where the last ends; on the host, where its numbers are looked at
 
 On a GPU in half precision attention is torch's flash attention for such rows. Elsewhere it is made of a few calls with
-padding: sequences whose lengths lie within a factor of two of each other share one. Everything around it, the
-projections and nets of each position, sees no padding either way.
+padding: sequences whose lengths lie within a factor of two of each other share one. What is around it, the projections
+and nets of each position, sees no padding either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from regard.core.context import real_tokens
 HALVES = (torch.float16, torch.bfloat16)
 WIDEST = 256  # of a head, in flash attention
 
-Attend = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+SHORT = 8  # sequences of less than twice as many tokens are padded together: a call has its price, too
 
 
 def varlen_takes(q: Tensor, dropout: float) -> bool:
@@ -45,31 +45,38 @@ def varlen_attention(
     return found[None]
 
 
-def grouped_attention(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, attend: Attend) -> Tensor:
-    """The same by `attend(q, k, v, lengths)` on rows padded on the right, a call for all lengths that share a power
-    of two."""
+def grouped(parts: Sequence[Tensor], offsets: Tensor, call: Callable[..., Tensor]) -> Tensor:
+    """What `call(*parts, lengths)` makes of rows padded on the right, (n, T, ...), put end to end again, (1, P, ...).
+
+    It is called once for all sequences whose lengths share a power of two, and once for all short ones.
+    """
+    lengths = offsets.diff()
     groups: dict[int, list[int]] = {}
-    for number, length in enumerate(offsets.diff().tolist()):
+    for number, length in enumerate(lengths.tolist()):
         if length:
-            groups.setdefault(length.bit_length(), []).append(number)
+            groups.setdefault(max(length, SHORT).bit_length(), []).append(number)
     found, places = [], []
     for numbers in groups.values():
-        starts, lengths = offsets[:-1][numbers], offsets.diff()[numbers]
-        place = starts[:, None] + torch.arange(int(lengths.max()), device=offsets.device)  # (n, T)
-        real = real_tokens(lengths, place)
-        index = torch.where(real, place, starts[:, None]).to(q.device)
-        y = attend(q[0, index], k[0, index], v[0, index], lengths)
+        starts, sizes = offsets[:-1][numbers], lengths[numbers]
+        place = starts[:, None] + torch.arange(int(sizes.max()), device=offsets.device)  # (n, T)
+        real = real_tokens(sizes, place)
+        # What padding holds is finite: a token of the row itself.
+        index = torch.where(real, place, starts[:, None]).to(parts[0].device)
+        y = call(*(part[0, index] for part in parts), sizes)
         places.append(place[real])
         found.append(y[real.to(y.device)])
-    back = torch.cat(places).argsort().to(q.device)
+    back = torch.cat(places).argsort().to(found[0].device)
     return torch.cat(found)[back][None]
 
 
 def packed_recurrence(cell: nn.RNNBase, x: Tensor, offsets: Tensor) -> Tensor:
     """Hidden states (1, P, d_hidden) of torch's loop over x (1, P, D), each sequence from zeros.
 
-    The loop takes the tokens of all sequences by their places, and of ever fewer sequences: the longest come first.
+    The loop takes the tokens of all sequences by their places, and of ever fewer sequences: the longest come first. On
+    a CPU torch's fused LSTM, which is three times as fast, takes full rows only: there they are padded.
     """
+    if isinstance(cell, nn.LSTM) and x.device.type == "cpu":
+        return grouped([x], offsets, lambda rows, _: cell(rows)[0])
     lengths, order = offsets.diff().sort(descending=True, stable=True)
     place = offsets[:-1][order] + torch.arange(int(lengths[0]), device=offsets.device)[:, None]  # (T, n)
     real = torch.arange(len(place), device=offsets.device)[:, None] < lengths

@@ -168,7 +168,7 @@ def _poisoned_source(subject: Subject, ledger: Ledger, expected: Tensor, context
 def packing(subject: Subject, ledger: Ledger) -> None:
     """Sequences packed end to end equal one by one: outputs, final states, gradients; with states and without, which
     is how a model is trained and may be a path of its own."""
-    sizes = [3, 1, 5, 2, *(c + 1 for c in subject.chunk_sizes[:1])]
+    sizes = [3, 1, 17, 5, *(c + 1 for c in subject.chunk_sizes[:1])]
     offsets = torch.tensor([0, *torch.tensor(sizes).cumsum(0).tolist()])
     x = subject.inputs(1, sum(sizes))
     y, state = subject(x, subject.state(len(sizes)), Context(offsets=offsets))

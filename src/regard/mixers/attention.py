@@ -31,7 +31,7 @@ from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.decode_attention import can_decode, decode_attention
 from regard.kernels.flex import flex_attention, flex_takes
-from regard.kernels.packed import grouped_attention, varlen_attention, varlen_takes
+from regard.kernels.packed import grouped, varlen_attention, varlen_takes
 from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
 from regard.layers.position import ROTARY_BASE, alibi_slopes, rotate
@@ -181,7 +181,7 @@ class SelfAttention(Mixer):
         def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Tensor:
             return self._mixed(q, k, v, Place(lengths=None if self.causal else lengths))
 
-        return self._output(grouped_attention(q, k, v, offsets, attend))
+        return self._output(grouped([q, k, v], offsets, attend))
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """Outputs (B, T, D) of queries that stand at `place` among the keys."""

@@ -29,7 +29,7 @@ from regard.training.losses import TrainingStep, model_loss
 from regard.training.optimiser import Optimiser
 from regard.training.problem import Metric, TrainingProblem
 from regard.training.resume import Resume
-from regard.training.session import Counters
+from regard.training.counters import Counters
 from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of, weight_hash
 
 
