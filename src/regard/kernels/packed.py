@@ -20,7 +20,7 @@ from regard.core.context import real_tokens
 HALVES = (torch.float16, torch.bfloat16)
 WIDEST = 256  # of a head, in flash attention
 
-SHORT = 8  # sequences of less than twice as many tokens are padded together: a call has its price, too
+SHORT = 16  # sequences of at most so many tokens are padded together: a call has its price, too
 
 
 def varlen_takes(q: Tensor, dropout: float) -> bool:
@@ -48,13 +48,13 @@ def varlen_attention(
 def grouped(parts: Sequence[Tensor], offsets: Tensor, call: Callable[..., Tensor]) -> Tensor:
     """What `call(*parts, lengths)` makes of rows padded on the right, (n, T, ...), put end to end again, (1, P, ...).
 
-    It is called once for all sequences whose lengths share a power of two, and once for all short ones.
+    It is called once for all sequences that the same power of two is just enough for, and once for all short ones.
     """
     lengths = offsets.diff()
     groups: dict[int, list[int]] = {}
     for number, length in enumerate(lengths.tolist()):
         if length:
-            groups.setdefault(max(length, SHORT).bit_length(), []).append(number)
+            groups.setdefault((max(length, SHORT) - 1).bit_length(), []).append(number)
     found, places = [], []
     for numbers in groups.values():
         starts, sizes = offsets[:-1][numbers], lengths[numbers]
@@ -70,13 +70,15 @@ def grouped(parts: Sequence[Tensor], offsets: Tensor, call: Callable[..., Tensor
 
 
 def packed_recurrence(cell: nn.RNNBase, x: Tensor, offsets: Tensor) -> Tensor:
-    """Hidden states (1, P, d_hidden) of torch's loop over x (1, P, D), each sequence from zeros.
-
-    The loop takes the tokens of all sequences by their places, and of ever fewer sequences: the longest come first. On
-    a CPU torch's fused LSTM, which is three times as fast, takes full rows only: there they are padded.
-    """
-    if isinstance(cell, nn.LSTM) and x.device.type == "cpu":
+    """Hidden states (1, P, d_hidden) of torch's loop over x (1, P, D), each sequence from zeros."""
+    if x.device.type == "cpu":
+        # Its loops over full rows are up to three times as fast as that over ever fewer of them.
         return grouped([x], offsets, lambda rows, _: cell(rows)[0])
+    return without_padding(cell, x, offsets)
+
+
+def without_padding(cell: nn.RNNBase, x: Tensor, offsets: Tensor) -> Tensor:
+    """The same by a loop over places, at each of which there are fewer sequences left: the longest come first."""
     lengths, order = offsets.diff().sort(descending=True, stable=True)
     place = offsets[:-1][order] + torch.arange(int(lengths[0]), device=offsets.device)[:, None]  # (T, n)
     real = torch.arange(len(place), device=offsets.device)[:, None] < lengths

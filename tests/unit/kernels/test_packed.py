@@ -21,7 +21,7 @@ from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import Position, State, advance, zero_position
 from regard.data.batch import Batch
 from regard.kernels import packed
-from regard.kernels.packed import grouped, packed_recurrence
+from regard.kernels.packed import grouped, packed_recurrence, without_padding
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
@@ -49,7 +49,7 @@ def test_rows_of_similar_length_are_padded_together_and_come_back_in_order() -> 
         return 2 * rows
 
     assert torch.equal(grouped([x], OFFSETS, call), 2 * x)
-    assert seen == [[3, 1, 9, 2], [40], [17, 16], [70]]
+    assert seen == [[3, 1, 9, 2, 16], [40], [17], [70]]
 
 
 def test_an_empty_sequence_is_left_out() -> None:
@@ -59,14 +59,16 @@ def test_an_empty_sequence_is_left_out() -> None:
     cell = nn.GRU(2, 3, batch_first=True)
     expected = torch.cat([cell(x[:, :2])[0], cell(x[:, 2:])[0]], 1)
     torch.testing.assert_close(packed_recurrence(cell, x, offsets), expected)
+    torch.testing.assert_close(without_padding(cell, x, offsets), expected)
 
 
+@pytest.mark.parametrize("recurrence", [packed_recurrence, without_padding])
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
-def test_a_recurrence_begins_anew_with_every_sequence(kind: Any) -> None:
+def test_a_recurrence_begins_anew_with_every_sequence(kind: Any, recurrence: Any) -> None:
     cell = kind(4, 5, batch_first=True).double()
     x = torch.randn(1, TOTAL, 4, dtype=torch.float64)
     expected = torch.cat([cell(piece)[0] for piece in pieces(x)], 1)
-    torch.testing.assert_close(packed_recurrence(cell, x, OFFSETS), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(recurrence(cell, x, OFFSETS), expected, rtol=0, atol=1e-12)
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
