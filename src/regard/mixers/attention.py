@@ -30,8 +30,8 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.decode_attention import can_decode, decode_attention
+from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
-from regard.kernels.packed import grouped, varlen_attention, varlen_takes
 from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
 from regard.layers.position import ROTARY_BASE, alibi_slopes, rotate

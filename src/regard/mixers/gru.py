@@ -30,7 +30,7 @@ from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
-from regard.kernels.packed import packed_recurrence
+from regard.kernels.end_to_end import packed_recurrence
 from regard.mixers.rnn import HiddenState, cell_weights, check_recurrent_width, last_hidden, output_map
 
 

@@ -28,7 +28,7 @@ from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, 
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.choice import takes_kernel
-from regard.kernels.packed import packed_recurrence
+from regard.kernels.end_to_end import packed_recurrence
 from regard.layers.linear import linear_sum
 from regard.mixers.rnn import cell_weights, check_recurrent_width, output_map
 

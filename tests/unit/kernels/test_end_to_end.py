@@ -20,8 +20,8 @@ from regard.core.mixer import Mixer
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import Position, State, advance, zero_position
 from regard.data.batch import Batch
-from regard.kernels import packed
-from regard.kernels.packed import grouped, packed_recurrence, without_padding
+from regard.kernels import end_to_end
+from regard.kernels.end_to_end import grouped, packed_recurrence, without_padding
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
@@ -224,8 +224,8 @@ def test_varlen_is_for_half_precision_on_a_gpu_without_dropout() -> None:
     def like(device: str, dtype: torch.dtype, width: int) -> Any:
         return SimpleNamespace(device=SimpleNamespace(type=device), dtype=dtype, shape=(1, TOTAL, 2, width))
 
-    assert packed.varlen_takes(like("cuda", torch.bfloat16, 64), 0.0)
-    assert not packed.varlen_takes(like("cpu", torch.bfloat16, 64), 0.0)
-    assert not packed.varlen_takes(like("cuda", torch.float32, 64), 0.0)
-    assert not packed.varlen_takes(like("cuda", torch.bfloat16, 20), 0.0)
-    assert not packed.varlen_takes(like("cuda", torch.bfloat16, 64), 0.1)
+    assert end_to_end.varlen_takes(like("cuda", torch.bfloat16, 64), 0.0)
+    assert not end_to_end.varlen_takes(like("cpu", torch.bfloat16, 64), 0.0)
+    assert not end_to_end.varlen_takes(like("cuda", torch.float32, 64), 0.0)
+    assert not end_to_end.varlen_takes(like("cuda", torch.bfloat16, 20), 0.0)
+    assert not end_to_end.varlen_takes(like("cuda", torch.bfloat16, 64), 0.1)
