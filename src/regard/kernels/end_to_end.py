@@ -39,8 +39,8 @@ def varlen_attention(
     bounds = offsets.to(q.device, torch.int32)
     before = -1 if window is None else window - 1
     after = 0 if causal else before
-    parts = (part[0].contiguous() for part in (q, k, v))
-    found = varlen_attn(*parts, bounds, bounds, longest, longest, scale=scale, window_size=(before, after))
+    q, k, v = (part[0].contiguous() for part in (q, k, v))
+    found = varlen_attn(q, k, v, bounds, bounds, longest, longest, scale=scale, window_size=(before, after))
     assert isinstance(found, Tensor)
     return found[None]
 
