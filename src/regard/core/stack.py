@@ -63,7 +63,7 @@ class BlockConfig(MixerConfig, kind="block"):
 class Block(Mixer):
     """One layer: a mixer and an optional position-wise net, each normalised and added to the residual stream."""
 
-    composed = skips_state = True
+    composed = skips_state = packs = True
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -75,6 +75,7 @@ class Block(Mixer):
         self.residual = config.residual
         self.norm_follows = config.placement == "after"
         inherit_facts(self, [self.mixer])
+        self.packs = type(self).packs and self.mixer.packs
 
     def init_state(self, batch_size: int) -> State:
         return self.mixer.init_state(batch_size)
@@ -125,13 +126,14 @@ class StackConfig(MixerConfig, kind="stack"):
 class Stack(Mixer):
     """Layers applied one after the other; its state is the chain of theirs."""
 
-    composed = skips_state = True
+    composed = skips_state = packs = True
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layer.build() for layer in config.layers)
         self.streams = nn.ModuleList(Tap() for _ in config.layers)  # what comes out of each layer
         inherit_facts(self, self._mixers())
+        self.packs = type(self).packs and all(layer.packs for layer in self._mixers())
 
     def _mixers(self) -> list[Mixer]:
         return list(self.layers)  # pyright: ignore[reportReturnType]  # ModuleList forgets its element type

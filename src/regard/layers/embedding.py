@@ -76,7 +76,9 @@ class Embedding(nn.Module):
         """Tokens beyond which there are no positions; None without such a limit."""
         return self.position.max_length if self.position is not None else None
 
-    def forward(self, tokens: Int[Tensor, "B T"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
+    def forward(
+        self, tokens: Int[Tensor, "B T"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
         x = self.token_to_vector(tokens)
         if self.scale != 1.0:
             x = x * self.scale
@@ -125,7 +127,9 @@ class Numbers(nn.Module):
         """Of a series none: how much is read is a setting of the data."""
         return None
 
-    def forward(self, numbers: Float[Tensor, "B S C"], start: Int[Tensor, "B"]) -> Float[Tensor, "B _ D"]:
+    def forward(
+        self, numbers: Float[Tensor, "B S C"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B _ D"]:
         if numbers.shape[1] % self.patch:
             raise UsageError(f"a history of {numbers.shape[1]} steps does not divide into patches of {self.patch}")
         x = self.patch_to_vector(self.dropout(numbers).unflatten(1, (-1, self.patch)).flatten(2))
@@ -182,7 +186,9 @@ class Spelled(nn.Module):
     def max_length(self) -> int | None:
         return self.position.max_length if self.position is not None else None
 
-    def forward(self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
+    def forward(
+        self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
         spelt = words[..., 1:]
         letters = self.byte_to_vector(spelt) * (spelt > 0)[..., None]  # after the end of a word there is nothing
         letters = letters.flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)

@@ -164,8 +164,9 @@ class Positions(nn.Module):
         self.max_length = config.max_length if config.form == "learned" else None
         self.table = nn.Embedding(self.max_length, config.d_model) if self.max_length else None
 
-    def forward(self, start: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T D"]:
-        positions = start[:, None] + torch.arange(length, device=start.device)  # (B, T)
+    def forward(self, start: Int[Tensor, "B"] | Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
+        """start: where each row begins, or the position of every token."""
+        positions = start if start.dim() == 2 else start[:, None] + torch.arange(length, device=start.device)  # (B, T)
         if self.table is None or self.max_length is None:
             return _looked_up(positions, self.d_model)
         at_hand = start.device.type == "cpu" and positions.numel() > 0 and not torch.compiler.is_compiling()

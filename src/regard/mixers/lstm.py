@@ -28,6 +28,7 @@ from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, 
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.choice import takes_kernel
+from regard.kernels.end_to_end import packed_recurrence
 from regard.kernels.operators import if_built
 from regard.layers.linear import linear_sum
 from regard.mixers.rnn import cell_weights, check_recurrent_width, output_map
@@ -79,6 +80,7 @@ class LstmConfig(MixerConfig, kind="lstm"):
 class Lstm(Mixer):
     """torch's fused loop over a chunk; the equations above, written out, for one step and when a tap is recorded."""
 
+    packs = True
     shows: ClassVar[Shows] = {"input_gate": "gate", "forget_gate": "keep", "output_gate": "gate", "memory": "state"}
     writes_to_stream = ("hidden_to_output",)
 
@@ -101,6 +103,8 @@ class Lstm(Mixer):
         assert isinstance(state, LstmState)
         if self._heard() or lacks_fused_cell(x):
             return super().forward(x, state, context)
+        if context.offsets is not None:
+            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets)), None
         before = state.hidden.to(x.dtype)[None].contiguous(), state.cell.to(x.dtype)[None].contiguous()
         if context.lengths is None:
             hidden, (h, c) = self.cell(x, before)

@@ -42,7 +42,13 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
         "valid_loss": result.best_loss,
         "best_step": result.best_step,
         "fallbacks": fallbacks() | dict.fromkeys(choice.get("failed", ()), 1),
-    } | ({"choice": choice} if choice else {})
+    } | _of_steps(result)
+
+
+def _of_steps(result: Result) -> dict[str, Any]:
+    """How steps were made and how much of their batches was padding, where there were steps."""
+    padding = {} if result.padding is None else {"padding": round(result.padding, 5)}
+    return padding | ({} if result.choice is None else {"choice": dict(result.choice)})
 
 
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:

@@ -76,6 +76,7 @@ class Result:
 
     reason: "budget" when it was spent, "patience" when held-out loss no longer improved.
     choice: how steps were made, and what of it failed; None where there were no steps.
+    padding: the part of the batches that was padding.
     """
 
     folder: Path
@@ -89,6 +90,7 @@ class Result:
     reason: str
     best_score: float | None = None
     choice: Mapping[str, Any] | None = None
+    padding: float | None = None
 
 
 class Display(Protocol):

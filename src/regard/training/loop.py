@@ -114,6 +114,8 @@ def _step(session: Session) -> None:
     session.ema.update(count.step)
     count.step += 1
     count.tokens += pending.tokens
+    count.places += loaded.places
+    count.padding += loaded.padding
     session.steps_here += 1
     session.pending.append(pending)
     if read_is_due(session):
@@ -166,6 +168,7 @@ def _result(session: Session, reason: str) -> Result:
         reason=reason,
         best_score=count.best_score,
         choice=session.choice.to_dict(),
+        padding=count.padding_share,
     )
 
 

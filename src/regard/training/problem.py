@@ -74,7 +74,7 @@ def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) 
     length, seed = settings.length, settings.seed
     sampler: Sampler
     if kind == "documents":
-        sampler = Documents(corpus.train, seed, length)
+        sampler = Documents(corpus.train, seed, length, packed=getattr(model, "packs", False))
     elif carries:
         sampler = Lanes(corpus.train, length, settings.batch_size, seed)
     else:
