@@ -193,6 +193,19 @@ def test_show_tells_what_a_run_is_and_where_its_settings_come_from(trained: Path
     assert "regard generate" in call_here("show", str(trained)).out
 
 
+def test_the_share_of_padding_is_told_when_a_run_ends_and_when_it_is_shown(here: Path):
+    words = ["good", "bad", "so", "very"]
+    lines = [f"{n % 2}\t{' '.join(words[(n + k) % 4] for k in range(1 + n % 7))}" for n in range(200)]
+    (here / "labels.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    flags = ("--size", "tiny", "--budget", "12steps", "--set", "train.batch_size=4", "--out", "labelled", "--quiet")
+    made = call_here("train", "labels.tsv", *flags, "--json")
+    assert made.code == 0, made.err
+    told = json.loads(made.out)["padding"]
+    assert 0 <= told < 0.05
+    assert json.loads(call_here("show", "labelled", "--json").out)["last"]["padding"] == told
+    assert re.search(rf"padding +{told:.1%} of the batches", call_here("show", "labelled").out)
+
+
 def test_show_names_the_settings_of_a_model():
     facts = json.loads(call_here("show", "lstm", "--json").out)
     assert facts["settings"]["n_layers"]
