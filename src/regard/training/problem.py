@@ -74,7 +74,7 @@ def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) 
     length, seed = settings.length, settings.seed
     sampler: Sampler
     if kind == "documents":
-        sampler = Documents(corpus.train, seed, length, packed=getattr(model, "packs", False))
+        sampler = Documents(corpus.train, seed, length, packed=packs_documents(model, settings))
     elif carries:
         sampler = Lanes(corpus.train, length, settings.batch_size, seed)
     else:
@@ -104,6 +104,14 @@ def carries_state(model: nn.Module, settings: TrainSettings, kind: str) -> bool:
     if settings.carry_state and kind == "documents":
         raise UsageError("train.carry_state: documents stand alone; set it to false, or train.samples to windows")
     return settings.carry_state
+
+
+def packs_documents(model: nn.Module, settings: TrainSettings) -> bool:
+    """Whether documents lie end to end. Not asked of the device: what a step reads is the same on every one."""
+    packs = bool(getattr(model, "packs", False))
+    if settings.packed and not packs:
+        raise UsageError("train.packed: a layer of this model reads no documents end to end; set it to false")
+    return packs if settings.packed is None else settings.packed
 
 
 def _require_length(model: nn.Module, settings: TrainSettings) -> None:

@@ -62,6 +62,13 @@ def test_documents_are_laid_end_to_end_for_a_model_that_reads_them_so(tmp_path, 
     assert share == 0 if packed else 0 < share < 0.05
 
 
+def test_whether_documents_lie_end_to_end_can_be_said(corpus):
+    asked = replace(SETTINGS, samples="documents", packed=False)
+    assert not language_problem(corpus, build("gpt", corpus), asked).sampler.batch(0, 4).packed
+    with pytest.raises(UsageError, match=r"train\.packed: a layer of this model reads no documents end to end"):
+        language_problem(corpus, build("mamba", corpus), replace(asked, packed=True))
+
+
 def test_what_cannot_be_carried_or_does_not_fit_is_refused_by_its_key(corpus):
     with pytest.raises(UsageError, match=r"train\.carry_state: the state of this model grows"):
         language_problem(corpus, build("gpt", corpus), replace(SETTINGS, samples="windows", carry_state=True))
