@@ -54,6 +54,8 @@ def bench(
     if names == ["growth"]:
         _growth(common, repeats, device, out, picture)
         return
+    if "growth" in (names or ()):
+        raise UsageError("growth is measured alone: regard bench growth")
     screen = common.screen
     if missing():
         screen.note(f"not installed, so left out: {', '.join(missing())}")

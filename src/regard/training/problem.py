@@ -107,11 +107,10 @@ def carries_state(model: nn.Module, settings: TrainSettings, kind: str) -> bool:
 
 
 def packs_documents(model: nn.Module, settings: TrainSettings) -> bool:
-    """Whether documents lie end to end. Not asked of the device: what a step reads is the same on every one."""
-    packs = bool(getattr(model, "packs", False))
-    if settings.packed and not packs:
-        raise UsageError("train.packed: a layer of this model reads no documents end to end; set it to false")
-    return packs if settings.packed is None else settings.packed
+    """Whether documents lie end to end, where that was asked for."""
+    if settings.packed and not getattr(model, "packs", False):
+        raise UsageError("train.packed: a layer of this model reads no documents end to end; leave it out")
+    return settings.packed
 
 
 def _require_length(model: nn.Module, settings: TrainSettings) -> None:

@@ -69,7 +69,7 @@ def test_a_resume_refuses_another_value_of_an_identity_field(field):
     other = {
         "samples": "windows",
         "carry_state": False,
-        "packed": False,
+        "packed": True,
         "optimiser": "muon",
         "ema": 0.5,
         "precision": "bfloat16",
