@@ -20,7 +20,7 @@ cannot be done in less, and what lies in a cache can seem to be.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -63,19 +63,20 @@ def matrices(model: nn.Module) -> dict[str, Tensor]:
 @dataclass(frozen=True)
 class TextCounts:
     """What is counted of a language model: numbers in the matrices of its layers and head, in its state before any
-    token, and in what each token adds to that; bytes of a number."""
+    token, and in what each token adds to that; bytes of a number, and of one in a matrix."""
 
     layers: int
     head: int
     start: int
     growth: int
     itemsize: int
+    weight: int
 
     @classmethod
     def of(cls, model: nn.Module) -> TextCounts:
         head, layers = _parted(matrices(model), ("head.",))
         start, growth = _state_counts(model)
-        return cls(layers, head, start, growth, _itemsize(model))
+        return cls(layers, head, start, growth, _itemsize(model), _itemsize(model))
 
     def state(self, seen: int) -> int:
         return self.start + self.growth * seen
@@ -87,11 +88,11 @@ class TextCounts:
     def step(self, rows: int, seen: int) -> Cost:
         """One more token of each row through the layers, after `seen` of them."""
         operations = FORWARD * rows * (self.layers + self.state(seen + 1))
-        return Cost(operations, self.itemsize * (self.layers + rows * self.state(seen)))
+        return Cost(operations, self.weight * self.layers + self.itemsize * rows * self.state(seen))
 
     def answer(self, rows: int) -> Cost:
         """The head's logits for one token of each row."""
-        return Cost(FORWARD * rows * self.head, self.itemsize * self.head)
+        return Cost(FORWARD * rows * self.head, self.weight * self.head)
 
 
 def training_cost(model: nn.Module, rows: int, length: int) -> Cost:
@@ -101,11 +102,15 @@ def training_cost(model: nn.Module, rows: int, length: int) -> Cost:
     return Cost(TRAINED * rows * met, _moved(model))
 
 
-def generation_cost(model: nn.Module, rows: int, prompt: int, count: int) -> Cost:
-    """`count` tokens after a prompt that is read at once; the last of them is not read any more."""
+def generation_cost(model: nn.Module, rows: int, prompt: int, count: int, weight: int | None = None) -> Cost:
+    """`count` tokens after a prompt that is read at once; the last of them is not read any more.
+
+    weight  bytes of a number in a matrix, where it is narrower than in the model.
+    """
     counts = TextCounts.of(model)
+    counts = counts if weight is None else replace(counts, weight=weight)
     read = FORWARD * rows * (counts.layers * prompt + counts.states(1, prompt))
-    begun = Cost(read, counts.itemsize * counts.layers)
+    begun = Cost(read, counts.weight * counts.layers)
     steps = (counts.step(rows, seen) for seen in range(prompt, prompt + count - 1))
     return sum(steps, begun) + counts.answer(rows) * count
 

@@ -37,10 +37,11 @@ def generate(repeats: int, device: torch.device = CPU) -> list[Row]:
         if narrow is None:
             continue
         rows.append(rows[-1].beside(figure))
-        ours_int8 = our_texts(narrow, prompts, count)
-        rows.append(speed_row(f"generate int8, {size}, beside transformers", units, ours_int8, peer, times, None))
+        name, ours_int8 = f"generate int8, {size}", our_texts(narrow, prompts, count)
+        cost = generation_cost(model, batch, PROMPT, count, weight=1)
+        rows.append(speed_row(f"{name}, beside transformers", units, ours_int8, peer, times, None, cost=cost))
         rows.append(rows[-1].beside(figure_int8))
-        rows.append(speed_row(f"generate int8, {size}, beside float32", units, ours_int8, ours, times, None))
+        rows.append(speed_row(f"{name}, beside float32", units, ours_int8, ours, times, None, cost=cost))
     return rows
 
 
