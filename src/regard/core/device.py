@@ -8,6 +8,7 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -36,3 +37,17 @@ def device_named(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"train.device: {name}: this machine has {torch.cuda.device_count()} CUDA devices")
     return device
+
+
+def any_device(module: nn.Module) -> torch.device | None:
+    """Where the numbers of a module are, those that are learnt or those that are fitted; None where it has none."""
+    first = next(module.parameters(), None)
+    first = next(module.buffers(), None) if first is None else first
+    return None if first is None else first.device
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The same; the CPU where there are no numbers."""
+    import torch
+
+    return any_device(module) or torch.device("cpu")

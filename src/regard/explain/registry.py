@@ -137,6 +137,6 @@ def fitting(run: Any) -> list[Look]:
 def capabilities(run: Any) -> Capabilities:
     """What can be asked of a run, found without reading anything."""
     model = plain(run.model)
-    counts = bool(getattr(getattr(model, "config", None), "counts", False))
+    fitted = bool(getattr(getattr(model, "config", None), "fitted", False))
     shows = frozenset().union(*(shown_by(part) for part in model.modules()))
-    return replace(run.task.can, counts=counts, shows=shows)
+    return replace(run.task.can, fitted=fitted, shows=shows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from regard.data.example import ExampleData
 from regard.data.mask import WordDropout
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
@@ -18,6 +19,7 @@ from regard.errors import UsageError
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
 from regard.tasks.verbs import Answer
+from regard.training.fitted_run import FittingProblem
 from regard.training.problem import Metric, Objective, Sampler, TrainingProblem
 
 if TYPE_CHECKING:
@@ -98,9 +100,25 @@ class ExampleTask(Task[C]):
             partial(once, valid, settings.batch_size),
             valid.n_targets,
             self.objective(settings),
-            identity={"name": dataset.name, "hash": dataset.hash, "tokenizer": dataset.processor.hash},
+            identity=_identity(dataset),
             files=dataset.processor.files(),
             metric=Metric(self.metric, partial(self._judge, dataset=dataset), self.lower_is_better),
+            unit=self.unit,
+        )
+
+    def fitting(
+        self, dataset: Dataset[C], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> FittingProblem[ExampleData[Any, Any]]:
+        """What a model that is fitted at once needs: every example, and the scores on those held out."""
+        assert isinstance(dataset, ExampleDataset)
+        rows = self.fit(dataset.train, model, data)
+        return FittingProblem(
+            ExampleData(rows, dataset.training),
+            rows.n_targets,
+            lambda fitted: self.evaluate(fitted, dataset.processor, dataset.examples).scores,
+            self.metric,
+            identity=_identity(dataset),
+            files=dataset.processor.files(),
             unit=self.unit,
         )
 
@@ -120,3 +138,8 @@ class ExampleTask(Task[C]):
         judged = dataset.examples[:: max(1, len(dataset.examples) // JUDGED)][:JUDGED]
         report = self.evaluate(model, dataset.processor, judged)
         return float(report.scores[self.metric])
+
+
+def _identity(dataset: Dataset[Any]) -> dict[str, str]:
+    """What a run notes of its data."""
+    return {"name": dataset.name, "hash": dataset.hash, "tokenizer": dataset.processor.hash}

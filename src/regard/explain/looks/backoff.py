@@ -44,5 +44,5 @@ def _explained(reading: Reading) -> NgramExplanation:
     return explain_ngram(reading.owner.model, reading.owner.tokenizer, reading.given)
 
 
-register_look(Look("backoff", "which orders matched at each token", backoff, fits=lambda can: can.counts))
-register_look(Look("steps", "the calculation of one probability, order by order", steps, fits=lambda can: can.counts))
+register_look(Look("backoff", "which orders matched at each token", backoff, fits=lambda can: "orders" in can.shows))
+register_look(Look("steps", "the calculation of one probability, order by order", steps, fits=lambda can: "orders" in can.shows))
