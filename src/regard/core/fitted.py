@@ -38,6 +38,7 @@ class FitSettings:
     judge: Callable[[], float] = lambda: float("nan")
 
 
+@runtime_checkable
 class Tell(Protocol):
     """Who is told how a fit goes."""
 

@@ -22,6 +22,7 @@ from regard.tasks.reading import Capabilities
 # The files in `regard.explain.looks`; each registers one look or more. The first that fits a run is its own.
 FILES = (
     "backoff",
+    "evidence",
     "senses",
     "contributions",
     "forecast",

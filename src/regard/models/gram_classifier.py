@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
+from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.state import State
 from regard.fitting.evidence import Evidence
 from regard.fitting.grams import Vocabulary, Words, character_grams, word_grams, words_of
@@ -33,6 +34,7 @@ LONGEST = 32  # words or characters in an n-gram
 EXAMPLE_TEXTS = ("abc cde abd", "fgh def ggh abc", "bcd hij cde", "abd abd fgh", "", "jji hij abc cc")
 
 
+@runtime_checkable
 class LabelledTexts(Protocol):
     """The examples of a fit: rows whose `labels` (n,) are classes, and the column `text`."""
 
@@ -72,8 +74,6 @@ class GramConfig(Config):
 
     def build_example(self) -> GramClassifier:
         """A model of a few texts: what the laws are checked on."""
-        from regard.core.fitted import FitSettings, Nobody
-
         model = self.build()
         model.fit(_Example(self.n_classes), FitSettings(), Nobody())
         return model
@@ -95,7 +95,7 @@ class GramClassifier(FittedModel):
         self._read_from = self.words, self.characters
 
     @abstractmethod
-    def fit(self, data: LabelledTexts, settings: Any, tell: Any) -> dict[str, Any]: ...
+    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]: ...
 
     @abstractmethod
     def values(self, blocks: Sequence[SparseRows]) -> SparseRows:
@@ -121,7 +121,7 @@ class GramClassifier(FittedModel):
         rows = self.values(self._blocks(words_of(texts_of(tokens, context.lengths), self.config.lower)))
         return self.scores(rows).log_softmax(-1).to(self.like.dtype), None
 
-    def learn_grams(self, texts: Sequence[str], tell: Any) -> list[SparseRows]:
+    def learn_grams(self, texts: Sequence[str], tell: Tell) -> list[SparseRows]:
         """Take the n-grams of texts for the model's own; how often each occurs in each text, a table a block."""
         found = words_of(texts, self.config.lower)
         tell("counting", 0.5)

@@ -8,11 +8,13 @@
     loss   logistic: -log softmax(z)[y]; hinge: the squared distance to a margin of 1, each class against the others
 
 weights
-    tfidf     x_f = (1 + log n_f) (1 + log((1 + n) / (1 + d_f))), and each block of n-grams, those of words and those of
-              characters, of length 1; n_f: how often f occurs in the text, d_f: in how many of the n texts of training
-    nb        x_f = 1 where f occurs, and R_fc the log-count ratio of naive Bayes: the log of how often f occurs in the
-              texts of class c, by all that occurs there, over the same for the other classes, each count one more
-    nb_tfidf  x of tfidf and R of nb
+    tfidf   x_f = (1 + log n_f) (1 + log((1 + n) / (1 + d_f))), and R = 1; n_f: how often f occurs in the text, d_f: in
+            how many of the n texts of training
+    nb      x_f = 1 where f occurs, and R_fc the log-count ratio of naive Bayes: the log of in how many texts of class c
+            f occurs, by that sum over all n-grams, over the same for the other classes, each count one more
+
+Of both kinds each block of n-grams, those of words and those of characters, is then a vector of length 1, so that long
+texts do not count for more than short ones.
 
 The problem is convex, and the solver is Newton's method to a stated gradient (regard/fitting/newton.py): there is no
 learning rate, no chance, and the same data gives the same weights.
@@ -41,7 +43,7 @@ from regard.fitting.newton import Minimum, minimise
 from regard.fitting.sparse import SparseRows
 from regard.models.gram_classifier import GramClassifier, GramConfig, LabelledTexts, concatenated, labels_of
 
-WeightsName = Literal["tfidf", "nb", "nb_tfidf"]
+WeightsName = Literal["tfidf", "nb"]
 MOST_WEIGHTS = 1 << 28  # 2 GiB in float64, of which a solver needs a few
 
 
@@ -49,7 +51,7 @@ MOST_WEIGHTS = 1 << 28  # 2 GiB in float64, of which a solver needs a few
 class LinearConfig(GramConfig, kind="linear"):
     """weights, loss: as above. strength: C. tolerance: of the gradient, by that at zero. max_steps: of the solver."""
 
-    weights: WeightsName = "nb_tfidf"
+    weights: WeightsName = "nb"
     loss: LossName = "logistic"
     strength: float = 10.0
     tolerance: float = 1e-4
@@ -106,12 +108,11 @@ class Linear(GramClassifier):
         }
 
     def values(self, blocks: Sequence[SparseRows]) -> SparseRows:
-        if self.config.weights == "nb":
-            rows = concatenated(blocks)
-            return rows.with_values(np.ones(len(rows.values)))
         idf, first, made = self.idf.cpu().numpy().astype(np.float64), 0, []
         for block in blocks:
-            values = (1 + np.log(block.values)) * idf[first + block.columns]
+            values = np.ones(len(block.values))
+            if self.config.weights == "tfidf":
+                values = (1 + np.log(block.values)) * idf[first + block.columns]
             norms = np.sqrt(block.sums(values * values))
             made.append(block.with_values(values / norms[block.row_of]))
             first += block.width
@@ -199,7 +200,7 @@ def linear(
     *,
     order: int = 2,
     characters: tuple[int, ...] = (2, 5),
-    weights: WeightsName = "nb_tfidf",
+    weights: WeightsName = "nb",
     loss: LossName = "logistic",
     strength: float = 10.0,
     min_texts: int = 1,

@@ -19,7 +19,7 @@ from regard.core.progress import watched
 from regard.data.example import Labelled, column
 from regard.data.kind import Head
 from regard.data.labelled import read_labelled
-from regard.data.ragged import AT_ONCE, in_batches, ragged
+from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
@@ -179,7 +179,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
         for first in range(0, len(texts), at_once):
             part = texts[first : first + at_once]
             found = np.zeros((len(part), len(processor.classes)))
-            for rows in in_batches(ids.sizes[first : first + at_once].tolist(), min(AT_ONCE, at_once)):
+            for rows in in_batches(ids.sizes[first : first + at_once].tolist()):
                 tokens, lengths = ids.padded(first + rows, 0)
                 logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
                 found[rows] = logits.float().softmax(-1).cpu().numpy()
