@@ -224,7 +224,9 @@ def test_settings_that_mean_nothing_get_one_line(texts: Path, settings: tuple[st
 
 
 def test_a_solver_that_does_not_converge_says_so_and_the_run_keeps_it(texts: Path):
-    out = call_here("train", "l.tsv", "--model", "linear", "--out", "r", "--set", "model.max_steps=1", "--device", "cpu")
+    out = call_here(
+        "train", "l.tsv", "--model", "linear", "--out", "r", "--set", "model.max_steps=1", "--device", "cpu"
+    )
     assert out.code == 0
     assert "did not converge" in out.out + out.err
     fit = json.loads((texts / "r/config.json").read_text())["fit"]

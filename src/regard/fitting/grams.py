@@ -141,9 +141,7 @@ def pieces_of(word: str, shortest: int, longest: int) -> list[str]:
     return [spaced[i : i + n] for n in range(shortest, longest + 1) for i in range(len(spaced) - n + 1)]
 
 
-def _by_text(
-    rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None, n_texts: int, width: int
-) -> SparseRows:
+def _by_text(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None, n_texts: int, width: int) -> SparseRows:
     """Entries in any order as sparse rows."""
     weights = np.ones(len(rows)) if weights is None else weights
     if len(rows) and (np.diff(rows) < 0).any():

@@ -1,19 +1,19 @@
 """The regularised loss of a linear model over sparse rows, as `regard.fitting.newton` asks for it.
 
-    f(W, b) = |W|^2 / 2 + C sum_i loss(z_i, y_i)        z_i = (R * W)^T x_i + b
+f(W, b) = |W|^2 / 2 + C sum_i loss(z_i, y_i)        z_i = (R * W)^T x_i + b
 
-    x_i   the features of example i, y_i its class
-    R     a scale for each feature and class, 1 where there is none: w is what is kept small, and not R w
-    C     how much the examples count beside |W|^2; b is free
+x_i   the features of example i, y_i its class
+R     a scale for each feature and class, 1 where there is none: w is what is kept small, and not R w
+C     how much the examples count beside |W|^2; b is free
 
-    logistic   -log softmax(z_i)[y_i]; of two classes log(1 + exp(-s_i z_i)), s_i = 1 or -1, with one z
-    hinge      sum_c max(0, 1 - s_ic z_ic)^2, each class against the others
+logistic   -log softmax(z_i)[y_i]; of two classes log(1 + exp(-s_i z_i)), s_i = 1 or -1, with one z
+hinge      sum_c max(0, 1 - s_ic z_ic)^2, each class against the others
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -61,7 +61,9 @@ class LinearPoint:
 
     @classmethod
     def zero(cls, of: Examples) -> LinearPoint:
-        return cls(of, torch.zeros(of.rows.shape[1] + 1, of.signs.shape[1], dtype=torch.float64), torch.zeros_like(of.signs))
+        return cls(
+            of, torch.zeros(of.rows.shape[1] + 1, of.signs.shape[1], dtype=torch.float64), torch.zeros_like(of.signs)
+        )
 
     @cached_property
     def value(self) -> float:

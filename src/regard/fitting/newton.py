@@ -58,9 +58,7 @@ class Minimum:
     converged: bool
 
 
-def minimise(
-    start: Point, tolerance: float, most: int, tell: Callable[[float], None] = lambda _: None
-) -> Minimum:
+def minimise(start: Point, tolerance: float, most: int, tell: Callable[[float], None] = lambda _: None) -> Minimum:
     """The minimum from `start` on, in at most so many steps. tell: how much of the way to the tolerance is done."""
     point, products = start, 0
     first = now = float(start.gradient.norm())

@@ -6,6 +6,7 @@ directions of a solver go through memory in order and always sum in the same one
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +100,7 @@ def _spans(rows: np.ndarray) -> Sequence[tuple[int, int]]:
     while bounds[-1] < len(rows):
         last = min(bounds[-1] + AT_ONCE, len(rows))
         bounds.append(int(np.searchsorted(rows, rows[last - 1], side="right")))
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(itertools.pairwise(bounds))
 
 
 def side_by_side(parts: Sequence[SparseRows]) -> SparseRows:

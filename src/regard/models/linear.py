@@ -90,9 +90,7 @@ class Linear(GramClassifier):
         rows, here = self.values(blocks), torch.from_numpy(labels)
         scale = None if config.weights == "tfidf" else log_count_ratios(concatenated(blocks), labels, config.n_classes)
         of = examples(rows, here, config.n_classes, config.loss, config.strength, scale)
-        found = minimise(
-            LinearPoint.zero(of), config.tolerance, config.max_steps, lambda share: tell("solving", share)
-        )
+        found = minimise(LinearPoint.zero(of), config.tolerance, config.max_steps, lambda share: tell("solving", share))
         point = found.point
         assert isinstance(point, LinearPoint)
         weights = point.weights[:-1] if scale is None else point.weights[:-1] * scale

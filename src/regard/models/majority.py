@@ -1,8 +1,8 @@
 """The majority: the most frequent class, whatever is read. What every other model has to beat.
 
-    p(c) = n_c / n
+p(c) = n_c / n
 
-    n_c   examples of class c in the training part, of n
+n_c   examples of class c in the training part, of n
 """
 
 from __future__ import annotations

@@ -126,7 +126,9 @@ class Run:
         if not isinstance(self.task, Encodes):
             raise UsageError(f"a run of the task {self.task.name} has no vectors for each token of a text")
         if self.fitted:
-            raise UsageError(f"{self.path}: {self.config['model']['name']} is fitted at once and has no vectors to encode")
+            raise UsageError(
+                f"{self.path}: {self.config['model']['name']} is fitted at once and has no vectors to encode"
+            )
         return self.task.encode(self.model, self.processor, text)
 
     def explain(self, given: str = "", view: str | None = None, **options: Any) -> View:

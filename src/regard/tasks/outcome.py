@@ -62,7 +62,9 @@ def _measured(task: Task[Any], run: Trained, result: Result) -> dict[str, Any]:
 
 def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any]) -> list[str]:
     fit = run.config.get("fit")
-    learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps" if fit is None else fit.get(TOLD, "fitted")
+    learnt = (
+        f"{human(facts['parameters'])} parameters, {result.step:,} steps" if fit is None else fit.get(TOLD, "fitted")
+    )
     learnt = f"{learnt}, {human(result.tokens)} {task.unit}"
     lines = [f"{run.path}: {facts['model']} for {task.name}, {learnt}, {span(result.seconds)}"]
     if result.reason == "patience":

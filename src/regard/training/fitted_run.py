@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor, nn
 
 from regard.core.device import device_named
-from regard.core.fitted import Fitted, FitSettings, OwnFile
+from regard.core.fitted import FitSettings, Fitted, OwnFile
 from regard.core.progress import Progress
 from regard.errors import ResourceError, UsageError, is_out_of_memory
 from regard.storage import disk, manifest, tensors

@@ -13,7 +13,9 @@ from regard.fitting.newton import minimise
 from regard.fitting.sparse import SparseRows
 
 
-def made_up(n: int = 60, width: int = 9, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, SparseRows, np.ndarray]:
+def made_up(
+    n: int = 60, width: int = 9, n_classes: int = 3, seed: int = 0
+) -> tuple[np.ndarray, SparseRows, np.ndarray]:
     """A dense matrix with many zeros, the same as sparse rows, and classes."""
     chance = np.random.default_rng(seed)
     dense = chance.normal(size=(n, width)) * (chance.random((n, width)) < 0.4)
@@ -48,7 +50,7 @@ def test_the_gradient_of_the_written_out_objective_is_zero_at_the_minimum(loss: 
     weights = found.point.weights.clone().requires_grad_()
     value = objective(dense, labels, weights, loss, 2.0, n_classes)
     (gradient,) = torch.autograd.grad(value, weights)
-    assert found.point.value == pytest.approx(float(value))
+    assert found.point.value == pytest.approx(float(value.detach()))
     assert float(gradient.norm()) < 1e-6
 
 
@@ -93,7 +95,9 @@ def test_it_finds_what_scikit_learn_finds(loss: LossName, n_classes: int):
         peer = linear_model.LogisticRegression(C=0.7, tol=1e-10, max_iter=5000).fit(dense, labels)
         weights, bias = found.point.weights[:-1].T, found.point.weights[-1]
         assert np.allclose(weights, peer.coef_, atol=1e-4)
-        assert np.allclose(bias - bias.mean() * (n_classes > 2), peer.intercept_ - peer.intercept_.mean() * (n_classes > 2), atol=1e-4)
+        assert np.allclose(
+            bias - bias.mean() * (n_classes > 2), peer.intercept_ - peer.intercept_.mean() * (n_classes > 2), atol=1e-4
+        )
     else:
         # liblinear keeps its bias small too; scaled up, it is all but free.
         peer = svm.LinearSVC(C=0.7, tol=1e-10, dual=False, intercept_scaling=1000, max_iter=20000).fit(dense, labels)

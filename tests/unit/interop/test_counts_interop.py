@@ -247,6 +247,8 @@ def test_the_page_on_counting_gives_one_model_three_times(tmp_path: Path, monkey
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
     assert len(names["ids"]) > 2000
-    assert all(part.fallback == "" for part in names["at_once"].estimate(names["at_once"].count(names["ids"])).discounts[1:])
+    assert all(
+        part.fallback == "" for part in names["at_once"].estimate(names["at_once"].count(names["ids"])).discounts[1:]
+    )
     same_model(names["merged"], names["at_once"])
     same_model(names["queried"], names["at_once"])

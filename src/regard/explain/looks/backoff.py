@@ -45,4 +45,6 @@ def _explained(reading: Reading) -> NgramExplanation:
 
 
 register_look(Look("backoff", "which orders matched at each token", backoff, fits=lambda can: "orders" in can.shows))
-register_look(Look("steps", "the calculation of one probability, order by order", steps, fits=lambda can: "orders" in can.shows))
+register_look(
+    Look("steps", "the calculation of one probability, order by order", steps, fits=lambda can: "orders" in can.shows)
+)

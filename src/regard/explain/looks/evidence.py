@@ -2,8 +2,8 @@
 
     z_c = b_c + sum_f x_f w_fc
 
-What is shown of an n-gram is what it adds to a class beyond what it adds to all classes on average; these parts and that
-of b sum to the class's score above the mean one, exactly.
+What is shown of an n-gram is what it adds to a class beyond what it adds to all classes on average; these parts and
+that of b sum to the class's score above the mean one, exactly.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ def _model(reading: Reading) -> Weighs:
     return model
 
 
-register_look(
-    Look("evidence", "which n-grams of a text decided", evidence, fits=lambda can: "evidence" in can.shows)
-)
+register_look(Look("evidence", "which n-grams of a text decided", evidence, fits=lambda can: "evidence" in can.shows))
 register_look(
     Look("weights", "the n-grams that speak most for each class", classes, fits=lambda can: "evidence" in can.shows)
 )
