@@ -91,6 +91,10 @@ def union() -> Any:
     return make_union(words(TfidfVectorizer, sublinear_tf=True), letters)
 
 
+def logistic() -> Any:
+    return LogisticRegression(C=10, max_iter=1000)
+
+
 def rows_of(n_classes: int) -> dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]]:
     """Name to ours and its peer."""
     both = {"order": 2, "characters": (2, 5)}
@@ -101,11 +105,11 @@ def rows_of(n_classes: int) -> dict[str, tuple[Callable[..., Any], Callable[...,
         ),
         "linear tfidf, word 1-2, logistic": (
             own(LinearConfig(n_classes, weights="tfidf")),
-            peer(lambda: make_pipeline(words(TfidfVectorizer, sublinear_tf=True), LogisticRegression(C=10, max_iter=1000))),
+            peer(lambda: make_pipeline(words(TfidfVectorizer, sublinear_tf=True), logistic())),
         ),
         "linear tfidf, word 1-2 char 2-5, logistic": (
             own(LinearConfig(n_classes, weights="tfidf", **both)),
-            peer(lambda: make_pipeline(union(), LogisticRegression(C=10, max_iter=1000))),
+            peer(lambda: make_pipeline(union(), logistic())),
         ),
         "linear tfidf, word 1-2 char 2-5, hinge": (
             own(LinearConfig(n_classes, weights="tfidf", loss="hinge", strength=1.0, **both)),

@@ -62,11 +62,10 @@ def _measured(task: Task[Any], run: Trained, result: Result) -> dict[str, Any]:
 
 def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any]) -> list[str]:
     fit = run.config.get("fit")
-    learnt = (
-        f"{human(facts['parameters'])} parameters, {result.step:,} steps" if fit is None else fit.get(TOLD, "fitted")
-    )
-    learnt = f"{learnt}, {human(result.tokens)} {task.unit}"
-    lines = [f"{run.path}: {facts['model']} for {task.name}, {learnt}, {span(result.seconds)}"]
+    steps = f"{human(facts['parameters'])} parameters, {result.step:,} steps"
+    learnt = steps if fit is None else fit.get(TOLD, "fitted")
+    spent = f"{human(result.tokens)} {task.unit}, {span(result.seconds)}"
+    lines = [f"{run.path}: {facts['model']} for {task.name}, {learnt}, {spent}"]
     if result.reason == "patience":
         lines.append("  ended early: the held-out part no longer improved")
     if result.best_loss is not None:
