@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+import torch
 from calling import TEXT, TINY, call_here
 
 import regard
+from regard.kernels import operators
 
 COMMANDS = (
     "train",
@@ -65,6 +69,28 @@ def test_generate_streams_what_it_would_print_at_once(trained: Path):
     assert text["text"] + "\n" == streamed
     assert text["prompt"] + text["continuation"] == text["text"]
     assert text["log_prob"] < 0
+
+
+def test_what_could_not_be_made_fast_is_counted_for_programs(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(operators, "_fallbacks", Counter())
+    monkeypatch.setattr(operators, "_unmade", Counter())
+
+    def told(*argv: str) -> dict[str, int]:
+        return json.loads(call_here(*argv, "--json").out)["fallbacks"]
+
+    def broken(_batch: object, _state: object) -> NoReturn:
+        raise RuntimeError("no compiler")
+
+    write = ("generate", str(trained), "the dog", "--max-tokens", "3")
+    train = ("train", str(trained.parent / "my.txt"), "--budget", "2steps", "--quiet", *TINY)
+    assert told(*write) == told(*train, "--out", str(tmp_path / "a")) == {}
+    monkeypatch.setattr(torch, "compile", lambda _step: broken)
+    compiled = ("--set", "train.compile=true")
+    assert told(*train, "--out", str(tmp_path / "b"), *compiled) == {"compile": 1}
+    operators.count_fallback("graphs")
+    assert told(*write) == {"graphs": 1}
 
 
 def test_generate_reads_a_prompt_from_stdin_whole_or_by_lines(trained: Path):
@@ -165,6 +191,19 @@ def test_show_tells_what_a_run_is_and_where_its_settings_come_from(trained: Path
     assert rows["model.d_model"].endswith("size tiny")
     assert rows["data.documents"].endswith("default")
     assert "regard generate" in call_here("show", str(trained)).out
+
+
+def test_the_share_of_padding_is_told_when_a_run_ends_and_when_it_is_shown(here: Path):
+    words = ["good", "bad", "so", "very"]
+    lines = [f"{n % 2}\t{' '.join(words[(n + k) % 4] for k in range(1 + n % 7))}" for n in range(200)]
+    (here / "labels.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    flags = ("--size", "tiny", "--budget", "12steps", "--set", "train.batch_size=4", "--out", "labelled", "--quiet")
+    made = call_here("train", "labels.tsv", *flags, "--json")
+    assert made.code == 0, made.err
+    told = json.loads(made.out)["padding"]
+    assert 0 <= told < 0.05
+    assert json.loads(call_here("show", "labelled", "--json").out)["last"]["padding"] == told
+    assert re.search(rf"padding +{told:.1%} of the batches", call_here("show", "labelled").out)
 
 
 def test_show_names_the_settings_of_a_model():

@@ -23,7 +23,7 @@ from regard.run.run import load
 from regard.run.summary import run_summary
 from regard.serving import shelf
 from regard.storage import manifest
-from regard.training import checkpoint, session
+from regard.training import checkpoint, counters
 
 TINY = ("--size", "tiny", "--device", "cpu", "--quiet", "--set", "train.batch_size=2", "--set", "train.length=16")
 RUNS = {
@@ -217,7 +217,7 @@ def test_any_value_of_the_state_of_a_checkpoint_is_taken_or_refused_by_name(runs
         for label, value in VALUES.items():
             write(point, "state.json", replaced(sound, place, value))
             told = outcome_of(
-                lambda: session.counters_of(checkpoint.read_state(point), point), folder, f"{place} {label}"
+                lambda: counters.counters_of(checkpoint.read_state(point), point), folder, f"{place} {label}"
             )
             assert told is None
     write(point, "state.json", sound | {"counters": []})

@@ -161,6 +161,16 @@ class WritesIntoState(Trace):
         return y, after
 
 
+class PacksWithoutReset(Trace):
+    """Says that it takes sequences end to end, and reads them as one."""
+
+    packs = True
+
+    def forward(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        state = state if context.offsets is None else self.init_state(len(x))
+        return super().forward(x, state, dataclasses.replace(context, offsets=None))
+
+
 class ModeMatters(Trace):
     """In training, outputs are scaled."""
 
@@ -444,6 +454,7 @@ def test_the_mixer_they_all_start_from_keeps_the_laws() -> None:
         (Overflows, "precision", "float16, 6 tokens without a state: not finite at"),
         (KeepsState, "purity", "a call changed the attribute .last"),
         (WritesIntoState, "purity", "tensor 0 of the state that was given to the call"),
+        (PacksWithoutReset, "packing", "packed lengths [3, 1, 17, 5] without a state against one by one: at [0, 3, 0]"),
         (ModeMatters, "purity", "in training mode against evaluation mode"),
         (StartsOver, "chunk", "1 + 1 tokens against 2, 2 seen before: at [0, 0, 0] got"),
         (DeadParameter, "gradient", "the gradient of unused is zero everywhere"),

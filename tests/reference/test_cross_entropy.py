@@ -188,7 +188,7 @@ import torch
 from regard.kernels import cross_entropy
 from regard.kernels.cross_entropy_triton import gradient_in_place
 
-assert cross_entropy.triton_takes("cpu")
+assert cross_entropy.has_triton(torch.device("cpu"))
 torch.manual_seed(0)
 for n_classes, padded, block in ((17, 17, 8), (17, 64, 32), (64, 64, 64), (1, 8, 16)):
     logits = 5 * torch.randn(6, padded)
@@ -201,6 +201,11 @@ for n_classes, padded, block in ((17, 17, 8), (17, 64, 32), (64, 64, 64), (1, 8,
     torch.testing.assert_close(losses.double(), expected.detach(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(logits[:, :n_classes].double(), leaf.grad, rtol=0, atol=1e-6)
     assert not logits[:, n_classes:].any()
+
+# A target that is no class is told by its loss, in its row alone.
+for wrong in (-1, 17, 10**6):
+    losses = gradient_in_place(torch.randn(3, 64), torch.tensor([3, wrong, -100]), 17, -100, block=32)
+    assert losses.isnan().tolist() == [False, True, False]
 
 cross_entropy.WORTH_CHUNKING, cross_entropy.LOGITS_AT_A_TIME["cpu"] = 0, 320
 # In float64 no kernel is taken, and the rows that do not count are with the others as for one.

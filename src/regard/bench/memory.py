@@ -39,7 +39,7 @@ def step_of(what: str, length: str, batch: str) -> Work | None:
     if what == "mambapy":
         return step.mambapy(tokens)
     name, settings = sizes[what]
-    return step.our_step(name, tokens, 65, **settings)
+    return step.our_step(step.built(name, 65, step.CPU, **settings), tokens)
 
 
 def peak_megabytes(what: str, length: int, batch: int) -> float:

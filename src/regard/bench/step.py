@@ -10,76 +10,94 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.bench.floor import training_cost
+from regard.bench.machine import dtype_of
 from regard.bench.race import Row, Work, installed, speed_row
 from regard.core import registry
 from regard.models.rnn import PLAIN
 
+CPU = torch.device("cpu")
 GPT2 = {"norm": "layer", "position": "learned", "activation": "gelu_tanh", "qk_norm": False, "bias": True, "tied": True}
 
 
-def gpt(repeats: int) -> list[Row]:
+def gpt(repeats: int, device: torch.device = CPU) -> list[Row]:
     """GPT-2's architecture at two sizes, beside transformers (sdpa) and x-transformers; the modern variant as well."""
     rows = []
-    for layers, width, heads, length, batch, aim in ((4, 128, 4, 64, 12, 1.45), (6, 384, 6, 256, 8, 1.12)):
+    for layers, width, heads, length, batch, aim in ((4, 128, 4, 64, 12, 1.6), (6, 384, 6, 256, 8, 1.2)):
         size = {"d_model": width, "n_layers": layers, "n_heads": heads, "max_length": length}
-        tokens = torch.randint(65, (batch, length + 1), generator=torch.Generator().manual_seed(0))
+        tokens = random_tokens(65, batch, length, device)
         name = f"gpt step, {layers} layers of {width}, {length} tokens, batch {batch}"
-        ours = our_step("gpt", tokens, 65, **size, **GPT2)
+        plain, modern = built("gpt", 65, device, **size, **GPT2), built("gpt", 65, device, **size)
         count = repeats * (8 if width < 200 else 1)
-        rows += [
-            speed_row(f"{name}, beside {label}", batch * length, ours, make(tokens, size), count, goal)
-            for label, make, goal in (("transformers", _transformers, aim), ("x-transformers", _x_transformers, None))
-        ]
-        label = f"{name}, modern, beside transformers"
-        modern, peer = our_step("gpt", tokens, 65, **size), _transformers(tokens, size)
-        rows.append(speed_row(label, batch * length, modern, peer, count, None))
+        rows.append(step_row(f"{name}, beside transformers", plain, tokens, _transformers(tokens, size), count, aim))
+        if installed("x_transformers"):
+            peer = _x_transformers(tokens, size)
+            rows.append(step_row(f"{name}, beside x-transformers", plain, tokens, peer, count, None))
+        peer = _transformers(tokens, size)
+        rows.append(step_row(f"{name}, modern, beside transformers", modern, tokens, peer, count, None))
     return rows
 
 
-def lstm(repeats: int) -> list[Row]:
+def lstm(repeats: int, device: torch.device = CPU) -> list[Row]:
     """Two layers of 256, beside torch.nn.LSTM with the same embedding and head."""
-    tokens = torch.randint(65, (12, 129), generator=torch.Generator().manual_seed(0))
-    ours = our_step("lstm", tokens, 65, d_model=256, n_layers=2, **PLAIN)
+    tokens = random_tokens(65, 12, 128, device)
+    ours = built("lstm", 65, device, d_model=256, n_layers=2, **PLAIN)
     peer = training_step(_TorchLstm(65, 256, 2), tokens)
     name = "lstm step, 2 layers of 256, 128 tokens, batch 12, beside torch.nn.LSTM"
-    return [speed_row(name, 12 * 128, ours, peer, 4 * repeats, 0.95)]
+    return [step_row(name, ours, tokens, peer, 4 * repeats, 0.95)]
 
 
-def vocabulary(repeats: int) -> list[Row]:
+def vocabulary(repeats: int, device: torch.device = CPU) -> list[Row]:
     """An LSTM language model with 33,278 words, beside the same with a plain linear + cross-entropy."""
     rows = []
     for width in (128, 200, 256):
-        tokens = torch.randint(33278, (20, 36), generator=torch.Generator().manual_seed(0))
-        ours = our_step("lstm", tokens, 33278, d_model=width, n_layers=1, **PLAIN)
+        tokens = random_tokens(33278, 20, 35, device)
+        ours = built("lstm", 33278, device, d_model=width, n_layers=1, **PLAIN)
         peer = training_step(_TorchLstm(33278, width, 1), tokens)
         name = f"lstm step, 33,278 words, width {width}, beside linear + cross-entropy"
-        rows.append(speed_row(name, 20 * 35, ours, peer, repeats, 1.5))
+        rows.append(step_row(name, ours, tokens, peer, repeats, 1.5))
     return rows
 
 
-def scan(repeats: int) -> list[Row]:
+def scan(repeats: int, device: torch.device = CPU) -> list[Row]:
     """Mamba and Mamba-2 layers, beside mambapy's parallel scan."""
     rows = []
     for length in (256, 1024):
-        tokens = torch.randint(65, (4, length + 1), generator=torch.Generator().manual_seed(0))
+        tokens = random_tokens(65, 4, length, device)
         peer = mambapy(tokens)
-        for name, settings in (("mamba", {}), ("mamba2", {"d_state": 64, "d_head": 64})):
-            ours = our_step(name, tokens, 65, d_model=256, n_layers=4, **settings)
+        for name, settings, aim in (("mamba", {}, 6.0), ("mamba2", {"d_state": 64, "d_head": 64}, 10.0)):
+            ours = built(name, 65, device, d_model=256, n_layers=4, **settings)
             label = f"{name} step, 4 layers of 256, {length} tokens, batch 4, beside mambapy"
-            rows.append(speed_row(label, 4 * length, ours, peer, max(2, repeats // 2), 5.0))
+            rows.append(step_row(label, ours, tokens, peer, max(2, repeats // 2), aim))
     return rows
 
 
-def our_step(name: str, tokens: Tensor, vocab_size: int, **settings: Any) -> Work:
-    """A training step of one of our models, as the training loop makes it."""
+def random_tokens(vocab_size: int, rows: int, length: int, device: torch.device) -> Tensor:
+    """Rows of inputs and the target of the last of each."""
+    return torch.randint(vocab_size, (rows, length + 1), generator=torch.Generator().manual_seed(0)).to(device)
+
+
+def built(name: str, vocab_size: int, device: torch.device, **settings: Any) -> Any:
+    """One of our models."""
     torch.manual_seed(0)
-    model = registry.build(name, vocab_size=vocab_size, **settings)
+    return registry.build(name, vocab_size=vocab_size, **settings).to(device)
+
+
+def step_row(name: str, model: Any, tokens: Tensor, peer: Work | None, repeats: int, aim: float | None) -> Row:
+    """A race of one of our models, with what its step costs at least."""
+    rows, length = len(tokens), tokens.shape[1] - 1
+    cost = training_cost(model, rows, length)
+    return speed_row(name, rows * length, our_step(model, tokens), peer, repeats, aim, cost=cost)
+
+
+def our_step(model: Any, tokens: Tensor) -> Work:
+    """A training step of one of our models, as the training loop makes it."""
 
     def loss() -> Tensor:
         targets = tokens[:, 1:]
         return model.head(model(tokens[:, :-1])[0], targets) / targets.numel()
 
-    return optimised(model, loss)
+    return optimised(model, loss, tokens.device)
 
 
 def training_step(model: nn.Module, tokens: Tensor) -> Work:
@@ -89,18 +107,21 @@ def training_step(model: nn.Module, tokens: Tensor) -> Work:
         logits = model(tokens[:, :-1])
         return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
-    return optimised(model, loss)
+    return optimised(model, loss, tokens.device)
 
 
-def optimised(model: nn.Module, loss: Callable[[], Tensor]) -> Work:
-    """The same optimiser and clipping for every side of a race."""
-    model.train()
+def optimised(model: nn.Module, loss: Callable[[], Tensor], device: torch.device) -> Work:
+    """The same optimiser, clipping and number type for every side of a race: float32, off the CPU with products in
+    bfloat16."""
+    model.to(device).train()
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimiser = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
 
     def step() -> None:
         optimiser.zero_grad()
-        loss().backward()
+        with torch.autocast(device.type, dtype_of(device), enabled=device.type != "cpu"):
+            now = loss()
+        now.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
 
@@ -152,9 +173,7 @@ def _transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
     return training_step(Logits(), tokens)
 
 
-def _x_transformers(tokens: Tensor, size: dict[str, int]) -> Work | None:
-    if not installed("x_transformers"):
-        return None
+def _x_transformers(tokens: Tensor, size: dict[str, int]) -> Work:
     peer = importlib.import_module("x_transformers")
     layers = peer.Decoder(dim=size["d_model"], depth=size["n_layers"], heads=size["n_heads"], attn_flash=True)
     model = peer.TransformerWrapper(num_tokens=65, max_seq_len=size["max_length"], attn_layers=layers)

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.bench.machine import dtype_of
 from regard.bench.race import Work
 from regard.bench.step import optimised
 from regard.data.batch import NOT_COUNTED, Batch
@@ -46,7 +47,7 @@ class Handwritten(nn.Module):
         )
 
     def forward(self, source: Tensor, padding: Tensor, tokens: Tensor) -> Tensor:
-        causal = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).triu(1)
+        causal = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool, device=tokens.device).triu(1)
         h = self.layers(
             self._placed(source),
             self._placed(tokens),
@@ -70,7 +71,7 @@ def handwritten_step(size: Size, batch: Batch) -> Work:
     def loss() -> Tensor:
         return _smoothed(model(source, ~real, batch.tokens), batch)
 
-    return optimised(model, loss)
+    return optimised(model, loss, source.device)
 
 
 def marian(size: Size) -> Any:
@@ -108,14 +109,14 @@ def marian_step(size: Size, batch: Batch) -> Work:
         out = model(input_ids=source, attention_mask=real.long(), decoder_input_ids=batch.tokens, use_cache=False)
         return _smoothed(out.logits, batch)
 
-    return optimised(model, loss)
+    return optimised(model, loss, source.device)
 
 
 def marian_beam(size: Size, batch: Batch, width: int, steps: int) -> Work:
     """Beam search of MarianMT over the sources of a batch, without an end so that every step is made."""
-    model = marian(size).eval()
-    model.generation_config.eos_token_id = None
     source, real = _source(batch)
+    model = marian(size).to(source.device, dtype_of(source.device)).eval()
+    model.generation_config.eos_token_id = None
 
     def work() -> object:
         return model.generate(
@@ -135,7 +136,8 @@ def _source(batch: Batch) -> tuple[Tensor, Tensor]:
     """Ids, and True where they are real."""
     assert batch.source is not None
     assert batch.source_lengths is not None
-    return batch.source, torch.arange(batch.source.shape[1]) < batch.source_lengths[:, None]
+    real = torch.arange(batch.source.shape[1]) < batch.source_lengths[:, None]
+    return batch.source, real.to(batch.source.device)
 
 
 def _smoothed(logits: Tensor, batch: Batch) -> Tensor:

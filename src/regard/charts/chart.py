@@ -1,4 +1,4 @@
-"""Charts of a report: lines, points and bars, with a title and a legend.
+"""Charts of a report: lines, points, numbered points over lines, and bars, with a title and a legend.
 
 A chart is a drawing, which svg.py and raster.py write out; `line_chart`, `point_chart` and `bar_chart` give it as SVG
 that stands in a page. From the ninth series on lines are dashed. Words take the colour of the page, so that a chart
@@ -23,6 +23,10 @@ LETTER = 6.6
 LEGEND_LETTERS = 17
 FEW = 12  # points that are marked one by one
 DASHED, DOTTED = (5.0, 3.0), (2.0, 3.0)
+NUMBER = 11
+# How far from its dot a number may stand, from where on a line joins them, and the directions that are tried in turn.
+FAR, NEAR = tuple(range(12, 130, 4)), 18
+TURNS = tuple(math.pi * eighths / 8 for eighths in (-4, 0, 4, 8, -2, -6, 2, 6, -1, -3, 1, 3, -5, -7, 5, 7))
 TEXT = Look(12, PAGE)
 
 _P = ParamSpec("_P")
@@ -66,6 +70,57 @@ def point_drawing(title: str, series: Sequence[Series], x: Axis, y: Axis, order:
         drawing.add(*(Dot(a, b, 5, colour, one.name) for a, b in places))
     _legend(drawing, [one.name for one in series], order)
     return drawing
+
+
+def numbered_drawing(title: str, lines: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis) -> Drawing:
+    """Lines, and over them points that have numbers; what the numbers stand for is told below, a line each."""
+    drawing, frame = _framed(title, _around([*lines, *points], x, y).wider())
+    for number, one in enumerate(lines):
+        drawing.add(Path([frame.place(*point) for point in shown(one.points, x, y)], _style(one.name, number, ())[0]))
+    _legend(drawing, [one.name for one in lines], ())
+    dots = [frame.place(*point) for one in points for point in shown(one.points, x, y)]
+    drawing.add(*(Dot(a, b, 4, PAGE, one.name) for (a, b), one in zip(dots, points, strict=True)))
+    for number, (dot, (a, b)) in enumerate(zip(dots, label_places(dots, frame), strict=True), 1):
+        away = math.dist(dot, (a, b))
+        if away > NEAR:
+            short_of = 1 - 8 / away  # of the number, which the line must not strike out
+            end = (dot[0] + short_of * (a - dot[0]), dot[1] + short_of * (b - dot[1]))
+            drawing.add(Path([dot, end], PAGE, 1, opacity=0.5))
+        drawing.add(Words(a, b + 4, str(number), replace(TEXT, size=NUMBER), "middle"))
+    for number, one in enumerate(points, 1):
+        drawing.add(
+            Words(LEFT - 8, drawing.y + 8, str(number), TEXT, "end"),
+            Words(LEFT, drawing.y + 8, drawing.label(one.name, TEXT, WIDTH - LEFT), TEXT),
+        )
+        drawing.y += 17
+    return drawing
+
+
+def label_places(dots: Sequence[tuple[float, float]], frame: Frame) -> list[tuple[float, float]]:
+    """Where the middle of each dot's number stands: as near to it as can be, over no dot and over no other number, and
+    without a line to its dot only where no other dot could be meant."""
+    places: list[tuple[float, float]] = []
+    for number, (x, y) in enumerate(dots):
+        others = [*dots[:number], *dots[number + 1 :]]
+        near = [(far, (x + far * math.cos(turn), y + far * math.sin(turn))) for far in FAR for turn in TURNS]
+        free = (
+            place
+            for far, place in near
+            if (far > NEAR or all(math.dist(place, other) > 1.5 * far for other in others))
+            and frame.holds(*place)
+            and _is_free(place, dots, places)
+        )
+        places.append(next(free, (x, y - FAR[0])))
+    return places
+
+
+def _is_free(
+    place: tuple[float, float], dots: Sequence[tuple[float, float]], numbers: Sequence[tuple[float, float]]
+) -> bool:
+    def apart(other: tuple[float, float], across: float, up: float) -> bool:
+        return abs(place[0] - other[0]) >= across or abs(place[1] - other[1]) >= up
+
+    return all(apart(dot, 12, 10) for dot in dots) and all(apart(number, 17, 12) for number in numbers)
 
 
 def bar_drawing(

@@ -149,6 +149,10 @@ class Frame:
         across, up = self.plot.place(a, b)
         return self.left + across * self.width, self.top + (1 - up) * self.height
 
+    def holds(self, x: float, y: float) -> bool:
+        """Whether a place in the drawing is within the box."""
+        return self.left < x < self.left + self.width and self.top < y < self.top + self.height
+
     def draw(self, drawing: Drawing) -> None:
         """Draw the grid with what its lines stand for."""
         plot, bottom = self.plot, self.top + self.height

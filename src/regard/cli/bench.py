@@ -1,15 +1,24 @@
-"""`regard bench`: speed beside other packages, as ratios measured in one run."""
+"""`regard bench`: speed beside other packages, as ratios measured in one run, and beside what the machine could do."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.options import CommonOnDevice, command
+from regard.cli.screen import Screen
 from regard.errors import UsageError
+from regard.terminal.table import finite, human
+
+if TYPE_CHECKING:
+    import torch
+
+    from regard.bench import Measured
+    from regard.bench.race import Row
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,50 +32,81 @@ def bench(
     ] = None,
     data: Annotated[str | None, typer.Option(help="A text to count, for ngram.", metavar="FILE")] = None,
     repeats: Annotated[int, typer.Option(help="Times each is measured; the median counts.", min=1)] = 5,
-    picture: Annotated[Path | None, typer.Option(help="A picture of growth, as SVG.", metavar="FILE")] = None,
+    out: Annotated[Path | None, typer.Option(help="The object of --json as a file.", metavar="FILE")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="What was reached beside the machine's limits, as SVG.", metavar="FILE")
+    ] = None,
 ) -> None:
-    """Measure speed beside other packages.
+    """Measure speed beside other packages and beside what this machine could do.
 
-    Peers are measured where they are installed; a ratio above 1 is faster than the peer. `regard bench growth` measures
-    instead how the cost of each model grows with length, width and batch.
+    Peers are measured where they are installed; a ratio above 1 is faster than the peer. `limit` is what the machine's
+    measured speed and bandwidth allow for the operations and bytes that the work needs at least, `share` how much of it
+    was reached. `regard bench growth` measures instead how the cost of each model grows with length, width and batch.
     """
     from regard import bench as benchmarks
+    from regard.bench.race import missing
+    from regard.core.device import device_named
 
+    for path in (out, picture):
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"{path}: there is no folder {path.parent}; make it first")
+    device = device_named(common.device or "auto")
     if names == ["growth"]:
-        _growth(common, repeats, picture)
+        _growth(common, repeats, device, out, picture)
         return
-    if picture is not None or common.device is not None:
-        raise UsageError("--picture and --device are of growth: regard bench growth --picture FILE")
+    if "growth" in (names or ()):
+        raise UsageError("growth is measured alone: regard bench growth")
     screen = common.screen
-    rows = []
-    for row in benchmarks.run(names or [], repeats, data):
-        rows.append(row)
-        screen.note(f"{row.name}: {row.note or _number(row.ratio) or 'measured'}")
-    screen.object({"repeats": repeats, "rows": [vars(row) for row in rows]})
-    screen.table(
-        ("name", "ours#", "peer#", "ratio#", "aim#", "unit", "note"),
-        [(row.name, *map(_number, (row.ours, row.peer, row.ratio, row.aim)), row.unit, row.note) for row in rows],
+    if missing():
+        screen.note(f"not installed, so left out: {', '.join(missing())}")
+    found = benchmarks.run(
+        names or [],
+        repeats,
+        device,
+        data,
+        lambda row: screen.note(f"{row.name}: {row.note or _number(row.ratio) or 'measured'}"),
     )
-    if any(row.note for row in rows):
+    _show(screen, found)
+    _save(screen, found.to_dict(), out)
+    if picture is not None:
+        from regard.bench.roofline import roofline
+
+        _write(screen, picture, roofline(found.machine, found.rows))
+    if any(row.note for row in found.rows):
         raise typer.Exit(1)
 
 
-def _growth(common: CommonOnDevice, repeats: int, picture: Path | None) -> None:
+def _show(screen: Screen, found: Measured) -> None:
+    """The table. Names have a column that folds, so that the numbers stand side by side on a narrow terminal."""
+    screen.object(found.to_dict())
+    columns = ("#", "name", "ours#", "peer#", "unit", "ratio#", "aim#", "ops#", "bytes#", "limit#", "share#", "note")
+    rows = [(str(number), *_cells(row)) for number, row in enumerate(found.rows, 1)]
+    used = [place for place in range(len(columns)) if columns[place] != "note" or any(row[place] for row in rows)]
+    title = "" if found.machine is None else found.machine.told
+    screen.table([columns[place] for place in used], [[row[place] for place in used] for row in rows], title=title)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    limit = None if row.ours is None or not row.share else row.ours / row.share
+    counts = ("" if count is None else human(count) for count in (row.operations, row.bytes))
+    share = "" if row.share is None else f"{row.share:.0%}" if row.share >= 0.1 else f"{row.share:.1%}"
+    numbers = map(_number, (row.ours, row.peer))
+    return row.name, *numbers, row.unit, _number(row.ratio), _number(row.aim), *counts, _number(limit), share, row.note
+
+
+def _growth(common: CommonOnDevice, repeats: int, device: torch.device, out: Path | None, picture: Path | None) -> None:
     """The powers with which the cost of each model grows."""
     from regard.bench import growth
-    from regard.core.device import device_named
     from regard.core.registry import names
-    from regard.storage.disk import write_for_person
 
     found: list[growth.Growth] = []
-    for one in growth.growth(
-        [name for name in names() if growth.layered(name)], repeats, device_named(common.device or "auto")
-    ):
+    for one in growth.growth([name for name in names() if growth.layered(name)], repeats, device):
         found.append(one)
         common.screen.note(
             f"{one.model}, {one.axis} up to {one.sizes[-1]:,}: seconds ~ {one.axis}^{one.time_power:.2f}"
         )
-    common.screen.object({"rows": [asdict(one) for one in found]})
+    told = {"rows": [asdict(one) for one in found]}
+    common.screen.object(told)
     by_model = {one.model: {o.axis: o for o in found if o.model == one.model} for one in found}
     common.screen.table(
         ("model", *(f"{what} ~ {axis}^#" for axis in growth.SIZES for what in ("s", "bytes"))),
@@ -75,9 +115,22 @@ def _growth(common: CommonOnDevice, repeats: int, picture: Path | None) -> None:
             for name, of in by_model.items()
         ],
     )
+    _save(common.screen, told, out)
     if picture is not None:
-        write_for_person(picture, [growth.picture(found).encode()])
-        common.screen.note(f"wrote {picture}")
+        _write(common.screen, picture, growth.picture(found))
+
+
+def _save(screen: Screen, told: dict[str, Any], out: Path | None) -> None:
+    """The object of --json as a file."""
+    if out is not None:
+        _write(screen, out, json.dumps(finite(told), ensure_ascii=False, indent=1) + "\n")
+
+
+def _write(screen: Screen, path: Path, text: str) -> None:
+    from regard.storage.disk import write_for_person
+
+    write_for_person(path, [text.encode()])
+    screen.note(f"wrote {path}")
 
 
 def _number(value: float | None) -> str:

@@ -25,6 +25,9 @@ def evaluate(
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Tokens, or examples, to read at most.", metavar="N", min=1)] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="int8: scores with weights of 8 bits, and what they change.", metavar="int8")
+    ] = None,
 ) -> None:
     """Measure loss, perplexity and bits, or the scores of the run's own task.
 
@@ -37,11 +40,17 @@ def evaluate(
     with telling(lambda: "nothing was written"):
         loaded = load(run, device=common.device or "auto")
         with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
-            report = loaded.evaluate(data, limit=limit).to_dict()
+            report = loaded.evaluate(data, limit=limit, weights=weights).to_dict()
     screen.object(report)
-    recall = report.pop("recall", {})
+    recall, change = report.pop("recall", {}), report.pop("change", {})
     tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}
-    screen.table(("measure", "value#"), [(name, _number(value)) for name, value in report.items()])
+    columns = ("measure", "value#") + ((f"by {weights}#",) if change else ())
+    rows = [(name, _number(value), f"{change[name]:+.4f}" if name in change else "") for name, value in report.items()]
+    screen.table(columns, [row[: len(columns)] for row in rows])
+    if change:
+        # Perplexity where a task has it: it is what is spoken of.
+        name = next(name for name in ("perplexity", loaded.task.metric, *change) if name in change)
+        screen.line(f"{name} {report[name]:.2f}, {change[name]:+.2f} by {weights}")
     for name, rows in tables.items():
         if rows:
             screen.line()

@@ -66,6 +66,9 @@ def generate(
         str | None, typer.Argument(help="Where the text begins; stdin without it.", metavar="PROMPT")
     ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Each line of the prompt is a prompt of its own.")] = False,
+    weights: Annotated[
+        str | None, typer.Option(help="int8: linear maps in 8 bits, of which less is read.", metavar="int8")
+    ] = None,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
     """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line."""
@@ -80,6 +83,9 @@ def generate(
 
     loaded = load(run, device=common.device or "auto")
     screen = common.screen
+    if weights is not None:
+        loaded = loaded.with_weights(weights)
+        screen.note(f"{loaded.weights}")
     if not isinstance(loaded.task, Generates):
         _answer_all(screen, loaded, text, options | {"n_best": n})
         return
@@ -92,7 +98,7 @@ def generate(
         _stream(prompts[0], loaded.stream(prompts[0], **options))
     else:
         texts = loaded.write(prompts, copies=n, **options)
-        told = {} if drafter is None else {"draft": drafter.tally.to_dict()}
+        told = {"fallbacks": loaded.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
         screen.object({"texts": [text.to_dict() for text in texts]} | told)
         for number, text in enumerate(texts):
             screen.written(("\n" if number and not lines else "") + text.text)
@@ -110,7 +116,7 @@ def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, A
         flags = ", ".join(f"--{'n' if name == 'n_best' else name.replace('_', '-')}" for name in unused)
         raise UsageError(f"{run.path}: {flags} means nothing to a run of the task {run.task.name}; leave it out")
     answers = run.answers(run.task.inputs(text), **given)
-    screen.object({"answers": [answer.to_dict() for answer in answers]})
+    screen.object({"answers": [answer.to_dict() for answer in answers], "fallbacks": run.fallbacks})
     for answer in answers:
         for line in (answer.text, *(other["text"] for other in answer.details.get("others", ()))):
             screen.written(line)

@@ -119,6 +119,8 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
     if facts["last"]:
         last = facts["last"]
         rows.append(("trained", f"{last['step']:,} steps, {human(last['tokens'])} tokens, {span(last['seconds'])}"))
+        if "padding" in last:
+            rows.append(("padding", f"{last['padding']:.1%} of the batches"))
         rows.append(("loss", f"{last['loss']:.4f}"))
     if facts["best"]:
         rows.append(("held-out loss", f"{facts['best']['valid_loss']:.4f} at step {facts['best']['step']:,}"))

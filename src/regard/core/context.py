@@ -28,7 +28,8 @@ class Context:
     """What a mixer may know beside its input and its state.
 
     lengths         (B,) real tokens in each row of this chunk; what follows is padding. None: every token is real.
-    offsets         (n + 1,) where n sequences packed end to end in one row begin and end. Excludes `lengths`.
+    offsets         (n + 1,) where n sequences packed end to end in one row begin and end. Excludes `lengths`. Best on
+                    the host: how long the sequences are is looked at.
     memory          (B, S, D) vectors to look at from outside, such as an encoder's.
     memory_lengths  (B,) real vectors in each row of the memory.
     owned           of a step whose state may be written in place; None: a state is a value.
@@ -46,6 +47,11 @@ class Context:
 
 
 EMPTY = Context()
+
+
+def row_count(x: Tensor, context: Context) -> int:
+    """The rows of x, or the sequences that lie end to end in it: the rows of a state."""
+    return len(x) if context.offsets is None else len(context.offsets) - 1
 
 
 def real_tokens(lengths: Tensor | None, x: Tensor) -> Tensor:
@@ -69,12 +75,19 @@ def unpack(packed: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     longest = int(lengths.max()) if len(lengths) else 0
     place = offsets[:-1, None] + torch.arange(longest, device=offsets.device)  # (n, T)
     # Places beyond a row's own are of the next one: they are padding, which may hold anything.
-    return packed[0, place.clamp(max=max(0, packed.shape[1] - 1))], lengths
+    place = place.clamp(max=max(0, packed.shape[1] - 1)).to(packed.device)
+    return packed[0, place], lengths.to(packed.device)
 
 
 def pack(padded: Tensor, lengths: Tensor) -> Tensor:
     """The inverse of `unpack`: (n, T, ...) to (1, P, ...)."""
     return padded[real_tokens(lengths, padded)][None]
+
+
+def places_within(offsets: Tensor) -> Tensor:
+    """The position of every token in its own sequence, (P,), of sequences packed end to end."""
+    starts, lengths = offsets[:-1], offsets.diff()
+    return torch.arange(int(lengths.sum()), device=offsets.device) - starts.repeat_interleave(lengths)
 
 
 def last_real(x: Tensor, lengths: Tensor | None, size: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from regard.errors import UsageError
@@ -51,3 +52,23 @@ def device_of(module: nn.Module) -> torch.device:
     import torch
 
     return any_device(module) or torch.device("cpu")
+
+
+def move(model: nn.Module, device: torch.device) -> None:
+    """Move a model to a device, which becomes the current one of this thread.
+
+    torch finds the device of an operation by its tensors. Triton launches a kernel on the current device, wherever its
+    tensors lie, and that is the first card until it is said otherwise.
+    """
+    import torch
+
+    model.to(device)
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
+
+
+def current(device: torch.device) -> AbstractContextManager[object]:
+    """Within it a device is the current one of this thread, whichever thread that is."""
+    import torch
+
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.core.context import EMPTY, Context, blank_padding, pack, unpack
+from regard.core.context import EMPTY, Context, blank_padding, pack, row_count, unpack
 from regard.core.state import State, where_row
 from regard.core.tap import anybody_listens
 
@@ -31,12 +31,12 @@ Called = tuple[Tensor, State | None]
 
 
 def completed(forward: Callable[..., Called]) -> Callable[..., Called]:
-    """The `forward` that a mixer writes, given what it may rely on: rows that are not packed, zeros for padding, at
-    least one token, and a state unless it says that it can do without one."""
+    """The `forward` that a mixer writes, given what it may rely on: rows that are not packed unless it takes them so,
+    zeros for padding, at least one token, and a state unless it says that it can do without one."""
 
     @functools.wraps(forward)
     def complete(self: Mixer, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
-        if context.offsets is not None:
+        if context.offsets is not None and not self.takes_packed(state):
             padded, lengths = unpack(x, context.offsets)
             y, state = complete(self, padded, state, replace(context, lengths=lengths, offsets=None))
             return pack(y, lengths), state
@@ -49,7 +49,7 @@ def completed(forward: Callable[..., Called]) -> Callable[..., Called]:
                 return y[:, None], state
         if state is not None or self.skips_state:
             return forward(self, x, state, context)
-        return forward(self, x, self.init_state(len(x)), context)[0], None
+        return forward(self, x, self.init_state(row_count(x, context)), context)[0], None
 
     return complete
 
@@ -78,6 +78,9 @@ class Mixer(nn.Module):
     needs_memory looks at the memory of the context, which its state remembers from the first call on.
     composed     made of mixers that it calls: padding is blanked where they are called.
     skips_state  its `forward` takes None for a state and then saves the work of making one.
+    packs        its `forward` takes sequences packed end to end (`context.offsets`), each from the beginning, and saves
+                 the work of padding them. For every other mixer, from a state and where somebody listens they are made
+                 rows with padding.
 
     And of itself, which others ask instead of knowing it by its type:
     shows             the meaning of its taps by their names; a tap that is not named is for the
@@ -97,6 +100,7 @@ class Mixer(nn.Module):
     needs_memory: bool = False
     composed: bool = False
     skips_state: bool = False
+    packs: bool = False
     shows: ClassVar[Shows] = {}
     writes_to_stream: ClassVar[tuple[str, ...]] = ()
 
@@ -104,6 +108,8 @@ class Mixer(nn.Module):
         super().__init_subclass__(**kwargs)
         if "forward" in vars(cls):
             cls.forward = completed(cls.forward)
+            # What the forward of a parent takes, another need not.
+            cls.packs = bool(vars(cls).get("packs", False))
 
     def init_state(self, batch_size: int) -> State:
         """The state before any token."""
@@ -138,6 +144,10 @@ class Mixer(nn.Module):
         y, after = chunk(x[:, None], state, replace(context, lengths=None))
         assert after is not None
         return y[:, 0], after
+
+    def takes_packed(self, state: State | None) -> bool:
+        """Whether sequences packed end to end are read as they are; who listens wants rows, each from its beginning."""
+        return self.packs and state is None and not anybody_listens()
 
     def _steps(self, context: Context) -> bool:
         """Whether a chunk of one token is left to `step`; who listens wants it as a chunk, with an axis of time."""

@@ -15,7 +15,7 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer
 from regard.core.state import Chain, Position, State, advance, zero_position
-from regard.core.tap import Tap
+from regard.core.tap import Tap, is_heard
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class BlockConfig(MixerConfig, kind="block"):
 class Block(Mixer):
     """One layer: a mixer and an optional position-wise net, each normalised and added to the residual stream."""
 
-    composed = skips_state = True
+    composed = skips_state = packs = True
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -75,6 +75,7 @@ class Block(Mixer):
         self.residual = config.residual
         self.norm_follows = config.placement == "after"
         inherit_facts(self, [self.mixer])
+        self.packs = type(self).packs and self.mixer.packs
 
     def init_state(self, batch_size: int) -> State:
         return self.mixer.init_state(batch_size)
@@ -91,7 +92,8 @@ class Block(Mixer):
             return self._write(x, self.mlp(self._read(x, self.mlp_norm)), self.mlp_norm)
         # The same with the sums left to the parts beside them.
         x, read = self.mlp_norm(x, self.dropout(y))
-        if adds(self.mlp) and not (self.training and isinstance(self.dropout, nn.Dropout)):
+        drops = is_heard(self.dropout) or (self.training and isinstance(self.dropout, nn.Dropout))
+        if adds(self.mlp) and not drops:
             return self.mlp(read, residual=x)
         return self._write(x, self.mlp(read), self.mlp_norm)
 
@@ -124,13 +126,14 @@ class StackConfig(MixerConfig, kind="stack"):
 class Stack(Mixer):
     """Layers applied one after the other; its state is the chain of theirs."""
 
-    composed = skips_state = True
+    composed = skips_state = packs = True
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layer.build() for layer in config.layers)
         self.streams = nn.ModuleList(Tap() for _ in config.layers)  # what comes out of each layer
         inherit_facts(self, self._mixers())
+        self.packs = type(self).packs and all(layer.packs for layer in self._mixers())
 
     def _mixers(self) -> list[Mixer]:
         return list(self.layers)  # pyright: ignore[reportReturnType]  # ModuleList forgets its element type
@@ -204,9 +207,10 @@ class Bidirectional(Mixer):
 def adds(part: nn.Module) -> bool:
     """Whether a norm or a position-wise net is given what it is added to, which saves a pass over the stream.
 
-    It says so itself (`adds`). Who listens to it is to see its own output, and with gradients there is nothing to gain.
+    It says so itself (`adds`). Who listens to it is to see what goes in and its own output, and with gradients there is
+    nothing to gain.
     """
-    return getattr(part, "adds", False) and not torch.is_grad_enabled() and not part._forward_hooks
+    return getattr(part, "adds", False) and not torch.is_grad_enabled() and not is_heard(part)
 
 
 def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:

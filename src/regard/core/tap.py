@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as every_module
 
 from regard.core.inputs import Inputs
 
@@ -51,7 +52,25 @@ class Tap(nn.Module):
     @property
     def recorded(self) -> bool:
         """Whether somebody listens."""
-        return bool(self._forward_hooks)
+        return _has_listeners(self)
+
+
+def is_heard(part: nn.Module) -> bool:
+    """Whether a hook sees what goes into a part or what comes out of it.
+
+    Who asks may then not give it more to do than its own equation, nor go around it: what a hook sees and changes is
+    the same with and without gradients. A hook that is called before a part and looks at nothing of it says so itself
+    (`is_bystander`).
+    """
+    of_every_part = every_module._global_forward_hooks or every_module._global_forward_pre_hooks
+    return bool(of_every_part) or _has_listeners(part)
+
+
+def _has_listeners(part: nn.Module) -> bool:
+    before = part._forward_pre_hooks
+    if part._forward_hooks or not before:
+        return bool(part._forward_hooks)
+    return not all(getattr(hook, "is_bystander", False) for hook in before.values())
 
 
 _listening = 0

@@ -16,12 +16,10 @@ import torch
 from torch import Tensor
 
 from regard.core.inputs import NOT_COUNTED
+from regard.data.bucket import Buckets
 from regard.data.order import drawn, mixed
 from regard.data.shard import TokenShard
 from regard.errors import TooSmall, UsageError
-
-# Documents are sorted by length within this many batches: enough to save most of the padding, too few to bias a step.
-POOL = 32
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Batch:
     targets  (B, T) int64, the next token or the tag of each, or (B,), the class of the whole; -100 where it does not
              count. Of a series the numbers themselves; NaN where it does not count.
     lengths  (B,) int64, the real tokens of each row.
+    packed   the rows lie end to end in one, without padding: tokens and targets are (1, P), P the sum of `lengths`.
     indices  global numbers of the samples, to find them again.
     fresh    rows begin anew. False: they go on where those of the batch before ended, for carried state.
     source   what is read before: tokens (B, S), pictures (B, 3, H, W) or numbers (B, S, C); None without such a side.
@@ -47,6 +46,26 @@ class Batch:
     source: Tensor | None = None
     source_lengths: Tensor | None = None
     known_ragged: bool | None = None
+    packed: bool = False
+
+    @property
+    def n_places(self) -> int:
+        """Places for tokens, padding among them, of every side whose rows have lengths."""
+        places = self.tokens.shape[0] * self.tokens.shape[1]
+        if self.source is not None and self.source_lengths is not None:
+            places += self.source.shape[0] * self.source.shape[1]
+        return places
+
+    @property
+    def n_padding(self) -> int:
+        """How many of them hold padding."""
+        real = int(self.lengths.sum())
+        return self.n_places - real - (0 if self.source_lengths is None else int(self.source_lengths.sum()))
+
+    @property
+    def offsets(self) -> Tensor:
+        """Of packed rows where each begins, and where the last ends, (B + 1,)."""
+        return torch.cat([torch.zeros(1, dtype=torch.long), self.lengths.cumsum(0)])
 
     @property
     def n_counted(self) -> int:
@@ -56,10 +75,20 @@ class Batch:
 
     @property
     def ragged(self) -> bool:
-        """Whether some row is padded."""
+        """Whether rows differ in length."""
+        if self.packed:
+            return True
         if self.known_ragged is not None:
             return self.known_ragged
         return int(self.lengths.min()) < self.tokens.shape[1]
+
+    def first(self, rows: int) -> Batch:
+        """The same with its first rows alone."""
+        values = {name: value[:rows] for name, value in vars(self).items() if isinstance(value, Tensor)}
+        if self.packed:
+            end = int(self.lengths[:rows].sum())
+            values |= {"tokens": self.tokens[:, :end], "targets": self.targets[:, :end]}
+        return replace(self, indices=self.indices[:rows], **values)
 
     def to(self, device: torch.device) -> Batch:
         """The batch with its tensors on `device`; its lengths stay on the host, where they are looked at."""
@@ -96,27 +125,23 @@ class Documents:
     """One document a row, `<eos>` first: tokens = <eos> d_1 .. d_n, targets = d_1 .. d_n <eos>.
 
     A document of more than `max_length` targets becomes several samples, each of full length; the last one reaches
-    back and counts only what the others have not. Batches join documents of similar length to save padding.
+    back and counts only what the others have not. Batches join documents of similar length to save padding or, where
+    they are laid end to end (`packed`), of all lengths, so that every batch holds about as many tokens.
     """
 
-    def __init__(self, shard: TokenShard, seed: int, max_length: int | None = None) -> None:
-        self.shard, self.seed = shard, seed
+    def __init__(self, shard: TokenShard, seed: int, max_length: int | None = None, *, packed: bool = False) -> None:
+        self.shard, self.packed = shard, packed
         self.starts, self.lengths, self.uncounted = stretches(shard.starts, shard.sizes, max_length, None)
+        self.buckets = Buckets(self.lengths, seed, evenly=packed)
 
     @property
     def samples_per_epoch(self) -> int:
         return len(self.starts)
 
     def batch(self, step: int, batch_size: int) -> Batch:
-        pool, place = divmod(step, POOL)
-        numbers = _numbers(pool, POOL * batch_size)
-        samples = drawn(numbers, self.samples_per_epoch, self.seed)
-        # Sorted in the pool, and the batches of the pool then taken in random order.
-        by_length = np.argsort(self.lengths[samples], kind="stable")
-        turn = int(drawn(np.array([place]), POOL, mixed(self.seed, pool))[0])
-        rows = by_length[turn * batch_size : (turn + 1) * batch_size]
-        chosen = samples[rows]
-        return _gathered(self.shard, self.starts[chosen], self.lengths[chosen], numbers[rows], self.uncounted[chosen])
+        chosen, numbers = self.buckets.batch(step, batch_size)
+        gathered = _end_to_end if self.packed else _gathered
+        return gathered(self.shard, self.starts[chosen], self.lengths[chosen], numbers, self.uncounted[chosen])
 
 
 class Lanes:
@@ -230,6 +255,19 @@ def _gathered(
         both[1][places < uncounted[:, None]] = NOT_COUNTED
     tensor = torch.from_numpy(both)
     return Batch(tensor[0], tensor[1], torch.from_numpy(lengths.astype(np.int64)), numbers.tolist(), fresh)
+
+
+def _end_to_end(
+    shard: TokenShard, starts: np.ndarray, lengths: np.ndarray, numbers: np.ndarray, uncounted: np.ndarray
+) -> Batch:
+    """The same rows without padding, one after the other."""
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    places = np.repeat(starts, lengths) + within
+    both = np.empty((2, 1, len(places)), dtype=np.int64)
+    both[0, 0], both[1, 0] = shard.ids[(places - 1) % shard.tokens], shard.ids[places]
+    both[1, 0, within < np.repeat(uncounted, lengths)] = NOT_COUNTED
+    tensor = torch.from_numpy(both)
+    return Batch(tensor[0], tensor[1], torch.from_numpy(lengths.astype(np.int64)), numbers.tolist(), packed=True)
 
 
 def _numbers(step: int, batch_size: int) -> np.ndarray:

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from regard.data.batch import NOT_COUNTED, POOL, Batch
-from regard.data.order import drawn, mixed
+from regard.data.batch import NOT_COUNTED, Batch
+from regard.data.bucket import Buckets
 from regard.data.ragged import Ragged
 from regard.layers.picture import as_input
 
@@ -25,7 +25,7 @@ class Rows(Protocol):
 
     @property
     def sizes(self) -> np.ndarray:
-        """How long each is: batches join examples of similar length."""
+        """How long each is, (n,), or each of its sides, (n, sides): batches join examples of similar length."""
         ...
 
     @property
@@ -47,26 +47,21 @@ class Shuffled:
     """Batches of rows for training, for ever: an epoch is every row once, in an order of its own."""
 
     def __init__(self, rows: Rows, seed: int) -> None:
-        self.rows, self.seed = rows, seed
+        self.rows = rows
+        self.buckets = Buckets(rows.sizes, seed)
 
     @property
     def samples_per_epoch(self) -> int:
         return len(self.rows.sizes)
 
     def batch(self, step: int, batch_size: int) -> Batch:
-        pool, place = divmod(step, POOL)
-        numbers = np.arange(pool * POOL * batch_size, (pool + 1) * POOL * batch_size)
-        samples = drawn(numbers, self.samples_per_epoch, self.seed)
-        # Sorted in the pool, and the batches of the pool then taken in random order.
-        by_length = np.argsort(self.rows.sizes[samples], kind="stable")
-        turn = int(drawn(np.array([place]), POOL, mixed(self.seed, pool))[0])
-        chosen = by_length[turn * batch_size : (turn + 1) * batch_size]
-        return self.rows.batch_of(samples[chosen], numbers[chosen])
+        return self.rows.batch_of(*self.buckets.batch(step, batch_size))
 
 
 def once(rows: Rows, batch_size: int) -> Iterator[Batch]:
     """Every row once, longest first."""
-    order = np.argsort(-rows.sizes, kind="stable")
+    # By the last side, then the one before it: what is written costs more than what is read.
+    order = np.lexsort(-rows.sizes.reshape(len(rows.sizes), -1).T)
     for first in range(0, len(order), batch_size):
         chosen = order[first : first + batch_size]
         yield rows.batch_of(chosen, chosen)
@@ -108,7 +103,7 @@ class PairRows:
 
     @property
     def sizes(self) -> np.ndarray:
-        return self.source.sizes + self.target.sizes
+        return np.stack([self.source.sizes, self.target.sizes], 1)
 
     @property
     def n_targets(self) -> int:

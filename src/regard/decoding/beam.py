@@ -34,6 +34,7 @@ from regard.decoding.prefill import Prefill
 from regard.decoding.prompt import checked_prompts
 from regard.decoding.seats import Seats, seated
 from regard.errors import NumericError, UsageError
+from regard.kernels.packed import packed_weights
 
 # Steps for which a state is given room at once, at least; a longer text gets as much room again as it has used.
 STEPS_RESERVED = 32
@@ -93,7 +94,7 @@ def beam_search(
         limit = int(min(most, window - len(prompt) + 1))
         finish = "length" if limit == most else "context"
         beams.append(_Beam(width, n_best, penalty, eos_id, limit, finish, record, [row]))
-    with eval_mode(model):
+    with eval_mode(model), packed_weights(model, width * len(tokens)):
         _search(model, tokens, beams)
     return [BeamResult(tuple(beam.ranked()[:n_best]), tuple(beam.steps)) for beam in beams]
 

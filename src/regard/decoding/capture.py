@@ -25,6 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.kernels.operators import count_fallback
+
 _RECORDING = threading.Lock()
 
 
@@ -83,6 +85,7 @@ class Captured:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             self.told = f"no graphs: {reason}"
             self.forget()
+            count_fallback("graphs")
             warnings.warn(f"a step of this model is run without CUDA graphs, slower: {reason}", stacklevel=2)
 
     def _recorded(self, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> Any:

@@ -19,6 +19,7 @@ from regard.decoding.logits_processing import (
     warped_logits,
 )
 from regard.kernels.choice import NARROW, has_triton
+from regard.kernels.operators import if_built
 
 # Probabilities that are added up in one piece: a sum in two storeys reads the vocabulary once.
 PIECE, FEW_PIECES = 256, 16
@@ -28,8 +29,10 @@ def next_tokens(
     logits: Float[Tensor, "B V"], settings: RowSettings, uniform: Float[Tensor, "B"] | None, kind: Kind
 ) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
     """A token for each row and its raw log-probability, which is NaN where the row's logits are no distribution."""
-    if logits.dtype in NARROW and has_triton(logits.device.type):
-        return _by_kernel(logits, settings, uniform, kind)
+    if logits.dtype in NARROW and has_triton(logits.device):
+        found = if_built("drawing", _by_kernel, logits, settings, uniform, kind)
+        if found is not None:
+            return found
     tokens, logits = logits.argmax(-1), fine(logits)
     if kind != "greedy":
         assert uniform is not None

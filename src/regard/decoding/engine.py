@@ -29,6 +29,7 @@ from typing import Self
 
 import torch
 
+from regard.core.device import current
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.drawing import next_tokens
@@ -39,6 +40,7 @@ from regard.decoding.prefill import Prefill, beginning
 from regard.decoding.row import Chance, Drawn, Row
 from regard.decoding.slots import Slots
 from regard.errors import UsageError
+from regard.kernels.packed import packed_weights
 
 AHEAD = 8  # tokens drawn before the host looks, where looking is waiting
 DEFAULT = Sampling()
@@ -53,6 +55,7 @@ class Engine:
     chunk     tokens of each that are read in one call.
     ahead     steps before the host looks; None for AHEAD on CUDA and 1 elsewhere.
     graphs    whether steps are captured where they can be.
+    packs     whether, on a CPU, large matrices are read from copies (kernels/packed.py), which pays after some tokens.
     compact   whether, with `ahead` of 1, slots that nobody waits for are given up when their rows end: less to compute,
               but how products round then depends on when other rows end.
     """
@@ -66,6 +69,7 @@ class Engine:
         chunk: int = CHUNK,
         ahead: int | None = None,
         graphs: bool = True,
+        packs: bool = True,
         compact: bool = False,
     ) -> None:
         for name, value in (("slots", slots), ("together", together), ("chunk", chunk), ("ahead", ahead or 1)):
@@ -75,7 +79,7 @@ class Engine:
         self.device = model_device(model)
         ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
         self.slots = Slots(model, self.device, ahead, graphs)
-        self.compact = compact and ahead == 1
+        self.compact, self.packs = compact and ahead == 1, packs
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.prefill: Prefill | None = None
@@ -87,6 +91,8 @@ class Engine:
     def __enter__(self) -> Self:
         self._mode.enter_context(eval_mode(self.model))
         self.entered = True
+        if self.packs:
+            self._mode.enter_context(packed_weights(self.model, self.width))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -138,11 +144,12 @@ class Engine:
     def step(self) -> list[Drawn]:
         """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
         self._check_entered()
-        self._leave()
-        found = self._read()
-        if not found and any(row is not None for row in self.slots.rows):
-            found = self._draw()
-        return found
+        with current(self.device):
+            self._leave()
+            found = self._read()
+            if not found and any(row is not None for row in self.slots.rows):
+                found = self._draw()
+            return found
 
     def _check_entered(self) -> None:
         if not self.entered:

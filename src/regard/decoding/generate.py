@@ -9,6 +9,7 @@ beside it. Rows that have ended leave the batch. A row that has filled the model
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -26,9 +27,10 @@ from regard.decoding.prompt import checked_prompts
 from regard.decoding.row import Drawn, Row
 from regard.decoding.stop import StopFilter, Streamer
 from regard.errors import NumericError, UsageError
+from regard.kernels.packed import packed_weights
 
-# Tokens for which capturing a step pays.
-REPAYS = 32
+# Tokens for which capturing a step pays, and for which copies of matrices do.
+REPAYS, PACKING_REPAYS = 32, 16
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,8 @@ def _run(
         yield from _run_drafted(model, texts, limits, settings, origins, draft)
         return
     width = min(slots or len(texts), len(texts))
-    with Engine(model, width, together=width, compact=True, graphs=limits.max_tokens >= REPAYS) as engine:
+    pays = {"graphs": limits.max_tokens >= REPAYS, "packs": limits.max_tokens >= PACKING_REPAYS}
+    with Engine(model, width, together=width, compact=True, **pays) as engine:
         start = _start(model, len(texts)) if width == len(texts) else None
         for text, number in zip(texts, numbers, strict=True):
             begins = None if start is None else (start, text.number)
@@ -203,7 +206,8 @@ def _run_drafted(
     draft: Drafter,
 ) -> Iterator[Piece]:
     """The same, one text after the other, with tokens proposed."""
-    with eval_mode(model), draft.resting():
+    packs = packed_weights(model, draft.tokens + 1) if limits.max_tokens >= PACKING_REPAYS else nullcontext()
+    with eval_mode(model), draft.resting(), packs:
         start = _start(model, len(texts))
         for text, origin in zip(texts, origins, strict=True):
             begins = (start, text.number)

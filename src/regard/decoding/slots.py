@@ -21,6 +21,7 @@ from regard.decoding.held import Held
 from regard.decoding.logits_processing import Kind, RowSettings, finest_type, kind_of
 from regard.decoding.row import Chance, Row
 from regard.kernels.choice import has_triton
+from regard.kernels.operators import if_built
 
 NOBODY = -1  # an end symbol that no token is
 
@@ -121,10 +122,7 @@ class Slots:
     def _step_ahead(self) -> None:
         """A step whose results stay on the device."""
         tokens, log_probs = self._step()
-        if has_triton(self.device.type):
-            from regard.kernels.slots_triton import note
-
-            note(tokens, log_probs, self.eos, self.last, self.left, self.alive, self.out, self.place)
+        if has_triton(self.device) and if_built("the books of a step", self._note, tokens, log_probs):
             return
         told = torch.stack([tokens.to(self.out.dtype), log_probs.to(self.out.dtype)])
         self.out.index_copy_(0, self.place, told[None])
@@ -132,6 +130,12 @@ class Slots:
         self.last.copy_(tokens[:, None])
         self.left.sub_(1)
         self.alive.logical_and_((tokens != self.eos) & (self.left > 0) & ~log_probs.isnan())
+
+    def _note(self, tokens: Tensor, log_probs: Tensor) -> bool:
+        from regard.kernels.slots_triton import note
+
+        note(tokens, log_probs, self.eos, self.last, self.left, self.alive, self.out, self.place)
+        return True
 
     def _need_chance(self, steps: int) -> None:
         """Random numbers for so many steps in every row."""

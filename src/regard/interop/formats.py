@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from regard.core.device import device_named
+from regard.core.device import device_named, move
 from regard.run.readers import register_reader
 from regard.run.run import Run
 from regard.training.settings import TrainSettings
@@ -25,7 +25,7 @@ def arpa_run(path: Path, device: str) -> Run:
     from regard.tasks.text import PlainText, TextProcessor
 
     model, tokenizer = read_arpa(path)
-    model.to(device_named(device))
+    move(model, device_named(device))
     about = {"name": "ngram", "size": "small", "settings": {}, "config": model.config.to_dict()}
     config = {"model": about, "data": {"documents": "line"}, "train": TrainSettings().to_dict()}
     return Run(path, config, PlainText(documents="line"), model.eval(), TextProcessor(tokenizer))

@@ -16,6 +16,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from regard.kernels.layout import dense, step_of
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -157,8 +159,8 @@ def _backward(
 
 def convolution_forward(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """silu(conv(x)) (B, T, E) in the number type of x, any layout whose channels lie side by side."""
-    x, recent, weight = _dense(x), recent.contiguous(), weight.contiguous()
-    (batch, length, width), step, launch = x.shape, _step(x), LAUNCH
+    x, recent, weight = dense(x), recent.contiguous(), weight.contiguous()
+    (batch, length, width), step, launch = x.shape, step_of(*x.stride()[:2]), LAUNCH
     y = x.new_empty(x.shape)
     _forward[(triton.cdiv(width, launch.block), triton.cdiv(length, launch.run), batch)](
         x, recent, weight, bias, y, length, width, x.stride(0) // step, x.stride(1) // step,
@@ -171,8 +173,8 @@ def convolution_backward(
     d_y: Tensor, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of x, recent, weight and bias. Runs write their shares: no atomics, the same sum every time."""
-    d_y, x, recent, weight = d_y.contiguous(), _dense(x), recent.contiguous(), weight.contiguous()
-    (batch, length, width), window, step, launch = x.shape, weight.shape[1], _step(x), LAUNCH
+    d_y, x, recent, weight = d_y.contiguous(), dense(x), recent.contiguous(), weight.contiguous()
+    (batch, length, width), window, step, launch = x.shape, weight.shape[1], step_of(*x.stride()[:2]), LAUNCH
     # A token of the run's beginning is of the run: no run is shorter than a window.
     run = max(launch.run, triton.next_power_of_2(window))
     runs = triton.cdiv(length, run)
@@ -184,12 +186,3 @@ def convolution_backward(
     )  # fmt: skip
     *d_weight, d_bias = shares.sum(0).unbind(0)
     return d_x, d_recent, torch.stack(d_weight, 1).to(weight.dtype), d_bias.to(bias.dtype)
-
-
-def _step(x: Tensor) -> int:
-    """Strides are passed as multiples of it, from which Triton knows that 16 bytes can be read at once."""
-    return 8 if x.stride(0) % 8 == 0 and x.stride(1) % 8 == 0 else 1
-
-
-def _dense(t: Tensor) -> Tensor:
-    return t if t.stride(-1) == 1 else t.contiguous()

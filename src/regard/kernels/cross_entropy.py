@@ -13,15 +13,15 @@ With label smoothing epsilon, shared by all V classes, the loss is larger by a s
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from regard.kernels.choice import has_triton
+from regard.kernels.operators import if_built
 
 # Logits held at a time. Fewer would add to the weight's gradient more often, which costs a pass over it each time;
 # a GPU has no cache to stay in and wants few large products: with 400 million the gradient of a head of 50,000 words is
@@ -160,7 +160,7 @@ def loss_and_gradients(
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """The summed loss and what is asked for of its gradients: of hidden in its own type, of weight and bias wide."""
     wide = torch.promote_types(hidden.dtype, torch.float32)
-    on_gpu = hidden.device.type == "cuda" or triton_takes(hidden.device.type)
+    on_gpu = _as_on_gpu(hidden.device)
     # Rows that do not count cost nothing; on a GPU to know which they are would be to wait for it.
     rows = None if on_gpu else (targets != ignore_index).nonzero()[:, 0]
     n_rows = len(targets) if rows is None else len(rows)
@@ -194,6 +194,11 @@ def loss_and_gradients(
     return loss, d_hidden, _cut(d_weight, n_classes), _cut(d_bias, n_classes)
 
 
+def _as_on_gpu(device: torch.device) -> bool:
+    """Triton's interpreter stands for one."""
+    return device.type == "cuda" or has_triton(device)
+
+
 def _cut(gradient: Tensor | None, n_classes: int) -> Tensor | None:
     """Without the rows that were put there to fill up; a copy only where there are any, as an operation may not return
     a part of something larger."""
@@ -214,11 +219,11 @@ def _gradient_in_place(
 
     What the rows lose is added to `loss`. all_count: every row does.
     """
-    if loss.dtype == torch.float32 and triton_takes(logits.device.type):
-        from regard.kernels.cross_entropy_triton import gradient_in_place
-
-        loss += gradient_in_place(logits, target, n_classes, ignore_index).sum()
-        return logits
+    if loss.dtype == torch.float32 and has_triton(logits.device):
+        losses = if_built("the cross-entropy", _by_kernel, logits, target, n_classes, ignore_index)
+        if losses is not None:
+            loss += losses.sum()
+            return logits
     piece_loss, p = _loss_and_gradient(logits[:, :n_classes], target, ignore_index, loss.dtype)
     loss += piece_loss
     if not all_count:
@@ -230,11 +235,10 @@ def _gradient_in_place(
     return logits
 
 
-@functools.cache
-def triton_takes(device_type: str) -> bool:
-    """Whether the kernel is there for tensors of such a device; on a CPU it is for Triton's interpreter alone."""
-    wanted = device_type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
-    return wanted and find_spec("triton") is not None
+def _by_kernel(logits: Tensor, target: Tensor, n_classes: int, ignore_index: int) -> Tensor:
+    from regard.kernels.cross_entropy_triton import gradient_in_place
+
+    return gradient_in_place(logits, target, n_classes, ignore_index)
 
 
 def _loss_and_gradient(logits: Tensor, target: Tensor, ignore_index: int, wide: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,10 @@ def _rows(
     target = tl.load(targets + row)
     begin = logits + row * stride
     counted = target != ignore_index
-    aim = tl.load(begin + tl.where(counted, target, 0)).to(tl.float32)
+    is_class = (target >= 0) & (target < n_classes)
+    aim = tl.load(begin + tl.where(is_class, target, 0)).to(tl.float32)
+    # Whoever looks at the loss is to see that a target is none of the classes.
+    aim = tl.where(is_class, aim, float("nan"))
     m = tl.full((), float("-inf"), tl.float32)
     s = tl.zeros((block,), tl.float32)
     for start in range(0, n_classes, block):
@@ -49,8 +52,9 @@ def _rows(
 def gradient_in_place(
     logits: Tensor, targets: Tensor, n_classes: int, ignore_index: int, block: int = BLOCK, warps: int = WARPS
 ) -> Tensor:
-    """Losses (N,) in float32 of logits (N, P), of which the first `n_classes` of each row are such; the gradient of
-    their sum takes the place of the logits, zeros beyond the classes and in rows that do not count."""
+    """Losses (N,) in float32 of logits (N, P), of which the first `n_classes` of each row are such; NaN where a target
+    is no class. The gradient of their sum takes the place of the logits, zeros beyond the classes and in rows that do
+    not count."""
     losses = torch.empty(len(logits), dtype=torch.float32, device=logits.device)
     if len(logits):
         sizes = {"n_classes": n_classes, "padded": logits.shape[1], "block": block}

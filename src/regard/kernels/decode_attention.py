@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.kernels.choice import NARROW, has_triton
+from regard.kernels.operators import if_built
 
 WIDEST = 256  # numbers of a head that a program can hold
 
@@ -20,7 +21,7 @@ def can_decode(q: Tensor, keys: Tensor) -> bool:
     """Whether the kernel takes queries (B, H, K) over keys (B, S, G, K): otherwise the readable form is right."""
     if q.dtype not in NARROW or q.dtype != keys.dtype or q.shape[-1] > WIDEST or not keys.is_contiguous():
         return False
-    return has_triton(q.device.type) and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return not torch.compiler.is_compiling() and not torch.is_grad_enabled() and has_triton(q.device)
 
 
 def decode_attention(
@@ -33,14 +34,18 @@ def decode_attention(
     window: int | None = None,
     norms: tuple[Tensor, Tensor, float] | None = None,
     base: float | None = None,
-) -> Float[Tensor, "B H K"]:
+) -> Float[Tensor, "B H K"] | None:
     """The heads' outputs at position `count` of each row; the new key and value are written into their slots.
 
-    A token without a slot is not kept and not seen.
+    A token without a slot is not kept and not seen. None where the kernel cannot be built.
 
     norms  weights (K,) of the RMSNorm of queries and of keys, and its epsilon; None for no norm.
     base   of rotary positions, by which queries and the new key are turned then; None for none.
     """
-    from regard.kernels.decode_attention_triton import attend
 
-    return attend(q, *new, *cache, count, scale, window or 0, norms, base)
+    def kernel() -> Tensor:
+        from regard.kernels.decode_attention_triton import attend
+
+        return attend(q, *new, *cache, count, scale, window or 0, norms, base)
+
+    return if_built("attention of one token", kernel)

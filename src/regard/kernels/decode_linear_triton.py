@@ -1,4 +1,6 @@
-"""y = g(x W^T + b) + r of few rows x, as one Triton kernel; imported on first use only.
+"""y = g(s x W^T + b) + r of few rows x, as one Triton kernel; imported on first use only.
+
+s is a scale for each output, of weights in 8 bits (kernels/int8.py), or 1.
 
 Few rows are as many reads of W as one: what counts is that every processor of the card has many of them under way. A
 program takes a few rows of W from end to end, keeps one running sum in float32 for each number that it holds and adds
@@ -48,19 +50,21 @@ def _products(w, x, M_PAD: tl.constexpr):
 
 @triton.jit
 def _linear(
-    x, weight, bias, residual, y, n, x_row,
+    x, weight, scale, bias, residual, y, n, x_row,
     K: tl.constexpr, M: tl.constexpr, M_PAD: tl.constexpr, N_BLOCK: tl.constexpr, K_BLOCK: tl.constexpr,
-    UNROLL: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
+    UNROLL: tl.constexpr, HAS_SCALE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
     ACTIVATION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * N_BLOCK + tl.arange(0, N_BLOCK)
     k, m = tl.arange(0, K_BLOCK), tl.arange(0, M_PAD)
     real = row < n
     begin = weight + row.to(tl.int64)[:, None] * K + k[None, :]
-    first = tl.load(begin, mask=real[:, None] & (k < K)[None, :], other=0.0)
+    first = tl.load(begin, mask=real[:, None] & (k < K)[None, :], other=0)
     place = m[:, None].to(tl.int64) * n + row[None, :]
     there = (m < M)[:, None] & real[None, :]
     # What is needed last is asked for now as well: each wait for memory is as long as the rest of the kernel.
+    if HAS_SCALE:
+        scales = tl.load(scale + row, mask=real, other=0.0)
     if HAS_BIAS:
         biases = tl.load(bias + row, mask=real, other=0.0).to(tl.float32)
     if EARLY:
@@ -74,10 +78,12 @@ def _linear(
     for start in range(K_BLOCK, K, K_BLOCK * UNROLL):
         for i in tl.static_range(UNROLL):
             at = start + i * K_BLOCK + k
-            w = tl.load(begin + (start + i * K_BLOCK), mask=real[:, None] & (at < K)[None, :], other=0.0)
+            w = tl.load(begin + (start + i * K_BLOCK), mask=real[:, None] & (at < K)[None, :], other=0)
             inputs = tl.load(x + at[None, :], mask=(m < M)[:, None] & (at < K)[None, :], other=0.0).to(tl.float32)
             sums += _products(w, inputs, M_PAD)
     found = tl.sum(sums, 1)[None, :] if M_PAD == 1 else tl.sum(sums, 2)
+    if HAS_SCALE:
+        found *= scales[None, :]
     if HAS_BIAS:
         found += biases[None, :]
     found = activated(found, ACTIVATION)
@@ -86,8 +92,15 @@ def _linear(
     tl.store(y + place, found.to(y.dtype.element_ty), mask=there)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None, residual: Tensor | None) -> Tensor:
-    """x (..., K), W (N, K), residual (..., N) or None."""
+def linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    activation: str | None,
+    residual: Tensor | None,
+    scale: Tensor | None = None,
+) -> Tensor:
+    """x (..., K), W (N, K), residual (..., N) or None; scale (N,) in float32 of weights in 8 bits."""
     n, width = weight.shape
     rows = x.reshape(-1, width)
     rows = rows if rows.stride(-1) == 1 else rows.contiguous()
@@ -96,10 +109,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
     steps = -(-width // k_block) - 1
     early = choice.launches_early(x.device)
     _linear[(triton.cdiv(n, n_block),)](
-        rows, weight, y if bias is None else bias,
+        rows, weight, y if scale is None else scale, y if bias is None else bias,
         y if residual is None else residual.contiguous(), y, n, rows.stride(0),
         K=width, M=len(rows), M_PAD=triton.next_power_of_2(len(rows)), N_BLOCK=n_block, K_BLOCK=k_block,
-        UNROLL=max(1, min(steps, MOST_UNROLLED)), HAS_BIAS=bias is not None,
+        UNROLL=max(1, min(steps, MOST_UNROLLED)), HAS_SCALE=scale is not None, HAS_BIAS=bias is not None,
         HAS_RESIDUAL=residual is not None, ACTIVATION=activation or "none", EARLY=early, num_warps=WARPS,
         launch_pdl=early,
     )  # fmt: skip

@@ -11,24 +11,23 @@ Which blocks these are is told by their borders, block by block, never pair by p
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from regard.kernels.choice import NARROW, has_triton
+
 DEVICES = ("cuda",)
 BLOCK = 128
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-HAS_TRITON = find_spec("triton") is not None  # asked here: within what is compiled it cannot be
 
 
 def flex_takes(q: Tensor, k: Tensor, dropout: float) -> bool:
     """Whether a call from the beginning may be made so: within what is compiled, of whole blocks, without dropout."""
     width = q.shape[-1]
     whole = q.shape[1] == k.shape[1] and q.shape[1] % BLOCK == 0 and width >= 16 and width & (width - 1) == 0
-    usable = torch.compiler.is_compiling() and q.device.type in DEVICES and q.dtype in DTYPES and dropout == 0
-    return usable and whole and (q.device.type != "cuda" or HAS_TRITON)
+    usable = torch.compiler.is_compiling() and q.device.type in DEVICES and q.dtype in NARROW and dropout == 0
+    return usable and whole and (q.device.type != "cuda" or has_triton(q.device))
 
 
 def flex_attention(

@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from regard.kernels.layout import dense, step_of
+
 # Vectors that a program of the backward pass goes through, for whose share in the weight's gradient it has one place.
 RUN = 16
 
@@ -55,8 +57,8 @@ def _backward(
 
 def gated_norm_forward(x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     """y (R, D) in the number type of x, of x and z (R, D) in any layout whose last axis lies side by side."""
-    x, z = _dense(x), _dense(z)
-    (rows, width), step = x.shape, _step(x, z)
+    x, z = dense(x), dense(z)
+    (rows, width), step = x.shape, step_of(x.stride(0), z.stride(0))
     y, block = x.new_empty(x.shape), triton.next_power_of_2(width)
     _forward[(rows,)](
         x, z, weight, y, epsilon, x.stride(0) // step, z.stride(0) // step, width, step, block, num_warps=_warps(block)
@@ -68,8 +70,8 @@ def gated_norm_backward(
     d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x, z and the weight. Runs write their shares: no atomics, the same sum every time."""
-    d_y, x, z = d_y.contiguous(), _dense(x), _dense(z)
-    (rows, width), step = x.shape, _step(x, z)
+    d_y, x, z = d_y.contiguous(), dense(x), dense(z)
+    (rows, width), step = x.shape, step_of(x.stride(0), z.stride(0))
     d_x, d_z, block = x.new_empty(x.shape), z.new_empty(z.shape), triton.next_power_of_2(width)
     shares = torch.empty(triton.cdiv(rows, RUN), width, dtype=torch.float32, device=x.device)
     _backward[(len(shares),)](
@@ -81,12 +83,3 @@ def gated_norm_backward(
 
 def _warps(block: int) -> int:
     return min(8, max(1, block // 512))
-
-
-def _step(x: Tensor, z: Tensor) -> int:
-    """Strides are passed as multiples of it, from which Triton knows that 16 bytes can be read at once."""
-    return 8 if x.stride(0) % 8 == 0 and z.stride(0) % 8 == 0 else 1
-
-
-def _dense(t: Tensor) -> Tensor:
-    return t if t.stride(-1) == 1 else t.contiguous()

@@ -6,6 +6,7 @@ It is asked when a model is called, so that nothing is imported before it is nee
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import warnings
 from collections import Counter
@@ -13,47 +14,48 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache
-from importlib.util import find_spec
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-# The kernels add up in float32; a model in float64 wants more.
-KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+from regard.kernels.choice import NARROW, has_triton
+
+# What Triton and the compilers that it calls say where a kernel cannot be built, in errors of no type of their own.
+OF_BUILDING = (
+    "PassManager::run failed",
+    "Failed to find C compiler",
+    "Failed to load newly compiled",
+    "Could not create or locate cache dir",
+    "Cannot find ptxas",
+    "There should only be one.",  # driver, or compiler, for the device
+    "error encountered during parsing",
+)
+# Files that are not there, cannot be run, or cannot be written.
+OF_FILES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EROFS, errno.ENOSPC)
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 _fallbacks: Counter[str] = Counter()
+_unmade: Counter[str] = Counter()
 
 
 def kernels_take(x: Tensor) -> bool:
     """Triton is there, and x lies on a device and in a number type that its kernels can do."""
-    return x.dtype in KERNEL_DTYPES and has_triton(x.device.type)
+    return x.dtype in NARROW and has_triton(x.device)
 
 
-def has_triton(device_type: str) -> bool:
-    return device_type == "cuda" and _has_triton()
-
-
-def shared_memory(device_type: str) -> int:
+def shared_memory(device: torch.device) -> int:
     """Bytes that one program can share between its threads."""
-    return _shared_memory() if device_type == "cuda" else 0
+    return _shared_memory(device) if device.type == "cuda" else 0
 
 
 @cache
-def _shared_memory() -> int:
-    return torch.cuda.get_device_properties().shared_memory_per_block_optin
+def _shared_memory(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
 
 
-@cache
-def _has_triton() -> bool:
-    """Matrix products in bfloat16 begin with compute capability 8."""
-    return find_spec("triton") is not None and torch.cuda.get_device_capability() >= (8, 0)
-
-
-for function in (has_triton, shared_memory):
-    # As `torch.compiler.assume_constant_result` does, which would import the compiler, two seconds at every start.
-    vars(function)["_dynamo_marked_constant"] = True
+vars(shared_memory)["_dynamo_marked_constant"] = True  # as of `has_triton`
 
 
 class Keeps(Protocol):
@@ -67,19 +69,25 @@ def keep_inputs(ctx: Keeps, inputs: tuple[Tensor | None, ...], output: object) -
     ctx.save_for_backward(*inputs)
 
 
-def by_kernel(name: str, kernel: Callable[[], Result], readable: Callable[[], Result]) -> Result:
-    """What the kernels of an operator give. Where one cannot be built, what the readable form gives, now and from then
-    on: said once, counted every time."""
+def if_built(name: str, kernel: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result | None:
+    """What kernels give; None where one of this name cannot be built, now and from then on: said once, counted every
+    time. The readable form is then the caller's to run."""
     if name not in _fallbacks:
         try:
-            return kernel()
+            return kernel(*args, **kwargs)
         except Exception as error:
             if not _is_of_building(error):
                 raise
             reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
             warnings.warn(f"no kernel for {name}, whose readable form runs instead, slower: {reason}", stacklevel=2)
     _fallbacks[name] += 1
-    return readable()
+    return None
+
+
+def by_kernel(name: str, kernel: Callable[[], Result], readable: Callable[[], Result]) -> Result:
+    """What the kernels of an operator give, or what the readable form gives where one cannot be built."""
+    found = if_built(name, kernel)
+    return readable() if found is None else found
 
 
 def kernel_fallbacks() -> dict[str, int]:
@@ -87,12 +95,25 @@ def kernel_fallbacks() -> dict[str, int]:
     return dict(_fallbacks)
 
 
+def count_fallback(name: str) -> None:
+    """Count something else that runs as it reads because its fast form could not be made."""
+    _unmade[name] += 1
+
+
+def fallbacks() -> dict[str, int]:
+    """How often anything fast could not be made in this process and its plain form ran instead."""
+    return dict(_fallbacks + _unmade)
+
+
 def _is_of_building(error: Exception) -> bool:
     """Of Triton, of a compiler that it calls, or of a part that is missing; not of the device, of memory or of us."""
-    if isinstance(error, (torch.OutOfMemoryError, torch.AcceleratorError)):
-        return False
-    is_tritons = any(kind.__module__.split(".")[0] == "triton" for kind in type(error).__mro__)
-    return is_tritons or isinstance(error, (RuntimeError, OSError, ImportError, subprocess.SubprocessError))
+    if isinstance(error, OSError):
+        return error.errno in OF_FILES
+    if any(kind.__module__.split(".")[0] == "triton" for kind in type(error).__mro__):
+        return True
+    if type(error) is RuntimeError:
+        return any(said in str(error) for said in OF_BUILDING)
+    return isinstance(error, (ImportError, subprocess.SubprocessError))
 
 
 def readable_gradients(
@@ -100,13 +121,15 @@ def readable_gradients(
 ) -> list[Tensor]:
     """Gradients of the inputs that are given, by autograd: what stands in for a backward kernel.
 
-    In a thread of its own, since inside an operator autograd records nothing; on the stream of the caller.
+    In a thread of its own, since inside an operator autograd records nothing; on the stream of the caller. All of it in
+    that thread: the one that autograd has for the device is waiting here.
     """
     is_cuda = uppers[0].is_cuda
     stream = torch.cuda.current_stream(uppers[0].device) if is_cuda else None
 
     def work() -> list[Tensor]:
-        with torch.cuda.stream(stream) if is_cuda else nullcontext():
+        on_stream = torch.cuda.stream(stream) if is_cuda else nullcontext()
+        with on_stream, torch.autograd.set_multithreading_enabled(False):
             leaves = [None if t is None else t.detach().requires_grad_() for t in inputs]
             found = readable(*leaves)
             outputs = (found,) if isinstance(found, Tensor) else found

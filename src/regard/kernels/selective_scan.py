@@ -18,7 +18,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.choice import takes_kernel
 from regard.kernels.operators import by_kernel, kernels_take, readable_gradients
 
 CHUNK = 16
@@ -40,7 +39,6 @@ class Launch:
 LAUNCH = Launch()
 # States of a channel that the registers of a kernel hold.
 MOST_STATES = 64
-MOST_STATES_OF_STEP = 1024
 
 
 def selective_step(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,12 +47,6 @@ def selective_step(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Te
     u, dt, a, b, c = (t.to(h.dtype) for t in (u, dt, a, b, c))
     h = torch.exp(dt[..., None] * a) * h + (dt * u)[..., None] * b[:, None]
     return (h @ c[..., None])[..., 0].to(dtype), h
-
-
-def step_kernels_take(u: Tensor, h: Tensor, *others: Tensor) -> bool:
-    """Whether a Triton kernel does one token of a state space, in place if it may."""
-    plain = h.dtype == torch.float32 and h.is_contiguous() and h.shape[-1] <= MOST_STATES_OF_STEP
-    return plain and type(h) is Tensor and takes_kernel(u, *others)
 
 
 def selective_scan_readable(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

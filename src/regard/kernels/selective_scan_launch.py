@@ -12,6 +12,7 @@ import torch
 import triton
 from torch import Tensor
 
+from regard.kernels.layout import dense
 from regard.kernels.selective_scan import Launch
 from regard.kernels.selective_scan_triton import (
     ends_kernel,
@@ -29,11 +30,6 @@ def _steps(dt: Tensor, fused: bool) -> Tensor:
     steps, block = torch.empty_like(dt, dtype=torch.float32), 1024
     softplus_kernel[(triton.cdiv(dt.numel(), block),)](dt, steps, dt.numel(), block, num_warps=4)
     return steps
-
-
-def _dense(*tensors: Tensor) -> list[Tensor]:
-    """Any layout whose last axis lies side by side."""
-    return [t if t.stride(-1) == 1 else t.contiguous() for t in tensors]
 
 
 def _borders(
@@ -64,8 +60,8 @@ def scan_forward(
 
     Fused where skip and z are given.
     """
-    u, b, c = _dense(u, b, c)
-    gate = u if z is None else _dense(z)[0]
+    u, b, c = dense(u), dense(b), dense(c)
+    gate = u if z is None else dense(z)
     dt, a, h = dt.contiguous(), (a.float() / math.log(2)).contiguous(), h.float().contiguous()
     dt = _steps(dt, z is not None)
     (batch, length, width), states = u.shape, a.shape[1]
@@ -87,8 +83,8 @@ def scan_backward(
 
     Blocks of channels write their shares of B's and C's, chunks of A's: no atomics, the same sum every time.
     """
-    u, b, c = _dense(u, b, c)
-    gate = u if z is None else _dense(z)[0]
+    u, b, c = dense(u), dense(b), dense(c)
+    gate = u if z is None else dense(z)
     raw, a, d_y, d_last = (t.contiguous() for t in (dt, a.float() / math.log(2), d_y, d_last.float()))
     dt = _steps(raw, z is not None)
     (batch, length, width), states = u.shape, a.shape[1]

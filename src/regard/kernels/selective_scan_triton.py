@@ -33,15 +33,20 @@ def _rows(at, apart, begin, real, size, FEW: tl.constexpr, BACK: tl.constexpr = 
 
 
 @triton.jit
-def softplus_kernel(raw, steps, size, BLOCK: tl.constexpr):
+def softplus(v):
     """max(v, 0) + log(1 + exp(-|v|)), without what 1 + exp(-|v|) has lost, which for short steps is most of it."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(raw + at, mask=at < size, other=0.0).to(tl.float32)
     small = tl.exp(-tl.abs(v))
     rounded = 1.0 + small
     lost = small / tl.where(rounded == 1.0, 1.0, rounded - 1.0)
     rest = tl.where(rounded == 1.0, small, tl.log(rounded) * lost)
-    tl.store(steps + at, tl.maximum(v, 0.0) + rest, mask=at < size)
+    return tl.maximum(v, 0.0) + rest
+
+
+@triton.jit
+def softplus_kernel(raw, steps, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(raw + at, mask=at < size, other=0.0).to(tl.float32)
+    tl.store(steps + at, softplus(v), mask=at < size)
 
 
 @triton.jit

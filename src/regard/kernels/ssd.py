@@ -25,7 +25,7 @@ def ssd_kernels_take(x: Tensor, b: Tensor, h: Tensor) -> bool:
     chunk = CHUNK[x.dtype]
     # The gradients of a chunk look at two states, both maps, the inputs and what comes from above.
     room = 2 * x.element_size() * (width * states + chunk * states + chunk * width) + 1024
-    return room <= shared_memory(x.device.type)
+    return room <= shared_memory(x.device)
 
 
 def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

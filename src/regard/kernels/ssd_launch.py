@@ -12,6 +12,7 @@ import torch
 import triton
 from torch import Tensor
 
+from regard.kernels.layout import dense
 from regard.kernels.ssd import CHUNK
 from regard.kernels.ssd_triton import input_gradients_kernel, map_gradients_kernel, outputs_kernel, walk_kernel
 
@@ -89,11 +90,6 @@ def _precision() -> str:
     return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
-def _dense(t: Tensor) -> Tensor:
-    """Any layout whose last axis lies side by side."""
-    return t if t.stride(-1) == 1 else t.contiguous()
-
-
 def _borders(
     x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, first: Tensor, launch: Launch, back: bool
 ) -> tuple[Tensor, Tensor]:
@@ -115,7 +111,7 @@ def ssd_forward(
     x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor, launch: Launch
 ) -> tuple[Tensor, Tensor]:
     """y (B, T, H, P) in the number type of x, and the last state in float32."""
-    x, b, c = _dense(x), _dense(b), _dense(c)
+    x, b, c = dense(x), dense(b), dense(c)
     dt, decay, h = dt.contiguous(), decay.contiguous(), h.float().contiguous()
     s = _sizes(x, b, launch.chunk)
     borders, last = _borders(x, dt, decay, b, h, launch, False)
@@ -133,7 +129,7 @@ def ssd_backward(
     launch: Launch,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of all inputs of the forward pass, in their order; float32 but for those of x, b and c."""
-    x, b, c = _dense(x), _dense(b), _dense(c)
+    x, b, c = dense(x), dense(b), dense(c)
     dt, decay, h, d_y, d_last = (t.contiguous() for t in (dt, decay, h.float(), d_y.to(x.dtype), d_last.float()))
     s = _sizes(x, b, launch.chunk)
     befores, _ = _borders(x, dt, decay, b, h, launch, False)

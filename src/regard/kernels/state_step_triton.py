@@ -14,6 +14,7 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from regard.kernels.choice import launches_early
+from regard.kernels.selective_scan_triton import softplus
 
 CHANNELS = 256  # of a program of the convolution
 STATES = 256  # that a program of a recurrence holds: few, so that a single row has programs for many processors
@@ -25,14 +26,6 @@ def _goes_on(alive, row, HAS_ALIVE: tl.constexpr):
     if HAS_ALIVE:
         found = tl.load(alive + row).to(tl.int1)
     return found
-
-
-@triton.jit
-def _softplus(x):
-    # Beyond 20 it is x itself in float32, and far below 0 the sum with 1 would round away what there is.
-    e = tl.exp(tl.minimum(x, 20.0))
-    small = e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - e * 0.25)))
-    return tl.where(x > 20.0, x, tl.where(e < 0.02, small, tl.log(1.0 + e)))
 
 
 @triton.jit
@@ -90,7 +83,7 @@ def _selective(
     real_e, real_n = e < width, n < N
     real = real_e[:, None] & real_n[None, :]
     goes_on = _goes_on(alive, row, HAS_ALIVE)
-    dt = _softplus(tl.load(raw + row * raw_row + e, mask=real_e, other=0.0).to(tl.float32))
+    dt = softplus(tl.load(raw + row * raw_row + e, mask=real_e, other=0.0).to(tl.float32))
     x = tl.load(u + row * width + e, mask=real_e, other=0.0).to(tl.float32)
     gate = tl.load(z + row * z_row + e, mask=real_e, other=0.0).to(tl.float32)
     decay = -tl.exp(tl.load(log_decay + e[:, None] * N + n[None, :], mask=real, other=0.0).to(tl.float32))
@@ -138,7 +131,7 @@ def _ssd(
     real = real_p[:, None] & real_n[None, :]
     goes_on = _goes_on(alive, row, HAS_ALIVE)
     dt = tl.load(raw + row * raw_row + head).to(tl.float32) + tl.load(step_bias + head).to(tl.float32)
-    dt = _softplus(dt)
+    dt = softplus(dt)
     decay = tl.exp(-dt * tl.exp(tl.load(log_decay + head).to(tl.float32)))
     at, group = head * P + p, head // share
     value = tl.load(x + row * x_row + at, mask=real_p, other=0.0).to(tl.float32)

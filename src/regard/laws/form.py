@@ -168,20 +168,25 @@ def _poisoned_source(subject: Subject, ledger: Ledger, expected: Tensor, context
 
 
 def packing(subject: Subject, ledger: Ledger) -> None:
-    """Sequences packed end to end equal one by one: outputs, final states, gradients."""
-    sizes = [3, 1, 5, *(c + 1 for c in subject.chunk_sizes[:1])]
+    """Sequences packed end to end equal one by one: outputs, final states, gradients; with states and without, which
+    is how a model is trained and may be a path of its own."""
+    sizes = [3, 1, 17, 5, *(c + 1 for c in subject.chunk_sizes[:1])]
     offsets = torch.tensor([0, *torch.tensor(sizes).cumsum(0).tolist()])
     x = subject.inputs(1, sum(sizes))
     y, state = subject(x, subject.state(len(sizes)), Context(offsets=offsets))
     packed = gradients(subject, y)
+    stateless = subject.whole(x, Context(offsets=offsets))
+    trained = gradients(subject, stateless)
     pieces, alone_states = [], []
     for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         piece, alone = subject(x[:, start:stop], subject.state(1))
         pieces.append(piece)
         alone_states.append(alone)
     ledger.equal(y, torch.cat(pieces, 1), f"packed lengths {sizes} against one by one")
+    ledger.equal(stateless, torch.cat(pieces, 1), f"packed lengths {sizes} without a state against one by one")
     for name, expected in gradients(subject, torch.cat(pieces, 1)).items():
         ledger.equal(packed[name], expected, f"gradient of {name}, packed lengths {sizes} against one by one")
+        ledger.equal(trained[name], expected, f"gradient of {name}, packed lengths {sizes} without a state")
     if subject.causal:
         for row, alone in enumerate(alone_states):
             case = f"state of packed sequence {row} of lengths {sizes}"

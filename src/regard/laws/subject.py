@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.config import Config
-from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.context import EMPTY, Context, real_tokens, row_count
 from regard.core.mixer import Mixer
 from regard.core.state import State
 from regard.laws.result import Broken
@@ -87,9 +87,9 @@ class Subject:
         y, after = self.module(x, state, self._with_memory(context, state.batch_size))
         return self._answer(y), after
 
-    def whole(self, x: Tensor) -> Tensor:
+    def whole(self, x: Tensor, context: Context = EMPTY) -> Tensor:
         """The outputs from the beginning, without a state."""
-        y, after = self.module(x, None, self._with_memory(EMPTY, len(x)))
+        y, after = self.module(x, None, self._with_memory(context, row_count(x, context)))
         if after is not None:
             raise Broken("without a state a call gave one back: nothing is to be kept")
         return self._answer(y)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.core.context import Owned, last_real
 from regard.kernels.choice import takes_kernel
 from regard.kernels.convolution import causal_convolution
+from regard.kernels.operators import if_built
 
 
 class CausalConvolution(nn.Module):
@@ -26,12 +27,16 @@ class CausalConvolution(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """x (B, T, E) after recent (B, W - 1, E): the outputs and the next `recent`, of one token in place if owned."""
         if x.shape[1] == 1 and lengths is None and takes_kernel(x, recent, self.weight, self.bias):
-            from regard.kernels.state_step_triton import convolution_step
-
             alive = None if owned is None else owned.alive
-            y, recent = convolution_step(x[:, 0], recent.contiguous(), self.weight, self.bias, alive)
-            return y[:, None], recent
+            found = if_built("the convolution of one token", self._step, x[:, 0], recent, alive)
+            if found is not None:
+                return found[0][:, None], found[1]
         return causal_convolution(x, recent, self.weight, self.bias), self._last(x, recent, lengths)
+
+    def _step(self, x: Tensor, recent: Tensor, alive: Tensor | None) -> tuple[Tensor, Tensor]:
+        from regard.kernels.state_step_triton import convolution_step
+
+        return convolution_step(x, recent.contiguous(), self.weight, self.bias, alive)
 
     def _last(self, x: Tensor, recent: Tensor, lengths: Tensor | None) -> Tensor:
         size = recent.shape[1]

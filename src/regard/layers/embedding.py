@@ -1,16 +1,12 @@
-"""Token ids to vectors, with positions added when the model wants them at the input.
+"""What a model reads, as vectors, with positions added when it wants them at the input.
 
-Numbers over time to vectors: a linear map of each time, or of several times side by side.
+    Embedding    x_t = E[w_t]                                      ids of tokens
+    Numbers      x_j = W [u_(jP+1) ; .. ; u_(jP+P)] + b            numbers over time, P times to a patch
+    Spelled      x_t = E[w_t] + max_j relu(conv(C[b_1 .. b_L]))_j  words with their spelling
 
-    x_j = W [u_(jP+1) ; .. ; u_(jP+P)] + b        P times make a patch, such as the 24 hours of a day
-
-A patch makes the sequence P times shorter and shows a layer the shape of a whole day at once (Nie et al. 2023).
-
-Words with their spelling: a vector for the word and one composed of its bytes (Ma and Hovy 2016, 2.1).
-
-    x = E[w] + max_j relu(conv(C[b_1 .. b_L]))_j
-
-A word that was never seen has no row of its own, but its ending and its capital have been seen in others.
+A patch, such as the 24 hours of a day, makes the sequence P times shorter and shows a layer the shape of a whole day at
+once (Nie et al. 2023). A word that was never seen has no row of its own, but its ending and its capital have been seen
+in others (Ma and Hovy 2016, 2.1).
 
 Glossary
 b_1 .. b_L  the bytes of the word in UTF-8, each plus 1, padded with 0; of a long word its beginning and its end
@@ -31,9 +27,9 @@ from regard.errors import UsageError
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig, check_width
 
-LENGTH = 16
-BYTES = 257
-WIDTH = 3
+SPELLING_LENGTH = 16  # L
+SPELLING_BYTES = 257
+SPELLING_WIDTH = 3
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,9 @@ class Embedding(nn.Module):
         """Tokens beyond which there are no positions; None without such a limit."""
         return self.position.max_length if self.position is not None else None
 
-    def forward(self, tokens: Int[Tensor, "B T"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
+    def forward(
+        self, tokens: Int[Tensor, "B T"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
         x = self.token_to_vector(tokens)
         if self.scale != 1.0:
             x = x * self.scale
@@ -129,7 +127,9 @@ class Numbers(nn.Module):
         """Of a series none: how much is read is a setting of the data."""
         return None
 
-    def forward(self, numbers: Float[Tensor, "B S C"], start: Int[Tensor, "B"]) -> Float[Tensor, "B _ D"]:
+    def forward(
+        self, numbers: Float[Tensor, "B S C"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B _ D"]:
         if numbers.shape[1] % self.patch:
             raise UsageError(f"a history of {numbers.shape[1]} steps does not divide into patches of {self.patch}")
         x = self.patch_to_vector(self.dropout(numbers).unflatten(1, (-1, self.patch)).flatten(2))
@@ -143,9 +143,9 @@ def spelling(word: str) -> Int[np.ndarray, "L"]:
     [98, 99, 0]
     """
     data = word.encode("utf-8", "replace")
-    if len(data) > LENGTH:
-        data = data[: LENGTH // 2] + data[-LENGTH // 2 :]
-    found = np.zeros(LENGTH, dtype=np.int32)
+    if len(data) > SPELLING_LENGTH:
+        data = data[: SPELLING_LENGTH // 2] + data[-SPELLING_LENGTH // 2 :]
+    found = np.zeros(SPELLING_LENGTH, dtype=np.int32)
     found[: len(data)] = np.frombuffer(data, dtype=np.uint8).astype(np.int32) + 1
     return found
 
@@ -177,8 +177,8 @@ class Spelled(nn.Module):
     def __init__(self, config: SpelledConfig) -> None:
         super().__init__()
         self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
-        self.byte_to_vector = nn.Embedding(BYTES, config.d_byte)
-        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, WIDTH, padding=WIDTH // 2)
+        self.byte_to_vector = nn.Embedding(SPELLING_BYTES, config.d_byte)
+        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, SPELLING_WIDTH, padding=SPELLING_WIDTH // 2)
         self.position = config.position.build() if config.position else None
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
 
@@ -186,7 +186,9 @@ class Spelled(nn.Module):
     def max_length(self) -> int | None:
         return self.position.max_length if self.position is not None else None
 
-    def forward(self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"]) -> Float[Tensor, "B T D"]:
+    def forward(
+        self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
         spelt = words[..., 1:]
         letters = self.byte_to_vector(spelt) * (spelt > 0)[..., None]  # after the end of a word there is nothing
         letters = letters.flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from regard.core.inputs import NOT_COUNTED
 from regard.kernels.cross_entropy import linear_cross_entropy
+from regard.kernels.packed import PackedLinear
 from regard.layers.linear import to_classes
 
 
-class LinearHead(nn.Linear):
+class LinearHead(PackedLinear):
     """One linear map to every class.
 
     transform  f, applied before it; None for nothing.
@@ -41,12 +42,17 @@ class LinearHead(nn.Linear):
     ) -> Tensor:
         """Logits (..., V) of vectors (..., D); with targets (...) the summed loss, epsilon shared by all classes."""
         if targets is None:
-            return to_classes(self.transform(vectors), self.weight, self.bias)
+            return self.logits(self.transform(vectors))
         if self.sparse:
             counted = targets != NOT_COUNTED
             vectors, targets = vectors[counted], targets[counted]
         h = self.transform(vectors).flatten(0, -2)
         return linear_cross_entropy(h, self.weight, self.bias, targets.flatten(), NOT_COUNTED, label_smoothing)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """x W^T + b (..., V)."""
+        y = self.by_copy(x)
+        return to_classes(x, self.weight, self.bias) if y is None else y
 
 
 class LogitsHead(nn.Module):

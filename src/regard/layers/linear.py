@@ -3,8 +3,8 @@
     y = g(x W^T + b) + r
 
 A step of decoding multiplies a matrix with few rows, in which reading it is all the work: then the whole line is one
-Triton kernel (kernels/decode_linear_triton.py, of more rows kernels/decode_rows_triton.py). For many it is torch's
-products.
+Triton kernel (kernels/decode_linear_triton.py, of more rows kernels/decode_rows_triton.py). On a CPU it is a product
+with a packed copy (kernels/packed.py), for many rows torch's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.core.tap import is_heard
 from regard.kernels.choice import HALF, takes_kernel
+from regard.kernels.operators import if_built
+from regard.kernels.packed import PackedLinear
 from regard.kernels.pointwise import gelu_tanh, relu_squared
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared"]
@@ -28,29 +31,50 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "relu_squared": relu_squared,
 }
+FEW = "linear maps of few rows"
 FEW_ROWS = 4  # for which the kernel reads the matrix faster than torch's products do
 SOME_ROWS = 64  # the same for numbers of 16 bits, which tensor cores multiply
 # The same for classes: of a count that is not even, torch's products of 16 bits take several times as long.
 SOME_ROWS_OF_CLASSES = 256
 
 
-class Linear(nn.Linear):
+class Linear(PackedLinear):
     """A linear map that knows what follows it."""
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # with what follows
         self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None
     ) -> Tensor:
         """g(x W^T + b) + r (..., N) of x (..., K); r None for nothing."""
-        if has_few_rows(x, self.weight, self.bias, residual):
-            return _few(x, self.weight, self.bias, activation, residual)
-        y = self.product(x)
-        if activation is not None:
-            y = ACTIVATIONS[activation](y)
-        return y if residual is None else residual + y
+        if self.takes_whole(x, residual):
+            found = if_built(FEW, _few, x, self.weight, self.bias, activation, residual)
+            if found is not None:
+                return found
+        return _after(self.product(x), activation, residual)
+
+    def takes_whole(self, x: Tensor, residual: Tensor | None) -> bool:
+        """Whether a kernel does the whole line."""
+        return has_few_rows(x, self.weight, self.bias, residual)
 
     def product(self, x: Tensor) -> Tensor:
         """x W^T + b of many rows; who multiplies in another number type puts its own here."""
-        return F.linear(x, self.weight, self.bias)
+        y = self.by_copy(x)
+        return F.linear(x, self.weight, self.bias) if y is None else y
+
+
+def followed(
+    linear: nn.Module, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None
+) -> Tensor:
+    """g(x W^T + b) + r. The map is called for its own part alone where no kernel does the whole, and where somebody
+    listens to it."""
+    if isinstance(linear, Linear) and linear.takes_whole(x, residual) and not is_heard(linear):
+        return linear(x, activation, residual)
+    return _after(linear(x), activation, residual)
+
+
+def _after(y: Tensor, activation: Activation | None, residual: Tensor | None) -> Tensor:
+    if activation is not None:
+        y = ACTIVATIONS[activation](y)
+    return y if residual is None else residual + y
 
 
 def has_few_rows(
@@ -65,14 +89,18 @@ def has_few_rows(
 def to_classes(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b (..., V), V any number."""
     if has_few_rows(x, weight, bias, most=SOME_ROWS_OF_CLASSES):
-        return _few(x, weight, bias, None, None)
+        found = if_built(FEW, _few, x, weight, bias, None, None)
+        if found is not None:
+            return found
     return F.linear(x, weight, bias)
 
 
 def linear_sum(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None) -> Tensor:
     """x W^T + b + r (..., N) of a matrix that is no module's own."""
     if has_few_rows(x, weight, bias, residual):
-        return _few(x, weight, bias, None, residual)
+        found = if_built(FEW, _few, x, weight, bias, None, residual)
+        if found is not None:
+            return found
     y = F.linear(x, weight, bias)
     return y if residual is None else y + residual
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.layers.linear import ACTIVATIONS, Activation, Linear
+from regard.layers.linear import ACTIVATIONS, Activation, Linear, followed
 from regard.layers.norm import NormConfig
 
 
@@ -42,15 +42,16 @@ class Mlp(nn.Module):
         self.input_to_hidden = Linear(config.d_model, config.d_hidden, bias=config.bias)
         self.input_to_gate = Linear(config.d_model, config.d_hidden, bias=config.bias) if config.gated else None
         self.hidden_to_output = Linear(config.d_hidden, config.d_model, bias=config.bias)
-        self.activation, self._activation = ACTIVATIONS[config.activation], config.activation
+        self.activation = ACTIVATIONS[config.activation]
+        self._activation: Activation = config.activation
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """y, or residual + y."""
         if self.input_to_gate is None:
-            hidden = self.input_to_hidden(x, self._activation)
+            hidden = followed(self.input_to_hidden, x, self._activation)
         else:
-            hidden = self.input_to_gate(x, self._activation) * self.input_to_hidden(x)
-        return self.hidden_to_output(hidden, residual=residual)
+            hidden = followed(self.input_to_gate, x, self._activation) * self.input_to_hidden(x)
+        return followed(self.hidden_to_output, hidden, residual=residual)
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ class Transform(nn.Module):
     def __init__(self, config: TransformConfig) -> None:
         super().__init__()
         self.vector_to_hidden = Linear(config.d_model, config.d_model)
-        self._activation = config.activation
+        self._activation: Activation = config.activation
         self.norm = config.norm.build()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.vector_to_hidden(x, self._activation))
+        return self.norm(followed(self.vector_to_hidden, x, self._activation))

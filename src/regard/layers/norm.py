@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.kernels.choice import takes_kernel
+from regard.kernels.operators import if_built
 from regard.kernels.pointwise import rms_norm
 
 HALF = (torch.bfloat16, torch.float16)
@@ -61,7 +62,9 @@ class LayerNorm(nn.LayerNorm):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """The norm of x; or, of x + add, the sum and its norm."""
         if _takes_kernel(x, self.weight, self.bias, add):
-            return _by_kernel(x, self.weight, self.bias, self.eps, add)
+            found = if_built("norms", _by_kernel, x, self.weight, self.bias, self.eps, True, add)
+            if found is not None:
+                return found
         total = x if add is None else x + add
         y = self._own(total)
         return y if add is None else (total, y)
@@ -70,7 +73,9 @@ class LayerNorm(nn.LayerNorm):
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
-            weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+            # Either may be left out, whatever their types say.
+            parts: list[Tensor | None] = [self.weight, self.bias]
+            weight, bias = (None if part is None else part.to(x.dtype) for part in parts)
             return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 
 
@@ -91,7 +96,9 @@ class RmsNorm(nn.Module):
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """The norm of x; or, of x + add, the sum and its norm."""
         if _takes_kernel(x, self.weight, None, add):
-            return _by_kernel(x, self.weight, None, self.epsilon, add)
+            found = if_built("norms", _by_kernel, x, self.weight, None, self.epsilon, False, add)
+            if found is not None:
+                return found
         total = x if add is None else x + add
         y = self._own(total)
         return y if add is None else (total, y)
@@ -103,17 +110,19 @@ class RmsNorm(nn.Module):
             return rms_norm(x, self.weight, self.epsilon)
 
 
-def _takes_kernel(x: Tensor, weight: Tensor, bias: Tensor | None, add: Tensor | None) -> bool:
+def _takes_kernel(x: Tensor, weight: Tensor | None, bias: Tensor | None, add: Tensor | None) -> bool:
+    """Of norms over the last axis that have a weight."""
     width = x.shape[-1]
-    few = width <= WIDEST and x.numel() <= MOST_ROWS * width and (add is None or add.shape == x.shape)
+    few = weight is not None and weight.dim() == 1 and width <= WIDEST and x.numel() <= MOST_ROWS * width
+    few = few and (add is None or add.shape == x.shape)
     return few and takes_kernel(x, weight, bias, add)
 
 
 def _by_kernel(
-    x: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float, add: Tensor | None
+    x: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float, centred: bool, add: Tensor | None
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """LayerNorm where there is a bias, RMSNorm where there is none."""
+    """centred: as LayerNorm is, and RMSNorm is not."""
     from regard.kernels.norm_triton import norm
 
-    total, y = norm(x, weight, bias, epsilon, centred=bias is not None, add=add)
+    total, y = norm(x, weight, bias, epsilon, centred=centred, add=add)
     return y if add is None else (total, y)

@@ -10,6 +10,7 @@ m      slope of a head, 2^(-8 h / H)                                            
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,7 +65,14 @@ def _turned(positions: Tensor, width: int, base: float, dtype: torch.dtype) -> t
 
 
 Turns = tuple[int, int, float, torch.dtype, torch.device]
-_kept: dict[Turns, tuple[Tensor, Tensor]] = {}
+_kept: dict[Turns, tuple[Tensor, Tensor]] = {}  # that used last at the end
+_keeping = threading.Lock()
+
+
+def kept_turns(device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """All that is kept on a device: who records addresses, as a CUDA graph does, holds on to what it may have read."""
+    with _keeping:
+        return [turns for key, turns in _kept.items() if key[-1].type == device.type]
 
 
 def _turns(length: int, width: int, base: float, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -75,16 +83,20 @@ def _turns(length: int, width: int, base: float, dtype: torch.dtype, device: tor
     if torch.compiler.is_compiling():
         return _turned(torch.arange(length, device=device)[None], width, base, dtype)
     key: Turns = (length, width, base, dtype, device)
-    if key in _kept:
-        return _kept[key]
+    with _keeping:
+        found = _kept.pop(key, None)
+        if found is not None:
+            _kept[key] = found
+            return found
     # Made apart from whatever watches or counts what is computed: whether it is made depends on what was before.
     with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
         made = _turned(torch.arange(length, device=device)[None], width, base, dtype)
-    if device.type == "meta":
-        return made
-    if len(_kept) >= MOST_KEPT:
-        _kept.pop(next(iter(_kept)))
-    _kept[key] = made
+    if device.type == "meta" or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+        return made  # what a graph makes has its numbers only when the graph is replayed
+    with _keeping:
+        _kept[key] = made
+        while len(_kept) > MOST_KEPT:
+            del _kept[next(iter(_kept))]
     return made
 
 
@@ -152,8 +164,9 @@ class Positions(nn.Module):
         self.max_length = config.max_length if config.form == "learned" else None
         self.table = nn.Embedding(self.max_length, config.d_model) if self.max_length else None
 
-    def forward(self, start: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T D"]:
-        positions = start[:, None] + torch.arange(length, device=start.device)  # (B, T)
+    def forward(self, start: Int[Tensor, "B"] | Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
+        """start: where each row begins, or the position of every token."""
+        positions = start if start.dim() == 2 else start[:, None] + torch.arange(length, device=start.device)  # (B, T)
         if self.table is None or self.max_length is None:
             return _looked_up(positions, self.d_model)
         at_hand = start.device.type == "cpu" and positions.numel() > 0 and not torch.compiler.is_compiling()

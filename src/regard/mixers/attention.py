@@ -24,18 +24,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import check
-from regard.core.context import EMPTY, Context, real_tokens
+from regard.core.context import EMPTY, Context, places_within, real_tokens
 from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
-from regard.core.tap import Tap
+from regard.core.tap import Tap, is_heard
 from regard.kernels.decode_attention import can_decode, decode_attention
+from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
 from regard.layers.position import ROTARY_BASE, alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, DotScore, ScoreName, build_score, fused_attention, softmax
-from regard.mixers.kv_cache import KeyValueState, distances
+from regard.mixers.kv_cache import KeyValueState, Place, distances
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
 class SelfAttention(Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
-    state_grows = skips_state = True
+    state_grows = skips_state = packs = True
     shows: ClassVar[Shows] = {"weights": "attention", "values": "values"}
     writes_to_stream = ("heads_to_output",)
 
@@ -125,13 +126,18 @@ class SelfAttention(Mixer):
         return KeyValueState(empty, empty, zero_position(batch_size, empty.device))
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
-        beginning = _Place(lengths=None if self.causal else context.lengths)
+        if context.offsets is not None:
+            return self._packed(x, context.offsets), None
+        beginning = Place(lengths=None if self.causal else context.lengths)
         if state is None:
             return self._attend(*self._placed(*self._heads(x)), beginning), None
         assert isinstance(state, KeyValueState)
         heads = self._heads(x)
         if self._decodes(heads[0], state, context):
-            return self._decoded(*heads, state, context)
+            found = self._decoded(*heads, state)
+            if found is not None:
+                after = dataclasses.replace(state, count=stepped(state.count, context.owned))
+                return self._output(found[:, None]), after
         bounds = state.bounds
         start = state.count[:1] if bounds.level else state.count
         q, k, v = self._placed(*heads, start)
@@ -144,7 +150,7 @@ class SelfAttention(Mixer):
             return self._attend(q, k, v, beginning), after
         used = bounds.high + x.shape[1]
         keys, values = after.keys[:, :used].to(q.dtype), after.values[:, :used].to(q.dtype)
-        return self._attend(q, keys, values, _Place(start, bounds.level)), after
+        return self._attend(q, keys, values, Place(start, bounds.level)), after
 
     def _heads(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, K), keys and values (B, T, G, K) as they are projected."""
@@ -154,25 +160,50 @@ class SelfAttention(Mixer):
         return q, k, v
 
     def _placed(self, q: Tensor, k: Tensor, v: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The same normed, and turned by their positions from `start` on when these are rotary."""
+        """The same normed, and turned by their positions when these are rotary: from `start` (B,) on, or those that
+        `start` (B, T) tells."""
         q, k = self.query_norm(q), self.key_norm(k)
         if self.config.position == "rotary":
-            positions = None if start is None else start[:, None] + torch.arange(q.shape[1], device=q.device)
+            positions = start
+            if start is not None and start.dim() == 1:
+                positions = start[:, None] + torch.arange(q.shape[1], device=q.device)
             q, k = rotate(q, positions), rotate(k, positions)
         return self.queries(q), self.keys(k), self.values(v)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
-        """Outputs (B, T, D) of queries that stand at `place` among the keys."""
+    def _packed(self, x: Tensor, offsets: Tensor) -> Tensor:
+        """Outputs (1, P, D) of sequences end to end, each of which sees itself alone."""
         c = self.config
-        if c.groups != c.n_heads:
-            repeats = c.n_heads // c.groups
-            k, v = k.repeat_interleave(repeats, 2), v.repeat_interleave(repeats, 2)
-        heard = self.scores.recorded or self.weights.recorded
-        if heard or isinstance(self.score, AdditiveScore):
-            y = self._readable(q, k, v, place)
-        else:
-            y = self._fast(q, k, v, place)
-        return self._output(y)
+        rotary = c.position == "rotary"
+        q, k, v = self._placed(*self._heads(x), places_within(offsets)[None].to(x.device) if rotary else None)
+        fused = isinstance(self.score, DotScore) and c.position != "alibi" and not self._heard()
+        if fused and varlen_takes(q, c.dropout if self.training else 0.0):
+            k, v = self._repeated(k), self._repeated(v)
+            scale = self.score.scale * math.log(c.base or math.e)
+            return self._output(varlen_attention(q, k, v, offsets, causal=c.causal, window=c.window, scale=scale))
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Tensor:
+            return self._mixed(q, k, v, Place(lengths=None if self.causal else lengths))
+
+        return self._output(grouped([q, k, v], offsets, attend))
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
+        """Outputs (B, T, D) of queries that stand at `place` among the keys."""
+        return self._output(self._mixed(q, k, v, place))
+
+    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
+        """What each head makes of the values, (B, T, H, K)."""
+        k, v = self._repeated(k), self._repeated(v)
+        if self._heard() or isinstance(self.score, AdditiveScore):
+            return self._readable(q, k, v, place)
+        return self._fast(q, k, v, place)
+
+    def _heard(self) -> bool:
+        return self.scores.recorded or self.weights.recorded
+
+    def _repeated(self, shared: Tensor) -> Tensor:
+        """Keys or values (B, T, H, K) of every head, of those (B, T, G, K) that groups share."""
+        repeats = self.config.n_heads // self.config.groups
+        return shared if repeats == 1 else shared.repeat_interleave(repeats, 2)
 
     def _output(self, y: Tensor) -> Tensor:
         """Heads (B, T, H, K) side by side, mapped to (B, T, D)."""
@@ -184,16 +215,14 @@ class SelfAttention(Mixer):
         if q.shape[1] != 1 or not state.reserved or context.lengths is not None or c.position == "alibi":
             return False
         heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
-        heard = heard or bool(self.query_norm._forward_hooks or self.key_norm._forward_hooks)
+        heard = heard or is_heard(self.query_norm) or is_heard(self.key_norm) or is_heard(self.score)
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
             return False
         alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
         return alike and can_decode(q[:, 0], state.keys)
 
-    def _decoded(
-        self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState, context: Context
-    ) -> tuple[Tensor, KeyValueState]:
-        """One token by the kernel, which also norms, turns and keeps it."""
+    def _decoded(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState) -> Tensor | None:
+        """Heads (B, H, K) of one token by the kernel, which also norms, turns and keeps it; None without the kernel."""
         c = self.config
         scale = self.score.scale * math.log(c.base or math.e)
         norms = None
@@ -202,10 +231,9 @@ class SelfAttention(Mixer):
         base = ROTARY_BASE if c.position == "rotary" else None
         new, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
         settings = {"scale": scale, "window": c.window, "norms": norms, "base": base}
-        y = decode_attention(q[:, 0], new, cache, state.count, **settings)
-        return self._output(y[:, None]), dataclasses.replace(state, count=stepped(state.count, context.owned))
+        return decode_attention(q[:, 0], new, cache, state.count, **settings)
 
-    def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
+    def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""
         distance, seen = self._geometry(q, k, place)
         scores = self.score(q, k)  # (B, H, T, S)
@@ -216,11 +244,11 @@ class SelfAttention(Mixer):
         weights = F.dropout(weights, self.config.dropout, self.training)
         return torch.einsum("BHTS,BSHK->BTHK", weights, v)
 
-    def _fast(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
+    def _fast(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """The same through torch's fused kernel, whose memory is linear in the length."""
         return self.score(q, k, lambda q, k: self._fused(q, k, v, place))
 
-    def _fused(self, q: Tensor, k: Tensor, v: Tensor, place: _Place) -> Tensor:
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """Of folded queries and keys."""
         c = self.config
         mask, is_causal = None, False
@@ -239,7 +267,7 @@ class SelfAttention(Mixer):
                 mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
         return fused_attention(q, k, v, mask, is_causal=is_causal, scale=self.score.scale, base=c.base, dropout=dropout)
 
-    def _geometry(self, q: Tensor, k: Tensor, place: _Place) -> tuple[Tensor, Tensor]:
+    def _geometry(self, q: Tensor, k: Tensor, place: Place) -> tuple[Tensor, Tensor]:
         """How far behind each query a key lies, and which keys it may see; (1 or B, T, S) each."""
         start = torch.zeros(1, dtype=torch.long, device=q.device) if place.start is None else place.start
         distance = distances(start, q.shape[1], k.shape[1])
@@ -260,17 +288,3 @@ class SelfAttention(Mixer):
     def _slopes(self, q: Tensor) -> Tensor:
         """ALiBi's slope of every head, (H, 1, 1)."""
         return alibi_slopes(self.config.n_heads, q.device).to(q.dtype)[:, None, None]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where queries stand among keys.
-
-    start    (1 or B,) position of the first query; None where queries and keys begin together.
-    flush    whether the last key is that of the last query in every row.
-    lengths  real keys of each row, for what looks at the future; None where all are, or where none that is not is seen.
-    """
-
-    start: Tensor | None = None
-    flush: bool = False
-    lengths: Tensor | None = None

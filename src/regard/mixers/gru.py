@@ -30,6 +30,7 @@ from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
+from regard.kernels.end_to_end import packed_recurrence
 from regard.mixers.rnn import HiddenState, cell_weights, check_recurrent_width, last_hidden, output_map
 
 
@@ -60,6 +61,7 @@ class GruConfig(MixerConfig, kind="gru"):
 class Gru(Mixer):
     """torch's fused loop where the convention is torch's; the equations above, written out, otherwise."""
 
+    packs = True
     shows: ClassVar[Shows] = {"update_gate": "gate", "reset_gate": "gate", "hidden": "state"}
     writes_to_stream = ("hidden_to_output",)
 
@@ -67,6 +69,7 @@ class Gru(Mixer):
         super().__init__()
         self.d_hidden = config.d_hidden or config.d_model
         self.resets_first = config.convention == "cho"
+        self.packs = type(self).packs and not self.resets_first
         self.cell = nn.GRU(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
         self.reset_gate, self.update_gate, self.candidate, self.hidden = (Tap(None) for _ in range(4))
@@ -80,6 +83,8 @@ class Gru(Mixer):
         recorded = any(tap.recorded for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
         if self.resets_first or recorded:
             return super().forward(x, state, context)
+        if context.offsets is not None:
+            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets)), None
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())
         last = last_hidden(hidden, state.hidden, context.lengths)
         return self.hidden_to_output(hidden), HiddenState(last, advance(state.count, x.shape[1], context.lengths))

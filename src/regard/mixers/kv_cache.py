@@ -136,6 +136,20 @@ class KeyValueState(State):
             raise ValueError(f"a state with room for {room} tokens cannot hold {wanted}: reserve more")
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where queries stand among keys.
+
+    start    (1 or B,) position of the first query; None where queries and keys begin together.
+    flush    whether the last key is that of the last query in every row.
+    lengths  real keys of each row, for what looks at the future; None where all are, or where none that is not is seen.
+    """
+
+    start: Tensor | None = None
+    flush: bool = False
+    lengths: Tensor | None = None
+
+
 def distances(start: Tensor, length: int, slots: int) -> Tensor:
     """How many positions slot s lies behind query t of a chunk that begins at `start` (B,); (B, T, S)."""
     t, s = torch.arange(length, device=start.device), torch.arange(slots, device=start.device)

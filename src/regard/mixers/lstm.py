@@ -28,6 +28,8 @@ from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, 
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.choice import takes_kernel
+from regard.kernels.end_to_end import packed_recurrence
+from regard.kernels.operators import if_built
 from regard.layers.linear import linear_sum
 from regard.mixers.rnn import cell_weights, check_recurrent_width, output_map
 
@@ -78,6 +80,7 @@ class LstmConfig(MixerConfig, kind="lstm"):
 class Lstm(Mixer):
     """torch's fused loop over a chunk; the equations above, written out, for one step and when a tap is recorded."""
 
+    packs = True
     shows: ClassVar[Shows] = {"input_gate": "gate", "forget_gate": "keep", "output_gate": "gate", "memory": "state"}
     writes_to_stream = ("hidden_to_output",)
 
@@ -100,6 +103,8 @@ class Lstm(Mixer):
         assert isinstance(state, LstmState)
         if self._heard() or lacks_fused_cell(x):
             return super().forward(x, state, context)
+        if context.offsets is not None:
+            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets)), None
         before = state.hidden.to(x.dtype)[None].contiguous(), state.cell.to(x.dtype)[None].contiguous()
         if context.lengths is None:
             hidden, (h, c) = self.cell(x, before)
@@ -117,11 +122,11 @@ class Lstm(Mixer):
         gates = linear_sum(x, w.input, w.input_bias, before)  # (B, 4 d_hidden)
         plain = state.hidden.is_contiguous() and state.cell.is_contiguous() and gates.is_contiguous()
         if plain and not self._heard() and takes_kernel(gates, state.hidden, state.cell):
-            from regard.kernels.state_step_triton import lstm_step
-
             alive = None if context.owned is None else context.owned.alive
-            y, h, c = lstm_step(gates, state.hidden, state.cell, alive)
-            return self.hidden_to_output(y), LstmState(h, c, stepped(state.count, context.owned))
+            found = if_built("the LSTM of one token", _step_by_kernel, gates, state.hidden, state.cell, alive)
+            if found is not None:
+                y, h, c = found
+                return self.hidden_to_output(y), LstmState(h, c, stepped(state.count, context.owned))
         i, f, g, o = gates.chunk(4, -1)
         i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
         g = self.candidate(g.tanh())
@@ -142,6 +147,12 @@ class Lstm(Mixer):
     def _heard(self) -> bool:
         taps = (self.input_gate, self.forget_gate, self.candidate, self.output_gate, self.memory)
         return any(tap.recorded for tap in taps)
+
+
+def _step_by_kernel(gates: Tensor, hidden: Tensor, cell: Tensor, alive: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    from regard.kernels.state_step_triton import lstm_step
+
+    return lstm_step(gates, hidden, cell, alive)
 
 
 def lacks_fused_cell(x: Tensor) -> bool:

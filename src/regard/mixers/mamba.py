@@ -28,14 +28,9 @@ from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
-from regard.kernels.selective_scan import (
-    CHUNK,
-    gated_selective_scan,
-    scan_kernels_take,
-    selective_scan,
-    selective_step,
-    step_kernels_take,
-)
+from regard.kernels.operators import if_built
+from regard.kernels.selective_scan import CHUNK, gated_selective_scan, scan_kernels_take, selective_scan, selective_step
+from regard.kernels.state_step import step_kernels_take
 from regard.layers.convolution import CausalConvolution
 from regard.layers.linear import Linear
 
@@ -128,18 +123,22 @@ class Mamba(Mixer):
         stream = self.stream(stream[:, 0])
         step, write, read = self._select(stream)
         fast = step_kernels_take(stream, state.memory, self.log_decay, self.skip, gate) and not self.steps.recorded
-        if fast:
-            from regard.kernels.state_step_triton import gated_selective_step
-
-            alive = None if context.owned is None else context.owned.alive
-            chosen = (self.log_decay, write, read, state.memory)
-            y, memory = gated_selective_step(stream, step, *chosen, self.skip, gate, alive)
-        else:
+        alive = None if context.owned is None else context.owned.alive
+        given = (stream, step, write, read, state.memory, gate, alive)
+        found = if_built("the selective scan of one token", self._step_by_kernel, *given) if fast else None
+        if found is None:
             step = self.steps(F.softplus(step))
             y, memory = selective_step(stream, step, self._decay(), write, read, state.memory)
-            y = self._gated(y, stream, gate)
-        y = self.hidden_to_output(y)
+            found = self._gated(y, stream, gate), memory
+        y, memory = self.hidden_to_output(found[0]), found[1]
         return y, SelectiveState(memory, recent, stepped(state.count, context.owned))
+
+    def _step_by_kernel(
+        self, u: Tensor, raw: Tensor, b: Tensor, c: Tensor, h: Tensor, z: Tensor, alive: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        from regard.kernels.state_step_triton import gated_selective_step
+
+        return gated_selective_step(u, raw, self.log_decay, b, c, h, self.skip, z, alive)
 
     def _decay(self) -> Tensor:
         """A, in float32 at least: a rounded decay is another memory."""

@@ -22,6 +22,7 @@ from regard.core.mixer import Called, Mixer, Shows
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
+from regard.kernels.end_to_end import packed_recurrence
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class RnnConfig(MixerConfig, kind="rnn"):
 class Rnn(Mixer):
     """torch's fused loop over a chunk; the equation above, written out, for one step and when its tap is recorded."""
 
+    packs = True
     shows: ClassVar[Shows] = {"hidden": "state"}
     writes_to_stream = ("hidden_to_output",)
 
@@ -80,6 +82,8 @@ class Rnn(Mixer):
         assert isinstance(state, HiddenState)
         if self.hidden.recorded or self.received.recorded:
             return super().forward(x, state, context)
+        if context.offsets is not None:
+            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets)), None
         hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())  # (B, T, d_hidden)
         last = last_hidden(hidden, state.hidden, context.lengths)
         return self.hidden_to_output(hidden), HiddenState(last, advance(state.count, x.shape[1], context.lengths))

@@ -23,10 +23,11 @@ from regard.core.context import EMPTY, Context, Owned, real_tokens
 from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
-from regard.core.tap import Tap
-from regard.kernels.selective_scan import step_kernels_take
+from regard.core.tap import Tap, is_heard
+from regard.kernels.operators import if_built
 from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.kernels.ssd_readable import ssd_chunked, ssd_recurrent
+from regard.kernels.state_step import step_kernels_take
 from regard.layers.convolution import CausalConvolution
 from regard.layers.gated_norm import GatedRmsNorm
 from regard.layers.linear import Linear
@@ -94,9 +95,11 @@ class Ssd(Mixer):
         gate, mixed, step = self.input_to_streams(x).split([self.inner, self.d_mixed, self.n_heads], -1)
         mixed, recent = self.convolution(mixed, state.recent, context.lengths, context.owned)
         if x.shape[1] == 1 and context.lengths is None and self._steps_by_kernel(gate, mixed, state.memory):
-            y, memory = self._step(gate[:, 0], mixed[:, 0], step[:, 0], state.memory, context.owned)
-            y = self.hidden_to_output(self.norm(y))[:, None]
-            return y, SelectiveState(memory, recent, stepped(state.count, context.owned))
+            given = (gate[:, 0], mixed[:, 0], step[:, 0], state.memory, context.owned)
+            found = if_built("SSD of one token", self._step, *given)
+            if found is not None:
+                y = self.hidden_to_output(self.norm(found[0][:, None]))
+                return y, SelectiveState(found[1], recent, stepped(state.count, context.owned))
         heads, write, read, step = self._select(mixed, step)
         if context.lengths is not None:
             # A step of length 0 writes nothing and forgets nothing: padding leaves the state as it is.
@@ -106,7 +109,8 @@ class Ssd(Mixer):
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))
 
     def _steps_by_kernel(self, gate: Tensor, mixed: Tensor, memory: Tensor) -> bool:
-        heard = any(tap.recorded for tap in (self.stream, self.steps, self.inputs, self.readers))
+        # The kernel leaves the norm without its gate.
+        heard = is_heard(self.norm) or any(tap.recorded for tap in (self.stream, self.steps, self.inputs, self.readers))
         parts = (gate, self.step_bias, self.log_decay, self.skip)
         return not heard and step_kernels_take(mixed, memory, *parts)
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import check
-from regard.core.context import EMPTY, Context, last_real
+from regard.core.context import EMPTY, Context, last_real, places_within
 from regard.core.mixer import Called, Mixer
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, zero_position
@@ -57,6 +58,7 @@ class WindowConfig(MixerConfig, kind="window"):
 class Window(Mixer):
     """A linear map of the last vectors side by side, and an activation."""
 
+    packs = True
     writes_to_stream = ("hidden_to_output",)
 
     def __init__(self, config: WindowConfig) -> None:
@@ -77,8 +79,20 @@ class Window(Mixer):
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, WindowState)
         x = self.received(x)
+        if context.offsets is not None:
+            return self._output(self._windows_packed(x, context.offsets)), None
         seen = torch.cat([state.recent.to(x.dtype), x], 1)  # (B, W - 1 + T, D)
-        windows = seen.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, W * D)
-        y = self.hidden_to_output(self.activation(self.window_to_hidden(windows)))
+        y = self._output(seen.unfold(1, self.window, 1).transpose(2, 3))
         recent = last_real(seen, context.lengths, self.window - 1).to(state.recent.dtype)
         return y, WindowState(recent, advance(state.count, x.shape[1], context.lengths))
+
+    def _windows_packed(self, x: Tensor, offsets: Tensor) -> Tensor:
+        """Windows (1, P, W, D) of sequences end to end; what lies before the beginning of each is zero."""
+        windows = F.pad(x, (0, 0, self.window - 1, 0)).unfold(1, self.window, 1).transpose(2, 3)
+        age = torch.arange(self.window - 1, -1, -1, device=offsets.device)
+        foreign = places_within(offsets)[:, None] < age  # (P, W)
+        return windows.masked_fill(foreign.to(x.device)[None, ..., None], 0)
+
+    def _output(self, windows: Tensor) -> Tensor:
+        """Windows (B, T, W, D) side by side, mapped to (B, T, D)."""
+        return self.hidden_to_output(self.activation(self.window_to_hidden(windows.flatten(2))))

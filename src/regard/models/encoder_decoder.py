@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config
-from regard.core.context import EMPTY, Context
+from regard.core.context import EMPTY, Context, row_count
 from regard.core.inputs import SourceTokens
 from regard.core.mixer import Mixer
 from regard.core.state import State
@@ -126,10 +126,11 @@ class EncoderDecoder(nn.Module):
         if isinstance(inputs, Tensor):
             return self.decoder(inputs, state, context)
         memory, lengths = self.encoder(inputs.source, inputs.lengths)
-        if len(memory) == 1 < len(inputs.tokens):
+        rows = row_count(inputs.tokens, context)
+        if len(memory) == 1 < rows:
             # A single source is looked at by every row.
-            memory = memory.expand(len(inputs.tokens), -1, -1)
-            lengths = None if lengths is None else lengths.expand(len(inputs.tokens))
+            memory = memory.expand(rows, -1, -1)
+            lengths = None if lengths is None else lengths.expand(rows)
         return self.decoder(inputs.tokens, state, replace(context, memory=memory, memory_lengths=lengths))
 
 
@@ -175,7 +176,7 @@ class Given(nn.Module):
     ) -> tuple[Tensor, State | None]:
         if state is not None:
             return self.model(tokens, state, context)
-        return self.model(tokens, self.init_state(len(tokens)), context)[0], None
+        return self.model(tokens, self.init_state(row_count(tokens, context)), context)[0], None
 
 
 def _looks_outside(decoder: nn.Module, tap: str) -> bool:

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.core.context import EMPTY, Context, pack, unpack
+from regard.core.context import EMPTY, Context, pack, places_within, unpack
 from regard.core.mixer import Mixer
 from regard.core.stack import Block, MixerConfig
 from regard.core.state import State
@@ -92,6 +92,11 @@ class LanguageModel(Traced):
     def causal(self) -> bool:
         return self.stack.causal
 
+    @property
+    def packs(self) -> bool:
+        """Whether texts that lie end to end are read as they are, without padding."""
+        return self.stack.packs
+
     def init_state(self, batch_size: int) -> State:
         return self.stack.init_state(batch_size)
 
@@ -99,11 +104,13 @@ class LanguageModel(Traced):
         self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B T D"], State | None]:
         """h_t: the encoding of w_t in the context of w_1 .. w_(t-1)."""
-        if context.offsets is not None:
+        if context.offsets is not None and not self.stack.takes_packed(state):
             padded, lengths = unpack(tokens, context.offsets)
             h, state = self.forward(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state
         start = torch.zeros(len(tokens), dtype=torch.long, device=tokens.device) if state is None else state.position
+        if context.offsets is not None:
+            start = places_within(context.offsets)[None].to(tokens.device)
         h, state = self.stack(self.embedding(tokens, start), state, context)
         return self.norm(h), state
 

@@ -24,7 +24,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from regard.core.progress import workers
+from regard.core.waiting import workers
 from regard.errors import DataError, UsageError
 from regard.ngram.spill import PREFIX, spill_folder, written
 from regard.storage.arrays import SLICE, release

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.core.progress import workers
+from regard.core.waiting import workers
 from regard.ngram.level import Level, Values
 from regard.ngram.spill import searched, taken
 from regard.ngram.table import UNSEEN, NgramTable

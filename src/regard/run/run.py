@@ -10,6 +10,7 @@ run.encode("the bank of the river")      (T, D)
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,12 +20,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.core.device import device_named
+from regard.core.device import device_named, move
 from regard.data import settings as data_settings
 from regard.decoding.draft import LOOKUP, TOKENS, Drafter
 from regard.decoding.logits import model_device
 from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
-from regard.errors import DataError, UsageError, blamed_on
+from regard.errors import DataError, UsageError, blamed_on, nearest
+from regard.kernels.operators import fallbacks
 from regard.run.readers import reader_of
 from regard.storage import manifest
 from regard.tasks import saved_task
@@ -56,6 +58,7 @@ class Run:
     model      in evaluation mode.
     processor  what turns inputs into the model's own and answers into a person's.
     dataset    what it was trained on, where that is at hand.
+    weights    what the weights are, for people, where they are not those of its folder.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Run:
         self.model, self.processor = model, processor
         self.dataset: Dataset[Any] | None = None
         self._drafting: tuple[object, Run] | None = None
+        self.weights: str | None = None
 
     def __repr__(self) -> str:
         model = self.config.get("model", {}).get("name")
@@ -73,6 +77,19 @@ class Run:
     def able(self, verb: type[V]) -> V:
         """The run's task as one that has a verb of `regard.tasks.verbs`; refused where it has not."""
         return able(self.task, verb, self.path)
+
+    def with_weights(self, weights: str) -> Run:
+        """The same run with its linear maps in 8 bits, "int8"; this one stays as it is."""
+        from regard.layers.int8 import in_int8
+
+        if weights != "int8":
+            raise UsageError(f"unknown weights {weights!r}{nearest(weights, ['int8'])}")
+        if self.counts or self.weights is not None:
+            reason = "counts tokens and has no weights" if self.counts else "has weights of 8 bits already"
+            raise UsageError(f"{self.path}: {self.config['model']['name']} {reason}; leave out weights")
+        narrow, found = copy.copy(self), in_int8(self.model)
+        narrow.model, narrow.weights = found.model, found.told
+        return narrow
 
     def generate(self, given: Any = "", **options: Any) -> str:
         """The answer to one input: a text that goes on, a translation, a label, tags, a caption, a forecast.
@@ -151,11 +168,25 @@ class Run:
         return read(self, given).trace(pattern)
 
     def evaluate(
-        self, data: str | None = None, *, limit: int | None = None, part: str = "valid", **options: Any
+        self,
+        data: str | None = None,
+        *,
+        limit: int | None = None,
+        part: str = "valid",
+        weights: str | None = None,
+        **options: Any,
     ) -> Report:
-        """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart."""
-        found = self.held_out(part) if data is None else self._other(data)
-        return self.task.evaluate(self.model, self.processor, self.task.limited(found, limit), self._chosen(options))
+        """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart.
+
+        weights  "int8" for the scores with weights of 8 bits, and how each has changed by them.
+        """
+        narrow = None if weights is None else self.with_weights(weights)
+        found = self.task.limited(self.held_out(part) if data is None else self._other(data), limit)
+        chosen = self._chosen(options)
+        report = self.task.evaluate(self.model, self.processor, found, chosen)
+        if narrow is None:
+            return report
+        return self.task.evaluate(narrow.model, self.processor, found, chosen).since(report)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -173,6 +204,11 @@ class Run:
     def device(self) -> torch.device:
         model: Any = self.model
         return model_device(model)
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """What could not be made fast in this process, and how often its plain form ran instead."""
+        return fallbacks()
 
     @property
     def settings(self) -> data_settings.DataSettings:
@@ -258,5 +294,5 @@ def load_folder(where: Path, *, device: str = "auto", processor: Processor | Non
     saved = saved_model(where, config)
     task.require_fit(saved, own)
     model = saved.with_weights(weights)
-    model.to(device_named(device))
+    move(model, device_named(device))
     return Run(where, config, task, model.eval(), own)

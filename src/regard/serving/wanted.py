@@ -66,8 +66,11 @@ def check() -> None:
 def watched(model: nn.Module) -> None:
     """Make every part of a model ask before it runs whether it is still wanted."""
     for part in model.modules():
-        part.register_forward_pre_hook(_before)
+        part.register_forward_pre_hook(_Asks())
 
 
-def _before(_module: nn.Module, _inputs: object) -> None:
-    check()
+class _Asks:
+    is_bystander = True  # it looks at nothing that a part is given
+
+    def __call__(self, _module: nn.Module, _inputs: object) -> None:
+        check()

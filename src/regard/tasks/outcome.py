@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.core.fitted import TOLD
+from regard.kernels.operators import fallbacks
 from regard.terminal.table import human, span, visible
 from regard.training import budget
 
@@ -28,7 +29,8 @@ class Outcome:
 
 
 def common_facts(run: Trained, result: Result) -> dict[str, Any]:
-    """The facts of every outcome."""
+    """The facts of every outcome. fallbacks: what could not be made fast, and how often its plain form ran instead."""
+    choice = dict(result.choice or {})
     return {
         "run": str(run.path),
         "model": run.config["model"]["name"],
@@ -40,7 +42,14 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
         "train_loss": result.train_loss,
         "valid_loss": result.best_loss,
         "best_step": result.best_step,
-    } | ({} if result.choice is None else {"choice": dict(result.choice)})
+        "fallbacks": fallbacks() | dict.fromkeys(choice.get("failed", ()), 1),
+    } | _of_steps(result)
+
+
+def _of_steps(result: Result) -> dict[str, Any]:
+    """How steps were made and how much of their batches was padding, where there were steps."""
+    padding = {} if result.padding is None else {"padding": round(result.padding, 5)}
+    return padding | ({} if result.choice is None else {"choice": dict(result.choice)})
 
 
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:

@@ -6,7 +6,7 @@ Answer and Report: what a model says to one input, and what it scores on many.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from regard.errors import UsageError
@@ -91,12 +91,21 @@ class Report:
 
     tables       of scores by length, class or category; a row is a mapping.
     by_distance  of a score, such as how often a fact was recalled, its value by how far back was to be looked.
+    change       of scores since another report, where they were measured twice.
     """
 
     scores: Mapping[str, Any]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     by_distance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    change: Mapping[str, float] = field(default_factory=dict)
+
+    def since(self, before: Report) -> Report:
+        """The same with the change of every score that is a fraction."""
+        both = {name: (value, before.scores.get(name)) for name, value in self.scores.items()}
+        fractions = {name: pair for name, pair in both.items() if all(isinstance(one, float) for one in pair)}
+        return replace(self, change={name: value - old for name, (value, old) in fractions.items()})
 
     def to_dict(self) -> dict[str, Any]:
         tables = {name: [dict(row) for row in rows] for name, rows in self.tables.items()}
-        return {**self.scores, **tables, **{name: dict(values) for name, values in self.by_distance.items()}}
+        found = {**self.scores, **tables, **{name: dict(values) for name, values in self.by_distance.items()}}
+        return found | ({"change": dict(self.change)} if self.change else {})

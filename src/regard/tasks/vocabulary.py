@@ -30,7 +30,7 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest
-from regard.layers.embedding import LENGTH, spelling
+from regard.layers.embedding import SPELLING_LENGTH, spelling
 from regard.tasks.processor import Processor, files_of
 
 SEEN_ENOUGH = 2
@@ -71,7 +71,7 @@ class SpelledWords:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
         self._known: dict[str, int] = {}
-        self._rows = np.zeros((1024, 1 + LENGTH), np.int32)
+        self._rows = np.zeros((1024, 1 + SPELLING_LENGTH), np.int32)
         self._rows[self.END, 0] = tokenizer.eos_id
 
     @property

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from regard.core.state import State
 from regard.data.batch import Batch
+from regard.layers.position import kept_turns
 from regard.training.prefetch import Loaded, device_parts
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class CapturedStep:
             raise
         finally:
             session.carried = before
+        self.turns = kept_turns(session.device)  # which the graph reads where they lie
 
     def takes(self, loaded: Loaded) -> bool:
         """Whether the graph was captured for batches of this shape."""

@@ -77,6 +77,7 @@ class Result:
     reason: "budget" when it was spent, "patience" when held-out loss no longer improved, "fitted" of a model
     that is fitted at once.
     choice: how steps were made, and what of it failed; None where there were no steps.
+    padding: the part of the batches that was padding.
     """
 
     folder: Path
@@ -90,6 +91,7 @@ class Result:
     reason: str
     best_score: float | None = None
     choice: Mapping[str, Any] | None = None
+    padding: float | None = None
 
 
 class Display(Protocol):

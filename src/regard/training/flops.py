@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -40,7 +39,7 @@ FREE = frozenset(FREE_NAMES.split())
 
 def flops_per_target(model: nn.Module, batch: Batch, objective: Callable[..., Any]) -> float:
     """Operations of a training step on `batch` for each target that counts."""
-    rows = _first(batch)
+    rows = batch.first(ROWS).to(torch.device("cpu"))
     here = copy.deepcopy(model).cpu().float().train()
     with torch.random.fork_rng(devices=[]), Counter() as counter:
         loss, count, _ = objective(here, rows, None)
@@ -105,9 +104,3 @@ def _tensors(out: Any) -> Iterator[Tensor]:
     elif isinstance(out, (list, tuple)):
         for part in out:
             yield from _tensors(part)
-
-
-def _first(batch: Batch) -> Batch:
-    """A few rows of the batch, on the CPU."""
-    values = {name: value[:ROWS].cpu() for name, value in vars(batch).items() if isinstance(value, Tensor)}
-    return replace(batch, indices=batch.indices[:ROWS], **values)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.core.device import device_named
+from regard.core.device import device_named, move
 from regard.errors import ResourceError, Stopped, is_out_of_memory
 from regard.training.display import Display, Result, Silent, Start
 from regard.training.ema import Ema
@@ -114,6 +114,8 @@ def _step(session: Session) -> None:
     session.ema.update(count.step)
     count.step += 1
     count.tokens += pending.tokens
+    count.places += loaded.places
+    count.padding += loaded.padding
     session.steps_here += 1
     session.pending.append(pending)
     if read_is_due(session):
@@ -166,6 +168,7 @@ def _result(session: Session, reason: str) -> Result:
         reason=reason,
         best_score=count.best_score,
         choice=session.choice.to_dict(),
+        padding=count.padding_share,
     )
 
 
@@ -177,7 +180,7 @@ def new_session(
         torch.set_num_threads(settings.threads)
     device = device_named(settings.device)
     precision_of(settings.precision, device)
-    model.to(device)
+    move(model, device)
     metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
     optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)
     return Session(model, task, settings, run, display, metrics, optimiser, ema, device)

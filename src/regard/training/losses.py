@@ -77,10 +77,13 @@ def inputs_of(batch: Batch) -> Inputs:
 
 
 def context_of(batch: Batch) -> Context:
-    """The lengths of the rows, left out when every row is full: mixers are faster without them.
+    """The lengths of the rows, left out when every row is full: mixers are faster without them; or where rows that lie
+    end to end begin.
 
     `lengths` stays on the host, where looking at it costs nothing; the tokens may be on a device.
     """
+    if batch.packed:
+        return Context(offsets=batch.offsets)
     return Context(lengths=batch.lengths.to(batch.tokens.device)) if batch.ragged else EMPTY
 
 

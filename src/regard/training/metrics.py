@@ -21,7 +21,7 @@ from regard.training.run_folder import BOARD, METRICS
 LONGEST_LINE = 1 << 20  # bytes
 LARGEST_NUMBER = 1e300
 COUNTED = ("step", "tokens", "seconds")
-NUMBERS = (*COUNTED, "loss", "rate", "gradient_norm")
+NUMBERS = (*COUNTED, "loss", "rate", "gradient_norm", "padding")
 CURVE = 200
 P = TypeVar("P")
 

@@ -24,12 +24,15 @@ class Loaded:
 
     tokens   targets that count in all of them.
     samples  global numbers of their rows.
+    places, padding  for tokens in all of them, and how many hold padding.
     ready    on a GPU, when the copies are there.
     """
 
     batches: list[Batch]
     tokens: int
     samples: list[int]
+    places: int
+    padding: int
     ready: torch.cuda.Event | None = None
 
     def wait(self) -> None:
@@ -86,10 +89,11 @@ class Prefetch:
         first = step * self.accumulate
         made = [self.sampler.batch(first + i, self.batch_size) for i in range(self.accumulate)]
         tokens, samples = sum(batch.n_counted for batch in made), [i for batch in made for i in batch.indices]
+        counts = tokens, samples, sum(batch.n_places for batch in made), sum(batch.n_padding for batch in made)
         if self.stream is None:
-            return Loaded([batch.to(self.device) for batch in made], tokens, samples)
+            return Loaded([batch.to(self.device) for batch in made], *counts)
         with torch.cuda.stream(self.stream):
             moved = [replace(batch.to(self.device), indices=[]) for batch in made]
             ready = torch.cuda.Event()
             ready.record(self.stream)
-        return Loaded(moved, tokens, samples, ready)
+        return Loaded(moved, *counts, ready)

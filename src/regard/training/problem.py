@@ -74,7 +74,7 @@ def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) 
     length, seed = settings.length, settings.seed
     sampler: Sampler
     if kind == "documents":
-        sampler = Documents(corpus.train, seed, length)
+        sampler = Documents(corpus.train, seed, length, packed=packs_documents(model, settings))
     elif carries:
         sampler = Lanes(corpus.train, length, settings.batch_size, seed)
     else:
@@ -104,6 +104,13 @@ def carries_state(model: nn.Module, settings: TrainSettings, kind: str) -> bool:
     if settings.carry_state and kind == "documents":
         raise UsageError("train.carry_state: documents stand alone; set it to false, or train.samples to windows")
     return settings.carry_state
+
+
+def packs_documents(model: nn.Module, settings: TrainSettings) -> bool:
+    """Whether documents lie end to end, where that was asked for."""
+    if settings.packed and not getattr(model, "packs", False):
+        raise UsageError("train.packed: a layer of this model reads no documents end to end; leave it out")
+    return settings.packed
 
 
 def _require_length(model: nn.Module, settings: TrainSettings) -> None:

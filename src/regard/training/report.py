@@ -58,6 +58,7 @@ def read_pending(session: Session) -> None:
             "gradient_norm": update.gradient_norm,
             "rate": update.rate,
             "tokens_per_second": round(update.tokens_per_second, 1),
+            "padding": round(session.counters.padding_share, 5),
         }
     )
     session.display.update(update)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import platform
 import time
-import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.core.config import decode
 from regard.core.state import State
-from regard.errors import CheckpointError, UsageError, blamed_on
+from regard.errors import CheckpointError, blamed_on
 from regard.storage import tensors
 from regard.training import budget, checkpoint
 from regard.training.captured import CapturedStep
 from regard.training.checkpoint import Contents
+from regard.training.counters import Counters, counters_of
 from regard.training.display import Display
 from regard.training.ema import Ema
 from regard.training.execution import Choice, choice_of, taken_up
@@ -38,42 +37,6 @@ from regard.training.run_folder import RunFolder
 from regard.training.settings import TrainSettings
 
 T = TypeVar("T")
-NOT_NEGATIVE = frozenset(
-    {"step", "tokens", "seconds", "since_best", "evaluations", "marks", "plan_count", "plan_tokens"}
-)
-LARGEST_COUNTER = 1e300
-
-
-@dataclass
-class Counters:
-    """Where a run stands: plain numbers, all of them in state.json.
-
-    seconds          time spent in the loop, over all resumes
-    best_*           held-out loss and, where the task has one, score of the best weights so far, and their step
-    since_best       evaluations since then
-    evaluated_step   step of the last evaluation, and its loss
-    marks            how many of the plan's evaluations are behind
-    plan_*           how many evaluations a run has and how many held-out tokens each reads; None until it is made
-    """
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    best_loss: float | None = None
-    best_score: float | None = None
-    best_step: int | None = None
-    since_best: int = 0
-    evaluations: int = 0
-    evaluated_step: int | None = None
-    evaluated_loss: float | None = None
-    marks: int = 0
-    plan_count: int | None = None
-    plan_tokens: int | None = None
-
-    def forget_best(self) -> None:
-        """Choose the best weights anew, from those of the present step on."""
-        self.best_loss = self.best_score = self.best_step = self.evaluated_step = None
-        self.since_best = 0
 
 
 @dataclass(frozen=True)
@@ -275,22 +238,6 @@ def environment(device: torch.device) -> dict[str, Any]:
 def environment_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs, in words."""
     return [f"{key} {now[key]} instead of {before.get(key)}" for key in now if now[key] != before.get(key)]
-
-
-def counters_of(state: Mapping[str, Any], path: Path) -> Counters:
-    """The counters that the state of a checkpoint holds, each of its type and range."""
-    hints = typing.get_type_hints(Counters)
-    with blamed_on(path / checkpoint.STATE):
-        told = state.get("counters")
-        if not isinstance(told, dict) or not told.keys() <= hints.keys():
-            raise UsageError("counters: not those of a run")
-        found = Counters(**{key: decode(value, hints[key], f"counters.{key}") for key, value in told.items()})
-        for key, value in vars(found).items():
-            if value is not None and ((key in NOT_NEGATIVE and value < 0) or abs(value) > LARGEST_COUNTER):
-                raise UsageError(f"counters.{key}: {value} is no count")
-        if found.step != int(path.name):
-            raise UsageError(f"counters.step: {found.step}, in the checkpoint of step {int(path.name)}")
-        return found
 
 
 def _below(named: Mapping[str, T], prefix: str) -> dict[str, T]:

@@ -101,6 +101,7 @@ class TrainSettings:
     samples         "windows" of a stream of text, "documents" one by one; "auto" asks the data
     carry_state     truncated backpropagation: each row goes on where it ended, the state carried over; None decides:
                     yes when the state does not grow and the samples are windows
+    packed          documents end to end, of every length in a batch, instead of rows of similar length with padding
     lr              None: the model's own, else 1e-3
     warmup          below 1 a part of the budget, from 1 on a count of steps
     min_lr          the last rate as a part of `lr`
@@ -137,6 +138,7 @@ class TrainSettings:
         "auto", "identity", _choice("auto", "windows", "documents")
     )
     carry_state: bool | None = _setting(None, "identity", _maybe(YES_NO))
+    packed: bool = _setting(False, "identity", YES_NO)
     optimiser: Literal["adamw", "muon"] = _setting("adamw", "identity", _choice("adamw", "muon"))
     lr: float | None = _setting(None, "override", _maybe(RATE))
     weight_decay: float = _setting(0.1, "override", _number(0, 10, "a number from 0 to 10"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
 from xml.etree import ElementTree
 
 import numpy as np
 from PIL import Image
 
-from regard.charts.chart import Series, bar_chart, bar_drawing, line_chart, line_drawing, point_chart
-from regard.charts.drawing import Drawing
+from regard.charts.chart import Series, bar_chart, bar_drawing, line_chart, line_drawing, numbered_drawing, point_chart
+from regard.charts.drawing import Dot, Drawing, Path, Words
 from regard.charts.plot import COLOURS, Axis
 from regard.charts.raster import png
 from regard.charts.svg import svg
@@ -72,3 +73,26 @@ def test_bars_that_are_no_numbers_are_left_out_and_no_bars_are_still_a_chart():
     root = ElementTree.fromstring(bar_chart("", [("a", float("nan")), ("b", -1.0)], "share"))
     assert len(list(root.iter(f"{SVG}rect"))) == 1
     ElementTree.fromstring(bar_chart("", [], "share"))
+
+
+def test_numbers_of_crowded_points_stand_over_no_dot_and_over_no_other_number():
+    chance = np.random.default_rng(0)
+    places = chance.normal(1.0, 0.02, (25, 2))
+    points = [Series(f"work {number}", [(float(a), float(b))]) for number, (a, b) in enumerate(places)]
+    roof = [Series("roof", [(0.1, 10.0), (10.0, 10.0)])]
+    drawing = numbered_drawing("Reached", roof, points, Axis("x", log=True), Axis("y", log=True))
+    dots = [shape for shape in drawing.shapes if isinstance(shape, Dot)]
+    words = [shape for shape in drawing.shapes if isinstance(shape, Words)]
+    numbers = [word for word in words if word.text.isdigit() and word.anchor == "middle" and word.look.size == 11]
+    assert [int(word.text) for word in numbers] == list(range(1, 26))
+    for one in numbers:
+        assert all(abs(one.x - dot.x) >= 10 or abs(one.y - 4 - dot.y) >= 9 for dot in dots)
+        assert all(abs(one.x - other.x) >= 16 or abs(one.y - other.y) >= 11 for other in numbers if other is not one)
+    led = {
+        path.points[0] for path in drawing.shapes if isinstance(path, Path) and path.width == 1 and path.opacity == 0.5
+    }
+    for number, dot in zip(numbers, dots, strict=True):
+        nearest = min(dots, key=lambda one: math.dist((one.x, one.y), (number.x, number.y - 4)))
+        assert nearest is dot or (dot.x, dot.y) in led
+    assert {f"work {number}" for number in range(25)} <= {word.text for word in words}
+    assert drawing.height >= max(word.y for word in words)

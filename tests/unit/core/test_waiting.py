@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from regard.core.progress import interruptible, workers
+from regard.core.waiting import interruptible, workers
 from regard.data.tokenizer import train_tokenizer
 
 LIMIT = 60

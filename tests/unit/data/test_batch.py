@@ -11,7 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batch import POOL, Batch, Documents, Lanes, Windows, evaluation_batches
+from regard.data.batch import Batch, Documents, Lanes, Windows, evaluation_batches
+from regard.data.bucket import FEWEST
 from regard.data.shard import TokenShard
 from regard.errors import DataError, UsageError
 
@@ -126,7 +127,7 @@ def test_a_batch_may_reach_over_epochs():
 def test_documents_start_with_eos_and_end_with_it():
     documents = Documents(shard_of(3, 1, 2), seed=0)
     rows = {}
-    for step in range(POOL):
+    for step in range(FEWEST):
         batch = documents.batch(step, 1)
         rows[batch.targets[0, 0].item()] = (batch.tokens[0].tolist(), batch.targets[0].tolist())
     assert rows == {
@@ -148,10 +149,10 @@ def test_every_document_comes_once_in_an_epoch_whatever_its_length(sizes, max_le
     documents = Documents(shard, seed, max_length)
     n = documents.samples_per_epoch
     # A whole number of pools and of epochs.
-    batches = [documents.batch(step, batch_size) for step in range(n * POOL)]
-    assert sorted(i for batch in batches for i in batch.indices) == list(range(n * POOL * batch_size))
+    batches = [documents.batch(step, batch_size) for step in range(n * FEWEST)]
+    assert sorted(i for batch in batches for i in batch.indices) == list(range(n * FEWEST * batch_size))
     found = counted(batches)
-    assert found == Counter({token: count * POOL * batch_size for token, count in everything(shard).items()})
+    assert found == Counter({token: count * FEWEST * batch_size for token, count in everything(shard).items()})
     if max_length is not None:
         assert max(batch.tokens.shape[1] for batch in batches) <= max_length
 
@@ -159,11 +160,61 @@ def test_every_document_comes_once_in_an_epoch_whatever_its_length(sizes, max_le
 def test_documents_of_similar_length_come_together():
     generator = np.random.default_rng(0)
     documents = Documents(shard_of(*generator.integers(1, 100, 150).tolist()), seed=0)
-    batches = [documents.batch(step, 8) for step in range(2 * POOL)]
+    batches = [documents.batch(step, 8) for step in range(2 * FEWEST)]
     real = sum(int(batch.lengths.sum()) for batch in batches)
     assert real / sum(batch.tokens.numel() for batch in batches) > 0.9
-    lengths = [batch.tokens.shape[1] for batch in batches[:POOL]]
+    lengths = [batch.tokens.shape[1] for batch in batches[:FEWEST]]
     assert lengths != sorted(lengths)
+
+
+def rows_of(batch: Batch) -> dict[int, tuple[list[int], list[int]]]:
+    """Inputs and targets of every sample by its number, of rows side by side or end to end."""
+    ends = batch.lengths.cumsum(0).tolist()
+    found = {}
+    for row, (number, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
+        where = (0, slice(ends[row] - length, ends[row])) if batch.packed else (row, slice(0, length))
+        found[number] = batch.tokens[where].tolist(), batch.targets[where].tolist()
+    return found
+
+
+@given(
+    sizes=st.lists(st.integers(0, 20), min_size=1, max_size=6),
+    max_length=st.none() | st.integers(1, 8),
+    batch_size=st.integers(1, 3),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25, deadline=None)
+def test_documents_end_to_end_are_those_side_by_side_without_padding(sizes, max_length, batch_size, seed):
+    shard = shard_of(*sizes)
+    padded, packed = (Documents(shard, seed, max_length, packed=packed) for packed in (False, True))
+    steps = range(FEWEST)
+    found = [packed.batch(step, batch_size) for step in steps]
+    expected = [padded.batch(step, batch_size) for step in steps]
+    assert {k: v for batch in found for k, v in rows_of(batch).items()} == {
+        k: v for batch in expected for k, v in rows_of(batch).items()
+    }
+    for step, batch in enumerate(found):
+        assert batch.tokens.shape == batch.targets.shape == (1, int(batch.lengths.sum()))
+        assert (batch.n_padding, batch.n_places, batch.ragged) == (0, batch.tokens.numel(), True)
+        assert batch.offsets.diff().tolist() == batch.lengths.tolist()
+        assert equal(Documents(shard, seed, max_length, packed=True).batch(step, batch_size), batch)
+
+
+def test_the_first_rows_of_a_packed_batch_are_whole():
+    batch = Documents(shard_of(3, 5, 2, 9), seed=1, packed=True).batch(0, 4)
+    first = batch.first(2)
+    assert first.packed
+    assert rows_of(first) == {number: rows_of(batch)[number] for number in batch.indices[:2]}
+
+
+def test_padding_is_counted_on_both_sides():
+    tokens, lengths = torch.zeros(2, 5, dtype=torch.long), torch.tensor([5, 3])
+    one = Batch(tokens, tokens, lengths, [0, 1])
+    assert (one.n_padding, one.n_places) == (2, 10)
+    two = Batch(tokens, tokens, lengths, [0, 1], source=tokens[:, :4], source_lengths=torch.tensor([1, 4]))
+    assert (two.n_padding, two.n_places) == (5, 18)
+    picture = Batch(tokens, tokens, lengths, [0, 1], source=torch.zeros(2, 3, 8, 8))
+    assert (picture.n_padding, picture.n_places) == (2, 10)
 
 
 @given(

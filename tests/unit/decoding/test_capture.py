@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -16,6 +17,8 @@ from regard.decoding.capture import Captured, tried
 from regard.decoding.engine import Engine
 from regard.decoding.generate import Limits
 from regard.decoding.logits_processing import GREEDY, Sampling
+from regard.kernels import operators
+from regard.layers import position
 
 PROMPTS = [[1, 2, 3], [4], [5] * 9, [6, 7]]
 SETTINGS = [GREEDY, Sampling(), Sampling(top_p=0.9), Sampling(min_p=0.1)]
@@ -58,15 +61,17 @@ def test_trial_runs_leave_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert kinds
 
 
-def test_what_cannot_be_recorded_is_run_as_it_is_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_recorded_is_run_as_it_is_said_once_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: Captured, step: Callable[[], None], books: Sequence[Tensor], alive: Tensor) -> Replayed:
         tried(step, books, alive)
         raise RuntimeError("a step waits for the device\nand more")
 
+    monkeypatch.setattr(operators, "_unmade", Counter())
     plain, _ = drawn("gpt", None, monkeypatch)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = drawn("gpt", refused, monkeypatch)
+    assert operators.fallbacks() == {"graphs": 1}
     assert found == (plain, "no graphs: a step waits for the device")
     assert [str(one.message) for one in said] == [
         "a step of this model is run without CUDA graphs, slower: a step waits for the device"
@@ -102,3 +107,15 @@ def test_steps_of_two_threads_are_recorded_one_after_the_other(monkeypatch: pyte
 def test_a_cpu_has_no_graphs() -> None:
     assert Captured(torch.device("cpu"), True).told == "no graphs: the device is cpu"
     assert Captured(torch.device("cpu"), False).told == "no graphs: not asked for"
+
+
+def test_a_step_reads_no_angles_that_are_kept_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph of it would go on reading them where they were when they are thrown out."""
+    model = build("gpt", vocab_size=11, size="tiny", position="rotary")
+    with Engine(model, 1, ahead=2) as engine:
+        engine.submit([1, 2, 3], Limits(6), GREEDY)
+        found = engine.step()
+        monkeypatch.setattr(position, "_turns", None)
+        while engine.busy:
+            found += engine.step()
+    assert len(found) == 6

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
 from regard.layers import position
-from regard.layers.position import rotate
+from regard.layers.position import kept_turns, rotate
 from regard.training.flops import Counter
 
 
@@ -47,6 +49,48 @@ def test_what_is_kept_is_bounded_and_may_be_made_without_gradients():
     for length in range(1, 40):
         rotate(torch.randn(1, length, 1, 6))
     assert len(position._kept) == position.MOST_KEPT
+
+
+class Interrupted(dict):
+    """A full dictionary, in which another thread wants to keep angles just as something is about to be thrown out."""
+
+    def __init__(self):
+        super().__init__()
+        self.others = []
+
+    def interrupt(self):
+        if len(self) >= position.MOST_KEPT and not self.others:
+            self.others.append(threading.Thread(target=rotate, args=(torch.randn(1, 60, 1, 6),)))
+            self.others[0].start()
+            self.others[0].join(0.2)  # it is done, or waits for us
+
+    def pop(self, *given):
+        self.interrupt()
+        return super().pop(*given)
+
+    def __delitem__(self, key):
+        self.interrupt()
+        super().__delitem__(key)
+
+
+def test_two_threads_keep_angles_one_after_the_other(monkeypatch):
+    kept = Interrupted()
+    monkeypatch.setattr(position, "_kept", kept)
+    for length in range(1, 20):
+        rotate(torch.randn(1, length, 1, 6))
+    kept.others.pop().join()
+    assert len(kept) == position.MOST_KEPT
+    assert 60 in {key[0] for key in kept}
+
+
+def test_angles_that_are_used_stay_and_others_go():
+    position._kept.clear()
+    rotate(torch.randn(1, 3, 1, 6))
+    ((mine, _),) = kept_turns(torch.device("cpu"))
+    for length in range(4, 40):
+        rotate(torch.randn(1, length, 1, 6))
+        rotate(torch.randn(1, 3, 1, 6))
+    assert any(mine is cosine for cosine, _ in kept_turns(torch.device("cpu")))
 
 
 def test_operations_are_counted_alike_whether_or_not_angles_are_kept():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from regard.layers import position
 from regard.training import captured, execution, step
-from tiny_run import Recorder, model_of, run, weight_hash
+from tiny_run import LENGTH, Recorder, model_of, run, weight_hash
 
 
 class Graph:
@@ -87,6 +90,23 @@ def test_replayed_steps_read_their_own_batch_rate_and_state(tmp_path, stand_in, 
     plain, _ = run(tmp_path / "plain", model=model_of(name, dropout=0.2), **settings)
     assert Graph.made == 1
     assert weight_hash(fast) == weight_hash(plain)
+
+
+def test_a_captured_step_holds_the_angles_that_it_reads(tmp_path, stand_in, monkeypatch):
+    made = []
+    real = captured.CapturedStep.__init__
+    monkeypatch.setattr(
+        captured.CapturedStep, "__init__", lambda self, *given: (made.append(self), real(self, *given))[1]
+    )
+    position._kept.clear()
+    run(tmp_path / "run", model=model_of("gpt", position="rotary"))
+    (table,) = [weakref.ref(turns[0]) for key, turns in position._kept.items() if key[0] == LENGTH]
+    position._kept.clear()
+    gc.collect()
+    assert table() is not None
+    made.clear()
+    gc.collect()
+    assert table() is None
 
 
 def test_what_cannot_be_captured_is_told_once_and_changes_no_number(tmp_path, stand_in, monkeypatch):

@@ -49,6 +49,24 @@ def test_the_samples_fit_the_data_and_the_state_of_the_model(corpus, name, sampl
     assert sum(batch.n_counted for batch in task.held_out()) == task.held_out_tokens == corpus.valid.tokens
 
 
+@pytest.mark.parametrize(("name", "packed"), [("gpt", True), ("lstm", True), ("gpt", False), ("mamba", False)])
+def test_documents_are_laid_end_to_end_where_that_is_asked_for(tmp_path, name, packed):
+    (tmp_path / "lines.txt").write_text("".join(f"{'very ' * (n % 9)}{n}\n" for n in range(400)))
+    corpus = prepare(str(tmp_path / "lines.txt"), valid="tail:0.1", documents="line")
+    settings = replace(SETTINGS, batch_size=4, length=64, packed=packed)
+    sampler = language_problem(corpus, build(name, corpus), settings).sampler
+    batches = [sampler.batch(step, 4) for step in range(100)]
+    assert {batch.packed for batch in batches} == {packed}
+    assert {len(batch.lengths) for batch in batches} == {4}, "a step has its number of documents either way"
+    share = sum(batch.n_padding for batch in batches) / sum(batch.n_places for batch in batches)
+    assert share == 0 if packed else 0 < share < 0.05
+
+
+def test_a_model_that_reads_no_documents_end_to_end_says_so(corpus):
+    with pytest.raises(UsageError, match=r"train\.packed: a layer of this model reads no documents end to end"):
+        language_problem(corpus, build("mamba", corpus), replace(SETTINGS, samples="documents", packed=True))
+
+
 def test_what_cannot_be_carried_or_does_not_fit_is_refused_by_its_key(corpus):
     with pytest.raises(UsageError, match=r"train\.carry_state: the state of this model grows"):
         language_problem(corpus, build("gpt", corpus), replace(SETTINGS, samples="windows", carry_state=True))
@@ -58,7 +76,7 @@ def test_what_cannot_be_carried_or_does_not_fit_is_refused_by_its_key(corpus):
         language_problem(corpus, build("gpt", corpus, position="learned"), replace(SETTINGS, length=65))
 
 
-@pytest.mark.parametrize("name", ["lstm", "gpt"])
+@pytest.mark.parametrize("name", ["lstm", "gpt", "mamba"])
 @pytest.mark.parametrize("samples", ["windows", "documents"])
 def test_a_real_text_is_trained_on_saved_and_continued_bit_for_bit(corpus, tmp_path, name, samples):
     settings = replace(SETTINGS, samples=samples, budget="8steps", batch_size=4, length=16, label_smoothing=0.1)

@@ -9,7 +9,18 @@ from regard.errors import UsageError
 from regard.training import settings
 from regard.training.settings import TrainSettings, require_resumable
 
-IDENTITY = {"batch_size", "accumulate", "length", "samples", "carry_state", "optimiser", "ema", "precision", "seed"}
+IDENTITY = {
+    "batch_size",
+    "accumulate",
+    "length",
+    "samples",
+    "carry_state",
+    "packed",
+    "optimiser",
+    "ema",
+    "precision",
+    "seed",
+}
 IDENTITY |= {"word_dropout", "word_dropout_ramp", "start"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
 OVERRIDE |= {"label_smoothing", "smoothing"}
@@ -38,7 +49,7 @@ def test_settings_survive_json():
         ("ema", 1.0), ("clip", -1), ("clip", float("nan")), ("precision", "float64"), ("device", "tpu"),
         ("device", "cuda:x"), ("threads", 0), ("seed", -1), ("seed", 2**63), ("compile", "yes"), ("keep", 0),
         ("min_lr", 1.5), ("label_smoothing", 1.0), ("smoothing", "some"), ("budget", "5 parsecs"), ("budget", 5),
-        ("carry_state", 1), ("samples", "lines"), ("on_save_error", "ignore"), ("evaluate_every", 0),
+        ("carry_state", 1), ("packed", 1), ("samples", "lines"), ("on_save_error", "ignore"), ("evaluate_every", 0),
         ("weight_decay", float("inf")), ("graphs", 1), ("compile", 1),
     ],
 )  # fmt: skip
@@ -55,7 +66,14 @@ def test_a_misspelt_key_names_the_nearest_one():
 
 @pytest.mark.parametrize("field", sorted(IDENTITY))
 def test_a_resume_refuses_another_value_of_an_identity_field(field):
-    other = {"samples": "windows", "carry_state": False, "optimiser": "muon", "ema": 0.5, "precision": "bfloat16"}
+    other = {
+        "samples": "windows",
+        "carry_state": False,
+        "packed": True,
+        "optimiser": "muon",
+        "ema": 0.5,
+        "precision": "bfloat16",
+    }
     other |= {"word_dropout": 0.5, "start": "runs/bert"}
     changed = dataclasses.replace(TrainSettings(), **{field: other.get(field, 3)})
     with pytest.raises(UsageError, match=rf"train\.{field}: the run was started with"):

@@ -22,6 +22,7 @@ from regard.errors import NumericError, ResourceError, Stopped, UsageError
 from regard.storage import tensors
 from regard.training import held_out as evaluation
 from regard.training import metrics
+from regard.training.counters import Counters
 from regard.training.display import Lines
 from regard.training.flops import flops_per_target
 from regard.training.loop import train
@@ -29,7 +30,6 @@ from regard.training.losses import TrainingStep, model_loss
 from regard.training.optimiser import Optimiser
 from regard.training.problem import Metric, TrainingProblem
 from regard.training.resume import Resume
-from regard.training.session import Counters
 from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of, weight_hash
 
 
@@ -228,8 +228,27 @@ def test_the_log_has_a_line_for_every_reading_and_every_evaluation(tmp_path):
     records = list(metrics.read(tmp_path / "run" / "metrics.jsonl"))
     assert [r["step"] for r in records if "valid_loss" in r] == [4, 8, 12]
     trained = [r for r in records if "loss" in r]
-    assert {"step", "seconds", "tokens", "loss", "gradient_norm", "rate", "tokens_per_second"} == trained[0].keys()
+    told = {"step", "seconds", "tokens", "loss", "gradient_norm", "rate", "tokens_per_second", "padding"}
+    assert told == trained[0].keys()
     assert trained[-1]["tokens"] == 12 * ROWS * LENGTH
+
+
+class Ragged(Steps):
+    """Every second batch has rows of which half is padding."""
+
+    def batch(self, step, batch_size):
+        batch = super().batch(step, batch_size)
+        return batch if step % 2 else replace(batch, lengths=batch.lengths // 2)
+
+
+def test_the_share_of_padding_is_told_over_the_whole_run(tmp_path):
+    _, result = run(tmp_path / "run", sampler=Ragged())
+    assert result.padding == pytest.approx(0.25)
+    assert list(metrics.read(tmp_path / "run" / "metrics.jsonl"))[-2]["padding"] == pytest.approx(0.25)
+    assert run(tmp_path / "full")[1].padding == 0.0
+    # 12 steps of which none is made again: what was counted is in the checkpoint.
+    _, again = run(tmp_path / "run", sampler=Steps(), resume="last", budget="24steps", override=("budget",))
+    assert again.padding == pytest.approx(0.125)
 
 
 def test_a_log_that_cannot_be_written_warns_once_and_the_run_goes_on(tmp_path, monkeypatch):

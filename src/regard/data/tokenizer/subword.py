@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from regard.core.progress import interruptible
+from regard.core.waiting import interruptible
 from regard.data.tokenizer import unigram
 from regard.data.tokenizer.tokenizer import Tokenizer, utf8
 from regard.errors import UsageError

@@ -1,0 +1,162 @@
+"""A model with weights in 8 bits: every linear map and its head, by kernels/int8.py.
+
+Taken are linear maps of regard and of torch itself (`Linear`, `LinearHead`, `nn.Linear`), wherever they stand, so also
+inside a mixer from outside; what has a class of its own keeps its numbers, and so do norms, convolutions, recurrences
+of torch's (`nn.LSTM`) and embeddings. A table that an embedding shares with the head is in 8 bits for both.
+
+On a CPU that multiplies 8 bits exactly a matrix is held twice, as it is and in the order of reading, 2 bytes a weight;
+elsewhere once. A quantised model is for use, not for training: its weights have no gradients.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import UsageError
+from regard.kernels.choice import takes_kernel
+from regard.kernels.int8 import PackedInt8, dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8
+from regard.kernels.int8 import quantised as quantised_matrix
+from regard.kernels.operators import if_built
+from regard.layers.head import LinearHead
+from regard.layers.linear import ACTIVATIONS, FEW, FEW_ROWS, Activation, Linear
+
+Weights = Literal["int8"]
+
+
+class _Int8Weights(nn.Module):
+    """W = s q in the place of a parameter.
+
+    q      (N, K) in int8.
+    scale  (N,) s.
+    """
+
+    q: Tensor
+    scale: Tensor
+    bias: Tensor | None
+    _packed: PackedInt8 | None = None
+
+    @property
+    def weight(self) -> Tensor:
+        """W as it is multiplied with, made anew."""
+        return dequantised(self.q, self.scale)
+
+    def takes_whole(self, x: Tensor, residual: Tensor | None) -> bool:
+        """Whether a kernel does the whole line."""
+        return x.numel() <= FEW_ROWS * x.shape[-1] and takes_kernel(x, self.bias, residual)
+
+    def times(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
+        """g(x W^T + b) + r."""
+        if self.takes_whole(x, residual):
+            found = if_built(FEW, _few, x, self.q, self.bias, activation, residual, self.scale)
+            if found is not None:
+                return found
+        if self._packed is None or torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel():
+            y = int8_linear_readable(x, self.q, self.scale, self.bias)
+        else:
+            y = int8_linear_packed(x, self._packed, self.bias)
+        if activation is not None:
+            y = ACTIVATIONS[activation](y)
+        return y if residual is None else residual + y
+
+
+class Int8Linear(_Int8Weights, Linear):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
+    """`Linear` in 8 bits."""
+
+    def forward(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
+        return self.times(x, activation, residual)
+
+
+class Int8TorchLinear(_Int8Weights, nn.Linear):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
+    """`nn.Linear` in 8 bits."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self.times(input)
+
+
+class Int8Head(_Int8Weights, LinearHead):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
+    """`LinearHead` in 8 bits."""
+
+    def logits(self, x: Tensor) -> Tensor:
+        return self.times(x)
+
+
+class Int8Embedding(_Int8Weights, nn.Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
+    """A table of 8 bits that a head has too."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(input, self.q).float() * F.embedding(input, self.scale[:, None])
+
+
+def _few(*arguments: Any) -> Tensor:
+    from regard.kernels.decode_linear_triton import linear
+
+    return linear(*arguments)
+
+
+MAPS: dict[type[nn.Module], type[_Int8Weights]] = {Linear: Int8Linear, nn.Linear: Int8TorchLinear, LinearHead: Int8Head}
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """A model in 8 bits, and what became of its numbers."""
+
+    model: nn.Module
+    numbers: int
+    of: int
+
+    @property
+    def told(self) -> str:
+        """One line for people."""
+        return f"weights int8: {self.numbers:,} of {self.of:,} numbers ({self.numbers / self.of:.0%}) in 8 bits"
+
+
+def in_int8(model: nn.Module) -> Quantised:
+    """The same model with weights in 8 bits. The one that is given stays as it is; what is not in 8 bits is shared."""
+    total = sum(parameter.numel() for parameter in model.parameters())
+    tensors = [*model.parameters(), *model.buffers()]
+    narrow = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
+    maps = [part for part in narrow.modules() if type(part) in MAPS]
+    matrices = {id(part.weight): part.weight for part in maps if isinstance(part.weight, nn.Parameter)}
+    if not matrices:
+        raise UsageError("int8: this model has no linear maps whose weights could have 8 bits; leave out weights")
+    wide = sorted({str(matrix.dtype) for matrix in matrices.values() if matrix.dtype != torch.float32})
+    if wide:
+        raise UsageError(f"int8 is made of weights in float32, found {', '.join(wide)}")
+    made: dict[int, _Made] = {}
+    for part in narrow.modules():
+        weight = part._parameters.get("weight")
+        kind = Int8Embedding if type(part) is nn.Embedding else MAPS.get(type(part))
+        if weight is not None and kind is not None and id(weight) in matrices:
+            if id(weight) not in made:
+                made[id(weight)] = _Made.of(weight)
+            _become(part, kind, made[id(weight)])
+    return Quantised(narrow, sum(matrix.numel() for matrix in matrices.values()), total)
+
+
+@dataclass(frozen=True)
+class _Made:
+    q: Tensor
+    scale: Tensor
+    packed: PackedInt8 | None
+
+    @classmethod
+    def of(cls, weight: Tensor) -> _Made:
+        q, scale = quantised_matrix(weight)
+        fast = weight.device.type == "cpu" and weight.numel() > 0 and multiplies_int8()
+        return cls(q, scale, PackedInt8.of(q, scale) if fast else None)
+
+
+def _become(part: nn.Module, kind: type[_Int8Weights], made: _Made) -> None:
+    """Another class with q and s in the place of the weight."""
+    del part.weight
+    part.register_buffer("q", made.q)
+    part.register_buffer("scale", made.scale)
+    part.__class__ = kind
+    assert isinstance(part, _Int8Weights)
+    part._packed = made.packed
