@@ -164,7 +164,7 @@ def entry(name: str) -> Entry:
             outside = "a model from outside the package is imported first: --import MODULE"
             if ":" in name:
                 raise UsageError(f"model {name!r}: a file names no module; {outside}")
-            raise UsageError(f"unknown model {name!r}{nearest(name, known)} ({outside})")
+            raise UsageError(f"unknown model {name!r} ({outside}){nearest(name, known)}")  # the list may be cut
     return _entries[name]
 
 

@@ -65,12 +65,14 @@ class LinearPoint:
             of, torch.zeros(of.rows.shape[1] + 1, of.signs.shape[1], dtype=torch.float64), torch.zeros_like(of.signs)
         )
 
-    @cached_property
     def value(self) -> float:
         return float(0.5 * self.weights[:-1].square().sum() + self.of.strength * self._losses.sum())
 
-    @cached_property
     def gradient(self) -> Tensor:
+        return self._gradient
+
+    @cached_property
+    def _gradient(self) -> Tensor:
         g = self._back(self.of.strength * self._slopes)
         g[:-1] += self.weights[:-1]
         return g

@@ -65,7 +65,8 @@ class FittedModel(Traced):
             told = str(error)[:LONGEST_TOLD]
             raise CheckpointError(f"{path}: not the file of such a {type(self).__name__}: {told}") from None
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
+        """Take arrays of any length, also as a part of another module."""
         self.take({name: state_dict[prefix + name] for name in self.state_dict() if prefix + name in state_dict})
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:

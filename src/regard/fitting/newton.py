@@ -28,10 +28,8 @@ SUFFICIENT, SHORTEST = 1e-4, 2.0**-40
 class Point(Protocol):
     """A function at one place."""
 
-    @property
     def value(self) -> float: ...
 
-    @property
     def gradient(self) -> Tensor: ...
 
     def curvature(self, v: Tensor) -> Tensor:
@@ -61,7 +59,7 @@ class Minimum:
 def minimise(start: Point, tolerance: float, most: int, tell: Callable[[float], None] = lambda _: None) -> Minimum:
     """The minimum from `start` on, in at most so many steps. tell: how much of the way to the tolerance is done."""
     point, products = start, 0
-    first = now = float(start.gradient.norm())
+    first = now = float(start.gradient().norm())
     for step in range(most + 1):
         share = now / first if first > 0 else 0.0
         if share <= tolerance or step == most:
@@ -72,13 +70,13 @@ def minimise(start: Point, tolerance: float, most: int, tell: Callable[[float], 
         after = _lower(point, d)
         if after is None:  # no step lowers the function by what numbers can tell
             return Minimum(point, step, products, share, False)
-        point, now = after, float(after.gradient.norm())
+        point, now = after, float(after.gradient().norm())
     raise AssertionError("a loop that returns")
 
 
 def _direction(point: Point, eta: float) -> tuple[Tensor, int]:
     """About -H^-1 g, and how many products it took."""
-    g = point.gradient
+    g = point.gradient()
     d, r = torch.zeros_like(g), -g
     p, rr = r.clone(), float((r * r).sum())
     enough = (eta * math.sqrt(rr)) ** 2
@@ -99,11 +97,11 @@ def _direction(point: Point, eta: float) -> tuple[Tensor, int]:
 
 def _lower(point: Point, d: Tensor) -> Point | None:
     """The first point along d that is low enough."""
-    slope = float((point.gradient * d).sum())
+    slope = float((point.gradient() * d).sum())
     at, a = point.along(d), 1.0
     while a >= SHORTEST:
         there = at(a)
-        if there.value <= point.value + SUFFICIENT * a * slope:
+        if there.value() <= point.value() + SUFFICIENT * a * slope:
             return there
         a /= 2
     return None

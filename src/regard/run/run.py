@@ -84,8 +84,8 @@ class Run:
 
         if weights != "int8":
             raise UsageError(f"unknown weights {weights!r}{nearest(weights, ['int8'])}")
-        if self.counts or self.weights is not None:
-            reason = "counts tokens and has no weights" if self.counts else "has weights of 8 bits already"
+        if self.fitted or self.weights is not None:
+            reason = "is fitted at once and has no weights" if self.fitted else "has weights of 8 bits already"
             raise UsageError(f"{self.path}: {self.config['model']['name']} {reason}; leave out weights")
         narrow, found = copy.copy(self), in_int8(self.model)
         narrow.model, narrow.weights = found.model, found.told

@@ -58,7 +58,7 @@ class SavedModel:
         if not isinstance(self.shapes, OwnFile):
             tensors.require_fits(self.shapes, weights)
         with blamed_on(f"{self.path}: model.config"):
-            model = self.config.build()
+            model: nn.Module = self.config.build()
         if isinstance(model, OwnFile):
             model.open_file(weights)
         else:
