@@ -168,25 +168,29 @@ class LabelledText(ExampleTask[LabelProcessor]):
         whole: Any = model
         return LabelRows(cut(rows.text, whole.max_length, settings.truncate), rows.labels)
 
-    @torch.no_grad()
     def answers(
         self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
+        for text, chances in zip(texts, self._chances(model, processor, texts), strict=True):
+            by_class = dict(zip(processor.classes, chances.tolist(), strict=True))
+            best = processor.classes[int(chances.argmax())]
+            yield Answer(best, {"input": text, "label": best, "probabilities": by_class})
+
+    @torch.no_grad()
+    def _chances(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str]) -> Iterator[np.ndarray]:
+        """The probability of every class for each text, (C,)."""
         whole: Any = model
         ids = fitted(ragged(map(processor.reader(model), texts)), whole.max_length, processor.truncate)
         device, at_once = device_of(model), max(1, CHANCES // len(processor.classes))
         for first in range(0, len(texts), at_once):
-            part = texts[first : first + at_once]
-            found = np.zeros((len(part), len(processor.classes)))
-            for rows in in_batches(ids.sizes[first : first + at_once].tolist()):
+            sizes = ids.sizes[first : first + at_once].tolist()
+            found = np.zeros((len(sizes), len(processor.classes)))
+            for rows in in_batches(sizes):
                 tokens, lengths = ids.padded(first + rows, 0)
                 logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
                 found[rows] = logits.float().softmax(-1).cpu().numpy()
-            for text, chances in zip(part, found, strict=True):
-                by_class = dict(zip(processor.classes, chances.tolist(), strict=True))
-                best = processor.classes[int(chances.argmax())]
-                yield Answer(best, {"input": text, "label": best, "probabilities": by_class})
+            yield from found
 
     def evaluate(
         self,
@@ -195,12 +199,12 @@ class LabelledText(ExampleTask[LabelProcessor]):
         examples: Sequence[Labelled],
         options: TextOptions | None = None,
     ) -> Report:
-        class_numbers(examples, processor.classes)
-        labels, told, chances = column(examples, "label"), list[str](), list[float]()
-        for label, answer in zip(labels, self.answers(model, processor, examples), strict=True):
-            told.append(answer.text)
-            chances.append(answer.details["probabilities"][label])
-        report = classification_report(list(labels), told)
+        labels, told, chances = class_numbers(examples, processor.classes), list[str](), list[float]()
+        found = self._chances(model, processor, list(column(examples, "text")))
+        for label, own in zip(labels.tolist(), found, strict=True):
+            told.append(processor.classes[int(own.argmax())])
+            chances.append(float(own[label]))
+        report = classification_report(list(column(examples, "label")), told)
         scores = {"accuracy": report.accuracy, "macro_f1": report.macro_f1, "examples": report.examples}
         scores["loss"] = float(-np.log(np.maximum(chances, 1e-30)).mean())
         table = [{"class": name, **vars(found)} for name, found in report.classes.items()]
