@@ -63,20 +63,25 @@ def matrices(model: nn.Module) -> dict[str, Tensor]:
 @dataclass(frozen=True)
 class TextCounts:
     """What is counted of a language model: numbers in the matrices of its layers and head, in its state before any
-    token, and in what each token adds to that; bytes of a number, and of one in a matrix."""
+    token, and in what each token adds to that; bytes of a number, and of one in a matrix where those are
+    narrower."""
 
     layers: int
     head: int
     start: int
     growth: int
     itemsize: int
-    weight: int
+    narrow: int | None = None
 
     @classmethod
     def of(cls, model: nn.Module) -> TextCounts:
         head, layers = _parted(matrices(model), ("head.",))
         start, growth = _state_counts(model)
-        return cls(layers, head, start, growth, _itemsize(model), _itemsize(model))
+        return cls(layers, head, start, growth, _itemsize(model))
+
+    @property
+    def weight(self) -> int:
+        return self.itemsize if self.narrow is None else self.narrow
 
     def state(self, seen: int) -> int:
         return self.start + self.growth * seen
@@ -107,8 +112,7 @@ def generation_cost(model: nn.Module, rows: int, prompt: int, count: int, weight
 
     weight  bytes of a number in a matrix, where it is narrower than in the model.
     """
-    counts = TextCounts.of(model)
-    counts = counts if weight is None else replace(counts, weight=weight)
+    counts = replace(TextCounts.of(model), narrow=weight)
     read = FORWARD * rows * (counts.layers * prompt + counts.states(1, prompt))
     begun = Cost(read, counts.weight * counts.layers)
     steps = (counts.step(rows, seen) for seen in range(prompt, prompt + count - 1))
