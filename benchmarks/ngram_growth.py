@@ -72,7 +72,7 @@ def measure(options: argparse.Namespace) -> None:
     ids = ids[: int(len(ids) * float(share))]
     model = NgramConfig(int(vocab_size), options.order).build()
     start = time.perf_counter()
-    found = model.fit(model.count(ids, memory=TrainSettings(memory=options.memory).memory_bytes))
+    found = model.estimate(model.count(ids, memory=TrainSettings(memory=options.memory).memory_bytes))
     seconds = time.perf_counter() - start
     status = Path("/proc/self/status").read_text()
     peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024  # pyright: ignore[reportOptionalSubscript]

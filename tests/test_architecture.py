@@ -27,7 +27,7 @@ ORDER = (
     ("terminal", "charts", "storage"),
     ("core",),
     ("kernels", "layers", "mixers"),
-    ("ngram", "models"),
+    ("ngram", "fitting", "models"),
     ("data", "decoding", "evaluation", "training"),
     ("tasks",),
     ("explain",),
@@ -47,7 +47,8 @@ ALONE = {
     "kernels": {"core"},
     "laws": {"core"},
     "ngram": {"core", "storage"},
-    "models": {"core", "kernels", "layers", "mixers", "ngram"},
+    "fitting": {"core", "storage"},
+    "models": {"core", "kernels", "layers", "mixers", "ngram", "fitting"},
 }
 # Rooms that others would let them know, and which they do not.
 NEVER = {

@@ -32,7 +32,7 @@ def answer(*argv: str) -> dict:
 @pytest.mark.parametrize("tokens", ["bytes", "words", "bpe"])
 def test_train_generate_score_evaluate_explain(text: Path, tokens: str):
     card = answer(*COUNT, "--out", "run", "--set", f"data.tokens={tokens}", "--set", "data.documents=line")
-    assert card["reason"] == "counted"
+    assert card["reason"] == "fitted"
     assert sum(card["n_grams"]) > 100
     assert answer("generate", "run", "the cat", "--max-tokens", "9")["texts"][0]["text"].startswith("the cat")
     assert call_here("generate", "run", "the cat", "--beam", "3", "--max-tokens", "9").code == 0
@@ -59,7 +59,7 @@ def test_show_and_the_card_speak_of_counts(text: Path):
     assert "--resume" not in card
     shown = call_here("show", "run", "--verify").out
     assert "n-grams by order" in shown
-    assert "in one pass" in shown
+    assert "at once" in shown
     assert "verified" in shown
 
 

@@ -40,8 +40,8 @@ def test_other_names_and_models_without_weights_are_refused_in_one_line(trained:
     assert call_here("train", "my.txt", "--model", "ngram", "--out", "counted", "--quiet").code == 0
     for asked, told in (
         (("generate", str(trained), "the", "--weights", "int4"), "unknown weights 'int4', did you mean 'int8'?"),
-        (("generate", "counted", "the", "--weights", "int8"), "ngram counts tokens and has no weights"),
-        (("evaluate", "counted", "--weights", "int8"), "ngram counts tokens and has no weights"),
+        (("generate", "counted", "the", "--weights", "int8"), "ngram is fitted at once and has no weights"),
+        (("evaluate", "counted", "--weights", "int8"), "ngram is fitted at once and has no weights"),
     ):
         outcome = call_here(*asked)
         assert outcome.code == 2, asked

@@ -32,7 +32,7 @@ MOMENTS = {
     "step": "regard.training.loop:_step",
     "evaluation": "regard.training.held_out:held_out_loss",
     "counting": "regard.ngram.counts:_counted",
-    "reading": "regard.training.counting:evaluate",
+    "reading": "regard.tasks.text:evaluate",
     "serving": "regard.serving.lab:Lab.serve_forever",
 }
 
@@ -124,7 +124,7 @@ def to_line(request: Request) -> str:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for module in ("run.train", "run.run", "training.counting", "studies.compare", "explain.registry", "serving.lab"):
+    for module in ("run.train", "run.run", "training.fitted_run", "studies.compare", "explain.registry", "serving.lab"):
         importlib.import_module(f"regard.{module}")
     for line in sys.stdin:
         print(json.dumps(asdict(bear(Request(**json.loads(line))))), flush=True)

@@ -26,7 +26,7 @@ def bigrams(smoothing: Smoothing) -> NgramModel:
     """The example's model. Its sentences come with `<s>`, which regard reads off the end of the one before."""
     model = NgramConfig(3, order=2, smoothing=smoothing).build()
     ids = [TOKENS[word] for line in EXAMPLE["corpus"] for word in line.split()[1:]]
-    model.fit(model.count(np.array(ids)))
+    model.estimate(model.count(np.array(ids)))
     return model
 
 
@@ -91,7 +91,7 @@ def wikitext(real_data: Path) -> WikiText:
 def test_wikitext_equals_kenlm(wikitext: WikiText, order: int) -> None:
     golden = KENLM[str(order)]
     model = NgramConfig(wikitext.vocab_size, order).build()
-    found = model.fit(model.count(wikitext.train))
+    found = model.estimate(model.count(wikitext.train))
     # KenLM counts <s>, which is never predicted, among its words.
     n_grams = [found.n_grams[0] + 1, *found.n_grams[1:]]
     assert n_grams == [part["count"] for part in golden["ngrams_and_discounts"].values()]

@@ -54,7 +54,7 @@ def test_kenlm_scores_a_written_model_as_we_do(
     tokenizer = WordTokenizer.train(known, None)
     config = NgramConfig(tokenizer.vocab_size, 4, smoothing, interpolate, prune=prune)
     model = config.build()
-    model.fit(model.count(encoded(tokenizer, known)))
+    model.estimate(model.count(encoded(tokenizer, known)))
     path = tmp_path / "model.arpa"
     write_arpa(model, tokenizer, path)
     for lines in (text(20, 300, seed=1), text(30, 300, seed=2)):
@@ -67,7 +67,7 @@ def test_kenlm_scores_characters_by_their_names(tmp_path: Path) -> None:
     known, fresh = text(20, 100, seed=0), text(20, 100, seed=1)
     tokenizer = CharacterTokenizer.train(known, None)
     model = NgramConfig(tokenizer.vocab_size, 3).build()
-    model.fit(model.count(encoded(tokenizer, known)))
+    model.estimate(model.count(encoded(tokenizer, known)))
     path = tmp_path / "model.arpa"
     write_arpa(model, tokenizer, path)
     names = token_names(tokenizer)
@@ -79,7 +79,7 @@ def test_kenlm_agrees_where_pruning_removed_what_longer_ngrams_end_with(tmp_path
     known, asked = text(20, 400, seed=0), text(30, 300, seed=1)
     tokenizer = WordTokenizer.train(known, None)
     model = NgramConfig(tokenizer.vocab_size, 3).build()
-    model.fit(model.count(encoded(tokenizer, known)))
+    model.estimate(model.count(encoded(tokenizer, known)))
     path = tmp_path / "model.arpa"
     write_arpa(model, tokenizer, path)
     content = path.read_text()
@@ -102,7 +102,7 @@ def test_kenlm_scores_a_model_of_wikitext_2_as_we_do(real_data: Path, tmp_path: 
     )
     tokenizer = WordTokenizer.train(train, None)
     model = NgramConfig(tokenizer.vocab_size, 3).build()
-    model.fit(model.count(encoded(tokenizer, train)))
+    model.estimate(model.count(encoded(tokenizer, train)))
     path = tmp_path / "model.arpa"
     write_arpa(model, tokenizer, path)
     ids = encoded(tokenizer, valid)

@@ -64,7 +64,7 @@ def layered(name: str) -> bool:
     """Whether a model reads text by layers of a width that can be chosen."""
     entry = registry.entry(name)
     known = entry.parameters_of_preset()
-    return entry.task == registry.entry("gpt").task and not entry.counts and {"d_model", "n_layers"} <= set(known)
+    return entry.task == registry.entry("gpt").task and not entry.fitted and {"d_model", "n_layers"} <= set(known)
 
 
 def grown(model: str, axis: str, repeats: int, device: torch.device) -> Growth:

@@ -23,7 +23,6 @@ from regard.bench.race import Row, installed, race
 from regard.errors import ResourceError
 from regard.models.ngram import NgramConfig, NgramModel
 from regard.storage.temporary import temporary_folder
-from regard.training.counted_file import open_file
 
 ORDER = 5
 _BUILD = """
@@ -66,24 +65,23 @@ def build(text: Path, out: Path, is_quantised: bool) -> dict[str, Any]:
     from regard.data.tokenizer import train_tokenizer
     from regard.ngram.table import quantise
     from regard.storage import manifest, tensors
-    from regard.training.counted_file import stored
 
     lines = list(read_documents(str(text), documents="line"))
     tokenizer = train_tokenizer("words", lines)
     ids = make_shard(lines, tokenizer).ids
     del lines
     model = NgramConfig(tokenizer.vocab_size, ORDER, quantise=is_quantised).build()
-    model.fit(model.count(ids))
+    model.estimate(model.count(ids))
     if is_quantised:
         quantise(model.table)
     out.unlink(missing_ok=True)
-    manifest.write_file(out, tensors.chunks(stored(model)))
+    manifest.write_file(out, tensors.chunks(model.stored()))
     return {"vocab_size": tokenizer.vocab_size, "tokens": len(ids), "quantise": is_quantised}
 
 
 def opened(path: Path, facts: dict[str, Any]) -> NgramModel:
     model = NgramConfig(facts["vocab_size"], ORDER, quantise=facts["quantise"]).build()
-    open_file(model, path)
+    model.open_file(path)
     return model
 
 

@@ -131,7 +131,7 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
     given = "" if own else given_text(text)
     if not given and not own:
         raise UsageError('there is nothing to explain: regard explain RUN "some text", or a text on stdin')
-    if view is None and asked.position is not None and capabilities(run).counts:
+    if view is None and asked.position is not None and capabilities(run).fitted:
         view = STEPS
     return view, given or "", options
 

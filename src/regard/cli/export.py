@@ -33,10 +33,10 @@ def export(
     from regard.interop.arpa_write import write_arpa
     from regard.models.ngram import NgramModel
     from regard.run.run import load
-    from regard.tasks.verbs import Counts
+    from regard.tasks.verbs import Scores
 
     loaded = load(run, device="cpu")
-    loaded.able(Counts)
+    loaded.able(Scores)
     if not isinstance(loaded.model, NgramModel):
         raise UsageError(f"{run}: ARPA files hold n-gram models, and this is a {loaded.config['model']['name']} model")
     write_arpa(loaded.model, loaded.tokenizer, path)

@@ -16,7 +16,7 @@ from regard.errors import UsageError
 from regard.tasks import names, task_named
 from regard.terminal.table import human, span, visible
 
-ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "counted": "counted"}
+ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "fitted": "fitted"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -108,9 +108,11 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         ("data", f"{data.get('path')}{tokens}"),
     ]
     if "fit" in config:
-        kept = ", ".join(f"{n:,}" for n in config["fit"]["kept"])
-        rows[0] = ("model", f"{model.get('name')}, n-grams by order: {kept}")
-        rows.append(("counted", f"{config['fit']['tokens']:,} tokens in one pass"))
+        fit = config["fit"]
+        kept = ", ".join(f"{n:,}" for n in fit.get("kept", ()))
+        told = f"n-grams by order: {kept}" if kept else fit.get("told", "")
+        rows[0] = ("model", ", ".join(filter(None, [str(model.get("name")), visible(told)])))
+        rows.append(("fitted", f"to {fit['tokens']:,} {task_named(facts['task']).unit} at once"))
     else:
         rows.append(("budget", f"{config['train']['budget']}, {ENDINGS.get(facts['ended'], facts['ended'])}"))
         rows.append(("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"))

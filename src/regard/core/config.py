@@ -23,8 +23,8 @@ class Config:
     """Base of all configs. Subclasses name their `kind` in the class line: `class LstmConfig(Config, kind="lstm")`."""
 
     kind: ClassVar[str] = ""
-    # Whether the part is fitted by counting, in one pass over the text, instead of by gradients.
-    counts: ClassVar[bool] = False
+    # Whether the part is fitted at once, see `regard.core.fitted`, instead of by steps along gradients.
+    fitted: ClassVar[bool] = False
 
     def __init_subclass__(cls, kind: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -40,7 +40,7 @@ class Config:
         raise NotImplementedError(f"{type(self).__name__} must write build")
 
     def build_example(self) -> Any:
-        """The part as the laws are checked on it: one that is fitted by counting has counted something."""
+        """The part as the laws are checked on it: one that is fitted at once was fitted to something."""
         return self.build()
 
     def replace(self, **changes: Any) -> Self:

@@ -40,6 +40,20 @@ def device_named(name: str) -> torch.device:
     return device
 
 
+def any_device(module: nn.Module) -> torch.device | None:
+    """Where the numbers of a module are, those that are learnt or those that are fitted; None where it has none."""
+    first = next(module.parameters(), None)
+    first = next(module.buffers(), None) if first is None else first
+    return None if first is None else first.device
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The same; the CPU where there are no numbers."""
+    import torch
+
+    return any_device(module) or torch.device("cpu")
+
+
 def move(model: nn.Module, device: torch.device) -> None:
     """Move a model to a device, which becomes the current one of this thread.
 

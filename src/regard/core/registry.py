@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # Name to file, in the order of the road. The one line of a built-in architecture.
 MODELS = {
     "ngram": "regard.models.ngram",
+    "majority": "regard.models.majority",
+    "naive_bayes": "regard.models.naive_bayes",
+    "linear": "regard.models.linear",
     "dan": "regard.models.dan",
     "fnn": "regard.models.fnn",
     "rnn": "regard.models.rnn",
@@ -113,9 +116,9 @@ class Entry:
         return first == VOCABULARY or typing.get_type_hints(self.preset).get(first) is int
 
     @property
-    def counts(self) -> bool:
-        """Whether it is fitted by counting instead of by gradients."""
-        return self.config(EXAMPLE, next(iter(self.sizes))).counts
+    def fitted(self) -> bool:
+        """Whether it is fitted at once instead of by steps along gradients."""
+        return self.config(EXAMPLE, next(iter(self.sizes))).fitted
 
     def parameters_of_preset(self) -> dict[str, Any]:
         """Settings and their defaults."""
@@ -161,7 +164,7 @@ def entry(name: str) -> Entry:
             outside = "a model from outside the package is imported first: --import MODULE"
             if ":" in name:
                 raise UsageError(f"model {name!r}: a file names no module; {outside}")
-            raise UsageError(f"unknown model {name!r}{nearest(name, known)} ({outside})")
+            raise UsageError(f"unknown model {name!r} ({outside}){nearest(name, known)}")  # the list may be cut
     return _entries[name]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class Captioned:
 
 Example = Pair | Labelled | Tagged | Captioned
 T = TypeVar("T")
+R = TypeVar("R")
+X = TypeVar("X")
 E = TypeVar("E", Pair, Labelled, Tagged, Captioned)
 
 
@@ -123,6 +125,22 @@ class Examples(Sequence[E]):
     def taken(self, numbers: np.ndarray) -> Examples[E]:
         """Those with these numbers, as a view of the same columns."""
         return Examples(self.kind, self.columns, rows=self.rows[numbers], note=self.note, settings=self.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleData(Generic[R, X]):
+    """The training part of a task of examples, as a model that is fitted at once meets it.
+
+    rows      as numbers, in the terms of the run's processor.
+    examples  as people write them, in the same order; none where a task does not keep them.
+    """
+
+    rows: R
+    examples: Sequence[X]
+
+    def column(self, name: str) -> Sequence[Any]:
+        """One field of every example."""
+        return column(self.examples, name)
 
 
 def column(examples: Sequence[Any], name: str) -> Sequence[Any]:

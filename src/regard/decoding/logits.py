@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from regard.core.device import any_device
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.core.tap import resting
@@ -53,9 +54,9 @@ def eval_mode(model: TokenModel) -> Iterator[None]:
 
 def model_device(model: TokenModel) -> torch.device:
     """Where the model wants its tokens."""
-    parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     # A first state may cost the reading of a source.
-    return model.init_state(1).position.device if parameter is None else parameter.device
+    found = any_device(model) if isinstance(model, nn.Module) else None
+    return model.init_state(1).position.device if found is None else found
 
 
 @torch.no_grad()

@@ -111,7 +111,7 @@ class Look:
     name: str
     about: str
     make: Callable[[Reading, Options], View]
-    fits: Callable[[Capabilities], bool] = lambda can: not can.counts
+    fits: Callable[[Capabilities], bool] = lambda can: not can.fitted
     max_tokens: int = ONE_PASS
 
 

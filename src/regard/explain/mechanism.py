@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from regard.explain.view import Panel
 
 # The files in `regard.explain.mechanisms` that register something.
-FILES = ("attention", "recurrence", "state_space", "plain")
+FILES = ("attention", "recurrence", "state_space", "plain", "fitted")
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def probe(run: Any, data: str, limit: int = SENTENCES) -> View:
     data   a world of tagged sentences, such as world:tags, or a file as `regard train` reads them.
     limit  sentences at most.
     """
-    if not run.task.gives_encoder or run.counts:
+    if not run.task.gives_encoder or run.fitted:
         raise UsageError(f"{run.path}: probes are of language models, with or without a mask, that have vectors")
     if limit < 2:
         raise UsageError(f"limit {limit}: a probe is fitted on half of the sentences and needs two at least")

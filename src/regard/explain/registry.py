@@ -22,6 +22,7 @@ from regard.tasks.reading import Capabilities
 # The files in `regard.explain.looks`; each registers one look or more. The first that fits a run is its own.
 FILES = (
     "backoff",
+    "evidence",
     "senses",
     "contributions",
     "forecast",
@@ -137,6 +138,6 @@ def fitting(run: Any) -> list[Look]:
 def capabilities(run: Any) -> Capabilities:
     """What can be asked of a run, found without reading anything."""
     model = plain(run.model)
-    counts = bool(getattr(getattr(model, "config", None), "counts", False))
+    fitted = bool(getattr(getattr(model, "config", None), "fitted", False))
     shows = frozenset().union(*(shown_by(part) for part in model.modules()))
-    return replace(run.task.can, counts=counts, shows=shows)
+    return replace(run.task.can, fitted=fitted, shows=shows)

@@ -62,13 +62,20 @@ EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
     "reach": (lambda s: s.width is None or s.scale > 1, "a law of mixers at ordinary inputs"),
     "precision": (lambda s: s.scale > 1, "a law of ordinary inputs: half precision ends at 65,504"),
     "equivariance": (lambda s: s.width is None, "a law of mixers"),
-    "learn": (lambda s: s.width is not None, "a law of models"),
+    "learn": (
+        lambda s: s.width is not None or (_is_fitted(s) and not hasattr(s.module, "count")),
+        "a law of models that learn by steps or by counting tokens",
+    ),
     "round trip": (lambda s: s.config is None, "it has no config"),
     "gradient": (
         lambda s: s.scale > 1 or not any(True for _ in s.module.parameters()),
         "saturated gates and counts have no gradient to speak of",
     ),
 }
+
+
+def _is_fitted(subject: Subject) -> bool:
+    return subject.config is not None and subject.config.fitted
 
 
 def check_mixer(config: MixerConfig | Callable[[], nn.Module], name: str = "") -> list[LawResult]:

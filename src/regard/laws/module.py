@@ -209,7 +209,7 @@ def learn(subject: Subject, _ledger: Ledger) -> None:
         torch.manual_seed(0)
         module = view(subject.config.build().to(torch.get_default_dtype()))
     tokens = subject.inputs(2, 9)
-    learn_step, steps, share = _counting(module, tokens) if hasattr(module, "fit") else _descent(module)
+    learn_step, steps, share = _counting(module, tokens) if hasattr(module, "count") else _descent(module)
     losses = []
     for _ in range(steps):
         logits = logits_of(module, tokens[:, :-1])
@@ -240,4 +240,4 @@ def _descent(module: nn.Module) -> tuple[Callable[[Tensor], None], int, float]:
 
 def _counting(module: Any, tokens: Tensor) -> tuple[Callable[[Tensor], None], int, float]:
     text = torch.cat([tokens.flatten(), tokens[:1, 0]]).numpy()
-    return lambda _: module.fit(module.count(text)), 2, 1.0
+    return lambda _: module.estimate(module.count(text)), 2, 1.0

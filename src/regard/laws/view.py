@@ -23,6 +23,7 @@ VOCABULARY = 11
 PADDING = VOCABULARY - 1  # a token that no text has
 CLASSES = 3
 PAST = 168  # steps of a series that are read
+BLANK = 32
 LETTER = 98  # what a word with its spelling writes for the byte of an a
 READ = 4  # different tokens of a source, which the smallest vocabulary has
 
@@ -67,7 +68,7 @@ class Stateless(nn.Module):
         super().__init__()
         self.model = model
         self.head = nn.Identity()
-        self.spelt = reads == "words"
+        self.reads = reads
 
     @property
     def causal(self) -> bool:
@@ -79,7 +80,8 @@ class Stateless(nn.Module):
 
     @property
     def chunk_sizes(self) -> tuple[int, ...]:
-        return self._whole.encoder.stack.chunk_sizes
+        whole = self._whole
+        return whole.encoder.stack.chunk_sizes if hasattr(whole, "encoder") else whole.chunk_sizes
 
     def init_state(self, batch_size: int) -> State:
         return Position(zero_position(batch_size))
@@ -87,7 +89,8 @@ class Stateless(nn.Module):
     def forward(
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Tensor, State | None]:
-        found = logits_of(self.model, _words(tokens) if self.spelt else tokens, context=context)
+        as_read = {"words": _words, "text": _characters}.get(self.reads, lambda same: same)
+        found = logits_of(self.model, as_read(tokens), context=context)
         logits = found if found.dim() == 3 else found[:, None]
         if state is None:
             return logits, None
@@ -131,3 +134,8 @@ def _words(tokens: Tensor) -> Tensor:
     number, place = torch.arange(VOCABULARY)[:, None], torch.arange(VOCABULARY)
     spelt = torch.where(place <= number, LETTER + number, 0)
     return torch.cat([tokens[..., None], spelt[tokens]], -1)
+
+
+def _characters(tokens: Tensor) -> Tensor:
+    """Tokens as the characters of a text: letters, and a blank now and then."""
+    return torch.where(tokens % 4 == 3, BLANK, LETTER - 1 + tokens)

@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,13 +23,16 @@ from torch import Tensor
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
+from regard.core.fitted import FitSettings, Tell
 from regard.core.model import StatefulModel
 from regard.core.registry import register
 from regard.core.state import RecentTokens
 from regard.errors import UsageError
 from regard.ngram import quick
 from regard.ngram.counts import Counts, check_order, count
-from regard.ngram.estimate import Estimate, Rules, estimate
+from regard.ngram.estimate import Estimate, Rules, notes
+from regard.ngram.estimate import estimate as estimate_from
+from regard.ngram.file import open_file, stored
 from regard.ngram.smoothing import Smoothing
 from regard.ngram.table import NgramTable, quantise
 
@@ -41,7 +45,7 @@ class NgramConfig(Config, kind="ngram"):
     eos_id    the token that ends a sentence: the last one when not given.
     """
 
-    counts: ClassVar[bool] = True
+    fitted: ClassVar[bool] = True
 
     vocab_size: int
     order: int = 5
@@ -77,7 +81,7 @@ class NgramConfig(Config, kind="ngram"):
     def build_example(self) -> NgramModel:
         """A model of some random sentences: what the laws are checked on."""
         model = self.build()
-        model.fit(model.count(np.random.default_rng(0).integers(self.vocab_size, size=200)))
+        model.estimate(model.count(np.random.default_rng(0).integers(self.vocab_size, size=200)))
         return model
 
 
@@ -99,9 +103,36 @@ class NgramModel(StatefulModel):
         """The counts of a text at this model's order; options as of `regard.ngram.counts.count`."""
         return count(ids, self.config.order, vocab_size=self.vocab_size, eos_id=self.config.end, **options)
 
-    def fit(self, counts: Counts) -> Estimate:
+    def fit(self, data: np.ndarray, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+        """Count the ids of a text and estimate from them."""
+        where = {"memory": settings.memory, "folder": settings.folder}
+        counts = self.count(data, **where, tell=lambda share: tell("counting", share))
+        found = self.estimate_exactly(
+            counts, lambda part, share: tell("estimating", (share + (part == "estimating")) / 2), **where
+        )
+        for note in notes(found):
+            tell.note(note)
+        if self.config.quantise:
+            exact = settings.judge()
+            self.quantise()
+            rounded = settings.judge()
+            tell.note(f"eight bits a number: held-out loss {exact:.6f} becomes {rounded:.6f} ({rounded - exact:+.6f})")
+        return {
+            "n_grams": found.n_grams,
+            "kept": [len(level) for level in found.levels],
+            "discounts": [[d.one, d.two, d.more] for d in found.discounts],
+            "quantised": self.config.quantise,
+        }
+
+    def stored(self) -> dict[str, Tensor]:
+        return stored(self.table, self.config.quantise)
+
+    def open_file(self, path: Path) -> None:
+        open_file(self.table, path)
+
+    def estimate(self, counts: Counts) -> Estimate:
         """Take the probabilities that counts give, in eight bits where the config says so; forget all from before."""
-        found = self.fit_exactly(counts)
+        found = self.estimate_exactly(counts)
         if self.config.quantise:
             self.quantise()
         return found
@@ -110,13 +141,13 @@ class NgramModel(StatefulModel):
         """Keep eight bits of each number."""
         quantise(self.table)
 
-    def fit_exactly(
+    def estimate_exactly(
         self, counts: Counts, tell: Callable[[str, float], None] = lambda *_: None, **options: Any
     ) -> Estimate:
-        """As `fit`, without rounding; `tell` and options as of `regard.ngram.estimate.estimate`."""
+        """As `estimate`, without rounding; `tell` and options as of `regard.ngram.estimate.estimate`."""
         if self.config.smoothing == "given":
             raise UsageError("smoothing = given takes probabilities from an ARPA file and counts nothing")
-        found = estimate(counts, self.config.rules, tell, **options)
+        found = estimate_from(counts, self.config.rules, tell, **options)
         self.table.take(found)
         return found
 

@@ -271,3 +271,17 @@ def _values(numbers: np.ndarray, desk: Desk) -> Values:
 def _sums(place: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     """Sums of weights by place, float64 also where there is nothing to sum."""
     return np.bincount(place, weights, size).astype(np.float64, copy=False)
+
+
+def notes(found: Estimate) -> list[str]:
+    """What a person should know of the discounts, in one sentence."""
+    undefined = {order: discount for order, discount in enumerate(found.discounts, 1) if discount.fallback}
+    if not undefined:
+        return []
+    orders = ", ".join(map(str, undefined))
+    first, discount = next(iter(undefined.items()))
+    return [
+        f"order {orders}: Kneser-Ney discounts are estimated from how many n-grams occur once, twice and so on, and "
+        f"here there are too few to tell (of order {first}, {discount.fallback}): {discount.one:g}, {discount.two:g} "
+        f"and {discount.more:g} are taken instead; smoothing = witten_bell needs none"
+    ]

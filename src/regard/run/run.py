@@ -84,8 +84,8 @@ class Run:
 
         if weights != "int8":
             raise UsageError(f"unknown weights {weights!r}{nearest(weights, ['int8'])}")
-        if self.counts or self.weights is not None:
-            reason = "counts tokens and has no weights" if self.counts else "has weights of 8 bits already"
+        if self.fitted or self.weights is not None:
+            reason = "is fitted at once and has no weights" if self.fitted else "has weights of 8 bits already"
             raise UsageError(f"{self.path}: {self.config['model']['name']} {reason}; leave out weights")
         narrow, found = copy.copy(self), in_int8(self.model)
         narrow.model, narrow.weights = found.model, found.told
@@ -142,8 +142,10 @@ class Run:
         """The context-sensitive vectors h_1 .. h_n of the tokens of `text`."""
         if not isinstance(self.task, Encodes):
             raise UsageError(f"a run of the task {self.task.name} has no vectors for each token of a text")
-        if self.counts:
-            raise UsageError(f"{self.path}: {self.config['model']['name']} counts tokens and has no vectors to encode")
+        if self.fitted:
+            raise UsageError(
+                f"{self.path}: {self.config['model']['name']} is fitted at once and has no vectors to encode"
+            )
         return self.task.encode(self.model, self.processor, text)
 
     def explain(self, given: str = "", view: str | None = None, **options: Any) -> View:
@@ -194,8 +196,8 @@ class Run:
         return self.processor.tokenizer
 
     @property
-    def counts(self) -> bool:
-        """Whether the model was counted and has nothing that is learnt by gradients."""
+    def fitted(self) -> bool:
+        """Whether the model was fitted at once and has nothing that is learnt by gradients."""
         return next(self.model.parameters(), None) is None
 
     @property

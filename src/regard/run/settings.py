@@ -218,8 +218,8 @@ def section_of(name: str, model: str) -> str:
     if name.partition(".")[0] in SECTIONS and "." in name:
         return name
     found = [section for section in SECTIONS if name in known_settings(section, model)]
-    if len(found) > 1 and "model" in found and _entry(model).counts:
-        found = ["model"]  # of how gradients are followed a model that counts has no use
+    if len(found) > 1 and "model" in found and _entry(model).fitted:
+        found = ["model"]  # of how gradients are followed a fitted model has no use
     if len(found) == 1:
         return f"{found[0]}.{name}"
     if found:

@@ -23,7 +23,7 @@ from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_rec
 from regard.run.task_choice import with_task
 from regard.storage.lock import refuse_in_use
 from regard.tasks.pretrained import read_start
-from regard.tasks.verbs import Counts, able
+from regard.tasks.verbs import Fits, able
 
 if TYPE_CHECKING:
     from regard.core.config import Config
@@ -140,23 +140,25 @@ def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | Non
         for note in dataset.notes:
             display.note(note)
         config = _model_config(job.settings, dataset.spec)
-        fit = _counted if config.counts else _learnt
+        fit = _fitted if config.fitted else _learnt
         result = fit(job, task, config, dataset, training, display)
         run = load_folder(job.out, device=training.device, processor=dataset.processor)
         run.dataset = dataset
         return run, result
 
 
-def _counted(
+def _fitted(
     job: Job, task: Task[Any], config: Config, dataset: Dataset[Any], training: TrainSettings, display: Display
 ) -> Result:
-    """A model that is fitted in one pass."""
-    from regard.training import counting
+    """A model that is fitted at once."""
+    from regard.data.settings import from_dict
+    from regard.training.fitted_run import USED, fit_run
 
-    for key in sorted(set(job.changed) - counting.USED):
-        display.note(f"train.{key} has no effect: {job.settings['model.name']} is counted in one pass")
-    counts = able(task, Counts, job.out)
-    return counts.count(config.build(), dataset, training, job.out, about=description(job.settings), display=display)
+    for key in sorted(set(job.changed) - USED):
+        display.note(f"train.{key} has no effect: {job.settings['model.name']} is fitted at once")
+    model = config.build()
+    problem = able(task, Fits, job.out).fitting(dataset, model, training, from_dict(job.settings.section("data")))
+    return fit_run(model, problem, training, job.out, about=description(job.settings), display=display)
 
 
 def _learnt(
@@ -197,17 +199,17 @@ def _checked(job: Job) -> TrainSettings:
     require_name(job.out)
     run_folder.refuse_file(job.out)
     refuse_in_use(job.out)
-    counts = _model_config(job.settings, EXAMPLE).counts
+    fitted = _model_config(job.settings, EXAMPLE).fitted
     if job.resume == "no" and (job.out / CONFIG).exists():
-        go_on = "" if counts else "continue it with --resume or "
+        go_on = "" if fitted else "continue it with --resume or "
         raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
     training = settings.from_dict(job.settings.section("train"))
     if training.spill is not None and not Path(training.spill).expanduser().is_dir():
         raise UsageError(f"--spill {training.spill}: there is no such folder")
-    if counts and job.resume != "no":
+    if fitted and job.resume != "no":
         raise UsageError(
-            f"{job.settings['model.name']} is fitted in one pass, there is nothing to resume; to add text, merge "
-            f"counts (docs/counting.md)"
+            f"{job.settings['model.name']} is fitted at once, there is nothing to resume; fit it again into another "
+            f"--out (counts of texts can be merged: docs/counting.md)"
         )
     precision_of(training.precision, device_named(training.device))
     return training

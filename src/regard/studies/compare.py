@@ -122,14 +122,14 @@ def _plan(
     layers, scales_of = {}, {}
     for one in entrants:
         layer = with_task(shared | one.changes)
-        for scale in scales if not _counts(layer) else (1.0,):
-            label = one.label if len(scales) == 1 or _counts(layer) else f"{one.label}{AT}{scale:g}"
+        for scale in scales if not _fitted(layer) else (1.0,):
+            label = one.label if len(scales) == 1 or _fitted(layer) else f"{one.label}{AT}{scale:g}"
             layers[label], scales_of[label] = layer, scale
     return _Planned(protocol, layers, scales_of, {key: origin.value for key, origin in shared.items()})
 
 
-def _counts(layer: Layer) -> bool:
-    """Whether a model counts, and so has one size only."""
+def _fitted(layer: Layer) -> bool:
+    """Whether a model is fitted at once, and so has one size only."""
     from regard.core.data_spec import EXAMPLE
 
     return count(resolve(layer), EXAMPLE) is None

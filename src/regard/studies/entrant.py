@@ -28,14 +28,14 @@ Counted = Callable[[int], int | None]
 WIDTH = "d_model"
 NARROW = 48
 MOST_FACTOR = 4.0
-COUNTS = "counts instead of learning"
+FITTED = "is fitted at once"
 CLOSE = 0.05
 
 
 def parameters(name: str, spec: DataSpec | int, size: str = "small", **settings: Any) -> int | None:
-    """How many numbers a registered model learns; None of one that counts."""
+    """How many numbers a registered model learns; None of one that is fitted at once."""
     config = entry(name).config(spec, size, **settings)
-    return None if config.counts else count_parameters(on_meta(config))
+    return None if config.fitted else count_parameters(on_meta(config))
 
 
 def nearest_width(counted: Counted, target: int, worth: Callable[[int, int], Any] | None = None) -> tuple[int, int]:
@@ -97,9 +97,9 @@ class Size:
     factor: float = 1.0
 
     @property
-    def counts(self) -> bool:
-        """Whether the model counts and learns nothing by steps."""
-        return self.note == COUNTS
+    def fitted(self) -> bool:
+        """Whether the model is fitted at once and learns nothing by steps."""
+        return self.note == FITTED
 
 
 def read_entrant(text: str, headed: str | None = None) -> Entrant:
@@ -142,7 +142,7 @@ def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
 
 
 def common_size(settings: Sequence[Settings], spec: DataSpec | int, suitable: int) -> int:
-    """The count of parameters for all: what suits the budget, within reason; 0 where all of them count.
+    """The count of parameters for all: what suits the budget, within reason; 0 where all of them are fitted at once.
 
     Within reason is no more than the size of the first model whose width moves in steps, and no less than it has at a
     width of 48: a large vocabulary alone may take more than would suit. Heads want a width that they divide, so that
@@ -165,7 +165,7 @@ def _common(reference: Settings, spec: DataSpec | int, suitable: int) -> int:
 
 
 def count(settings: Settings, spec: DataSpec | int, **changes: Any) -> int | None:
-    """Parameters of the model that the settings describe; None of one that counts."""
+    """Parameters of the model that the settings describe; None of one that is fitted at once."""
     return parameters(settings["model.name"], spec, settings["model.size"], **settings.model_changes | changes)
 
 
@@ -173,7 +173,7 @@ def sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
     """An entrant at the width whose parameters are nearest to the target."""
     own = count(settings, spec)
     if own is None:
-        return Size(None, 0, COUNTS)
+        return Size(None, 0, FITTED)
     if WIDTH not in settings.section("model"):
         return Size(None, own, "has no width to set")
     if settings.table[f"model.{WIDTH}"].place == "--models":

@@ -72,7 +72,7 @@ class Ledger:
         found = self.entries[name]["outcome"] if self._holds(name, mark, path) else None
         return None if found is None else found | {"path": str(path)}
 
-    def goes_on(self, name: str, mark: str, counts: bool) -> bool:
+    def goes_on(self, name: str, mark: str, fitted: bool) -> bool:
         """Whether an unfinished training with that mark lies there; one with another mark is set aside."""
         path = self.folder(name)
         if not (path / CONFIG).exists():
@@ -81,9 +81,9 @@ class Ledger:
         if known is None or known["digest"] != mark:
             self._set_aside(name, path)
             return False
-        if counts:
+        if fitted:
             disk.remove_tree(path)
-        return not counts
+        return not fitted
 
     def write_down(self, name: str, mark: str, outcome: dict[str, Any] | None) -> None:
         """Before a training what it is, after it what it came to."""

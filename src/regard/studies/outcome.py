@@ -69,7 +69,7 @@ def _check_scored(value: Any) -> None:
 
 
 def _check_order(value: Any) -> None:
-    """How samples come: the kind of sampler, rows and length of a batch; None of a model that counts."""
+    """How samples come: the kind of sampler, rows and length of a batch; None of a model that is fitted at once."""
     if value is None:
         return
     if len(_list(value, "outcome.samples")) != 3:

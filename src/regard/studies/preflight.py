@@ -32,7 +32,7 @@ def refuse_too_small(
     if smallest.kind == "steps" or (smallest.kind == "seconds" and smallest.amount >= ENOUGH_SECONDS):
         return
     for label, one in settings.items():
-        if found[label].counts:
+        if found[label].fitted:
             continue
         need = _one_step(one, found[label], smallest.kind, data, spec)
         if need > smallest.amount:
@@ -56,7 +56,7 @@ def fitted_layers(
         refuse_misfit({label: resolve(layer) for label, layer in changed.items()}, found, data, spec)
         return changed
 
-    usual = resolve(next((layers[label] for label in layers if not found[label].counts), {}))
+    usual = resolve(next((layers[label] for label in layers if not found[label].fitted), {}))
     settings, changed = fitted(usual, fitting)
     return changed, "" if settings is usual else told_smaller(usual, settings)
 
@@ -69,7 +69,7 @@ def typed(layer: Layer) -> list[str]:
 def refuse_misfit(settings: Mapping[str, Settings], found: Mapping[str, Size], data: Any, spec: DataSpec | int) -> None:
     """Refuse a model that could not be trained with these settings on this data, by its name."""
     for label, one in settings.items():
-        if found[label].counts:
+        if found[label].fitted:
             continue
         try:
             work(one, data, on_meta(_config(one, found[label], spec)))

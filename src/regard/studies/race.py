@@ -99,21 +99,21 @@ class Race:
 
     def _entrant(self, row: Row) -> None:
         settings = self._settings(row.label)
-        counts = self.sizes[row.label].counts
+        fitted = self.sizes[row.label].fitted
         is_given = settings.table["train.lr"].place == "--models"
         own = (settings["train.lr"] or DEFAULT_LR) * (1.0 if is_given else self.sizes[row.label].factor)
-        searches = bool(self.protocol.factors) and not counts and not is_given
-        row.lr = None if counts else own
+        searches = bool(self.protocol.factors) and not fitted and not is_given
+        row.lr = None if fitted else own
         if searches:
             self._search(row, own)
         first = self.protocol.slice if searches else 0.0
         budget = self.protocol.main_budget if searches else share(self.protocol.budget, 1 / self.protocol.seeds)
-        seeds = 1 if counts else self.protocol.seeds
+        seeds = 1 if fitted else self.protocol.seeds
         for seed in range(seeds):
             ends = [first + (1 - first) * place / seeds for place in (seed, seed + 1)]
             name = row.label if seeds == 1 else f"{row.label}-{seed}"
-            changes = {"train.seed": seed} | ({} if counts else {"train.lr": row.lr, "train.budget": budget})
-            told = "counting" if counts else f"seed {seed + 1} of {seeds}" if seeds > 1 else "training"
+            changes = {"train.seed": seed} | ({} if fitted else {"train.lr": row.lr, "train.budget": budget})
+            told = "fitting" if fitted else f"seed {seed + 1} of {seeds}" if seeds > 1 else "training"
             row.runs.append(self._made(row, name, told, (ends[0], ends[1]), changes, intervals=seeds == 1))
 
     def _search(self, row: Row, own: float) -> None:
@@ -164,15 +164,15 @@ class Race:
         known = self.ledger.outcome(name, known_by)
         if known is not None:
             return known
-        counts = self.sizes[row.label].counts
-        goes_on = self.ledger.goes_on(name, known_by, counts)
+        fitted = self.sizes[row.label].fitted
+        goes_on = self.ledger.goes_on(name, known_by, fitted)
         self.ledger.write_down(name, known_by, None)
         peak = Peak(self.device)
         peak.start()
         try:
             job = Job(settings, path, "auto" if goes_on else "no")
-            # A count leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
-            run, result = self._unless_stopped(lambda: train_run(job, display, self.data), at_once=counts)
+            # A fit leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
+            run, result = self._unless_stopped(lambda: train_run(job, display, self.data), at_once=fitted)
             tested = {} if intervals is None else self._unless_stopped(lambda: self._tested(settings, run, intervals))
         except Stopped:
             if intervals is not None:

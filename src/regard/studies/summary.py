@@ -92,7 +92,7 @@ def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
         f"{one.mean:.4g}",
         half,
         f"{one.count} {one.over}" if one.over else "",
-        human(row.parameters) if row.parameters else "counts",
+        human(row.parameters) if row.parameters else "fitted",
         f"{row.lr:.2g}{edge}" if row.lr else "",
         f"{run['step']:,}" if row.parameters else "1 pass",
         span(seconds),

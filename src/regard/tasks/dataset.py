@@ -86,6 +86,7 @@ class ExampleDataset(Dataset[C]):
     examples  the held-out examples as people write them, in the order of the rows `valid`.
     kept      numbers of the rows of `valid` that training looks at; None for all.
     test      further held-out examples, which neither training nor choosing sees.
+    training  the examples of `train` as people write them, where a model may ask for them.
     """
 
     name: str
@@ -97,6 +98,7 @@ class ExampleDataset(Dataset[C]):
     notes: tuple[str, ...] = ()
     kept: np.ndarray | None = None
     test: Sequence[Any] = ()
+    training: Sequence[Any] = ()
 
     def set_apart(self, chosen: np.ndarray) -> Self:
         """The same with the `chosen` ones of the held-out examples taken away as a test."""
@@ -118,7 +120,7 @@ class ExampleDataset(Dataset[C]):
 
     def judged(self) -> Sequence[Any]:
         # Answers are judged as people write them, and two words may be one to the model.
-        return self.examples, self.test
+        return self.examples, self.test, *([self.training] if self.training else [])
 
 
 @dataclass(frozen=True, eq=False)

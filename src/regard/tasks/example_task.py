@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from regard.data.example import ExampleData
 from regard.data.mask import WordDropout
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
@@ -18,6 +19,7 @@ from regard.errors import UsageError
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
 from regard.tasks.verbs import Answer
+from regard.training.fitted_run import FittingProblem
 from regard.training.problem import Metric, Objective, Sampler, TrainingProblem
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 JUDGED = 200  # examples by which weights are compared while training
 SHOWN = 3  # examples in a sample
+MOST_ANSWERS = 1 << 28  # probabilities by which a fitted model is judged
 
 
 class ExampleTask(Task[C]):
@@ -98,9 +101,27 @@ class ExampleTask(Task[C]):
             partial(once, valid, settings.batch_size),
             valid.n_targets,
             self.objective(settings),
-            identity={"name": dataset.name, "hash": dataset.hash, "tokenizer": dataset.processor.hash},
+            identity=_identity(dataset),
             files=dataset.processor.files(),
             metric=Metric(self.metric, partial(self._judge, dataset=dataset), self.lower_is_better),
+            unit=self.unit,
+        )
+
+    def fitting(
+        self, dataset: Dataset[C], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> FittingProblem[ExampleData[Any, Any]]:
+        """What a model that is fitted at once needs: every example, and the scores on those held out."""
+        assert isinstance(dataset, ExampleDataset)
+        rows = self.fit(dataset.train, model, data)
+        # Of very many classes every so many examples: a million answers to each are as much as a training.
+        judged = dataset.examples[:: 1 + len(dataset.examples) * dataset.spec.n_classes // MOST_ANSWERS]
+        return FittingProblem(
+            ExampleData(rows, dataset.training),
+            rows.n_targets,
+            lambda fitted: self.evaluate(fitted, dataset.processor, judged).scores,
+            self.metric,
+            identity=_identity(dataset),
+            files=dataset.processor.files(),
             unit=self.unit,
         )
 
@@ -120,3 +141,8 @@ class ExampleTask(Task[C]):
         judged = dataset.examples[:: max(1, len(dataset.examples) // JUDGED)][:JUDGED]
         report = self.evaluate(model, dataset.processor, judged)
         return float(report.scores[self.metric])
+
+
+def _identity(dataset: Dataset[Any]) -> dict[str, str]:
+    """What a run notes of its data."""
+    return {"name": dataset.name, "hash": dataset.hash, "tokenizer": dataset.processor.hash}

@@ -13,6 +13,7 @@ import torch
 
 from regard.core.context import Context
 from regard.core.data_spec import DataSpec
+from regard.core.device import device_of
 from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Labelled, column
@@ -22,6 +23,7 @@ from regard.data.ragged import in_batches, ragged
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.data.tokenizer.tokenizer import code_points
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
@@ -29,7 +31,7 @@ from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Capabilities, Reading, class_reading, cut, fitted, labels_of, text_side
+from regard.tasks.reading import Capabilities, Reading, Side, class_reading, cut, fitted, labels_of, text_side
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     SpelledWords,
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
+TEXT = "text"  # what a model reads that looks at characters itself
+CHANCES = 1 << 22  # of classes, that are in memory at one time
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +92,10 @@ class LabelProcessor(Processor):
         found[int(self.framed) : -1] = ids
         return found
 
+    def reader(self, model: nn.Module) -> Callable[[str], np.ndarray]:
+        """How a model reads texts: as ids, or as the characters themselves."""
+        return characters if getattr(model, "reads", None) == TEXT else self.read
+
     def rows(self, examples: Sequence[Labelled]) -> LabelRows:
         read = self._spelled if self.spelled else self.read
         texts = ragged(map(read, watched(column(examples, "text"), "tokenising", "texts")))
@@ -113,7 +121,10 @@ class LabelledText(ExampleTask[LabelProcessor]):
     unit: ClassVar[str] = "texts"
     model: ClassVar[str] = "classifier"
     headed: ClassVar[str | None] = "classifier"
-    ladder: ClassVar[tuple[str, ...]] = ("dan", "fnn", "rnn", "lstm", "transformer", "mamba")
+    ladder: ClassVar[tuple[str, ...]] = (
+        *("majority", "naive_bayes", "linear"),
+        *("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
+    )
     world: ClassVar[str | None] = "world:reviews"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
     turn: ClassVar[int] = 3
@@ -133,7 +144,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
         best, train, valid, notes = self._parts(settings, seed)
         processor = processor or replace(self._processor(train, settings), truncate=settings.truncate)
         name = Path(settings.path).name
-        return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
+        rows = processor.rows(train), processor.rows(valid)
+        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Labelled]:
         if data.startswith(PREFIX):
@@ -156,24 +168,29 @@ class LabelledText(ExampleTask[LabelProcessor]):
         whole: Any = model
         return LabelRows(cut(rows.text, whole.max_length, settings.truncate), rows.labels)
 
-    @torch.no_grad()
     def answers(
         self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
-        whole: Any = model
-        ids = ragged(map(processor.read, texts))
-        ids = fitted(ids, whole.max_length, processor.truncate)
-        device = next(model.parameters()).device
-        found = np.zeros((len(texts), len(processor.classes)))
-        for rows in in_batches(ids.sizes.tolist()):
-            tokens, lengths = ids.padded(rows, 0)
-            logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
-            found[rows] = logits.float().softmax(-1).cpu().numpy()
-        for text, chances in zip(texts, found, strict=True):
+        for text, chances in zip(texts, self._chances(model, processor, texts), strict=True):
             by_class = dict(zip(processor.classes, chances.tolist(), strict=True))
             best = processor.classes[int(chances.argmax())]
             yield Answer(best, {"input": text, "label": best, "probabilities": by_class})
+
+    @torch.no_grad()
+    def _chances(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str]) -> Iterator[np.ndarray]:
+        """The probability of every class for each text, (C,)."""
+        whole: Any = model
+        ids = fitted(ragged(map(processor.reader(model), texts)), whole.max_length, processor.truncate)
+        device, at_once = device_of(model), max(1, CHANCES // len(processor.classes))
+        for first in range(0, len(texts), at_once):
+            sizes = ids.sizes[first : first + at_once].tolist()
+            found = np.zeros((len(sizes), len(processor.classes)))
+            for rows in in_batches(sizes):
+                tokens, lengths = ids.padded(first + rows, 0)
+                logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
+                found[rows] = logits.float().softmax(-1).cpu().numpy()
+            yield from found
 
     def evaluate(
         self,
@@ -182,10 +199,12 @@ class LabelledText(ExampleTask[LabelProcessor]):
         examples: Sequence[Labelled],
         options: TextOptions | None = None,
     ) -> Report:
-        answers = list(self.answers(model, processor, examples))
-        class_numbers(examples, processor.classes)
-        report = classification_report([one.label for one in examples], [answer.text for answer in answers])
-        chances = [answer.details["probabilities"][one.label] for one, answer in zip(examples, answers, strict=True)]
+        labels, told, chances = class_numbers(examples, processor.classes), list[str](), list[float]()
+        found = self._chances(model, processor, list(column(examples, "text")))
+        for label, own in zip(labels.tolist(), found, strict=True):
+            told.append(processor.classes[int(own.argmax())])
+            chances.append(float(own[label]))
+        report = classification_report(list(column(examples, "label")), told)
         scores = {"accuracy": report.accuracy, "macro_f1": report.macro_f1, "examples": report.examples}
         scores["loss"] = float(-np.log(np.maximum(chances, 1e-30)).mean())
         table = [{"class": name, **vars(found)} for name, found in report.classes.items()]
@@ -207,7 +226,9 @@ class LabelledText(ExampleTask[LabelProcessor]):
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: LabelProcessor = run.processor
-        ids = processor.read(given)
+        ids = processor.reader(run.model)(given)
+        if getattr(run.model, "reads", None) == TEXT:
+            return class_reading(run.model, ids, Side("text", tuple(given)), processor.classes, given, run.device)
         plain = ids[:, 0] if ids.ndim == 2 else ids
         labels = tuple(labels_of(processor.tokenizer, plain.tolist(), given))
         side = text_side("text", processor.tokenizer, plain.tolist(), labels)
@@ -239,3 +260,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
         else:
             tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
         return LabelProcessor(tokenizer, classes, spelled)
+
+
+def characters(text: str) -> np.ndarray:
+    """A text as the numbers of its characters, for a model that takes them apart itself."""
+    return code_points(text).astype(np.int64)

@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.core.fitted import TOLD
 from regard.kernels.operators import fallbacks
 from regard.terminal.table import human, span, visible
 from regard.training import budget
@@ -69,12 +70,16 @@ def _measured(task: Task[Any], run: Trained, result: Result) -> dict[str, Any]:
 
 
 def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any]) -> list[str]:
-    learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps, {human(result.tokens)} {task.unit}"
-    lines = [f"{run.path}: {facts['model']} for {task.name}, {learnt}, {span(result.seconds)}"]
+    fit = run.config.get("fit")
+    steps = f"{human(facts['parameters'])} parameters, {result.step:,} steps"
+    learnt = steps if fit is None else fit.get(TOLD, "fitted")
+    spent = f"{human(result.tokens)} {task.unit}, {span(result.seconds)}"
+    lines = [f"{run.path}: {facts['model']} for {task.name}, {learnt}, {spent}"]
     if result.reason == "patience":
         lines.append("  ended early: the held-out part no longer improved")
     if result.best_loss is not None:
-        lines.append(f"  held-out loss {result.best_loss:.4f} at step {result.best_step:,}")
+        when = "" if fit is not None else f" at step {result.best_step:,}"
+        lines.append(f"  held-out loss {result.best_loss:.4f}{when}")
     scores = {name: value for name, value in facts["scores"].items() if isinstance(value, float)}
     lines.append("  " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
     if facts["best_possible"]:
@@ -84,12 +89,14 @@ def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any])
 
 
 def _next_commands(task: Task[Any], run: Trained, result: Result) -> list[str]:
-    where = shlex.quote(str(run.path))
+    where, example = shlex.quote(str(run.path)), run.held_out("valid")[0]
     return [
-        task.command(where, run.held_out("valid")[0]),
+        task.command(where, example),
         f"regard evaluate {where}",
         f"regard show {where}",
-        f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'], result)}",
+        f"regard explain {where} {shlex.quote(task.typed(example))}"
+        if "fit" in run.config
+        else f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'], result)}",
     ]
 
 

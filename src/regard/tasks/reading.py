@@ -61,7 +61,7 @@ class Capabilities:
     whole      one answer stands for the whole, and not one for each position.
     source     it reads one side and answers at the positions of another.
     quantiles  its answers are quantiles of a number.
-    counts     the model counts, and has neither vectors nor gradients.
+    fitted     the model was fitted at once, and has neither vectors nor gradients.
     shows      what the parts of the model have to show; see `regard.explain.site.shown_by`.
     """
 
@@ -72,7 +72,7 @@ class Capabilities:
     whole: bool = False
     source: bool = False
     quantiles: bool = False
-    counts: bool = False
+    fitted: bool = False
     shows: frozenset[str] = frozenset()
 
 

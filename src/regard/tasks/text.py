@@ -31,6 +31,7 @@ from regard.tasks.processor import TOKENIZER, Processor
 from regard.tasks.reading import START, Capabilities, Reading, labels_of, next_tokens, text_side, token_names
 from regard.tasks.task import Task, Trained
 from regard.tasks.verbs import Answer, Report
+from regard.training.fitted_run import FittingProblem
 from regard.training.problem import TrainingProblem, language_problem
 
 if TYPE_CHECKING:
@@ -38,12 +39,13 @@ if TYPE_CHECKING:
 
     from regard.data.worlds.base import World
     from regard.tasks.outcome import Outcome
-    from regard.training.display import Display, Result
+    from regard.training.display import Result
     from regard.training.saved_model import SavedModel
     from regard.training.settings import TrainSettings
 
 SAMPLE = TextOptions(max_tokens=60, temperature=0.8)
 BY_LINE = ("line", "blank")
+AT_ONCE = 1 << 16  # tokens that a fitted model looks up together: its table is then gone through once for all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,20 +186,19 @@ class PlainText(Task[TextProcessor]):
         assert isinstance(dataset, TextDataset)
         return language_problem(dataset.corpus, model, settings)
 
-    def count(
-        self,
-        model: Any,
-        dataset: Dataset[TextProcessor],
-        settings: TrainSettings,
-        path: Path,
-        *,
-        about: Mapping[str, Any],
-        display: Display,
-    ) -> Result:
-        from regard.training import counting
-
+    def fitting(
+        self, dataset: Dataset[TextProcessor], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> FittingProblem[np.ndarray]:
         assert isinstance(dataset, TextDataset)
-        return counting.fit(model, dataset.corpus, settings, path, about=about, display=display)
+        corpus = dataset.corpus
+
+        def judge(fitted: Any) -> dict[str, float]:
+            how = {"length": settings.length, "habit": Habit(by_document=corpus.samples == "documents")}
+            return {"loss": evaluate(fitted, corpus.valid, tokenizer=corpus.tokenizer, at_once=AT_ONCE, **how).loss}
+
+        identity = {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash}
+        files = dataset.processor.files()
+        return FittingProblem(corpus.train.ids, corpus.train.tokens, judge, None, identity, files)
 
     def writer(self, model: Any, processor: TextProcessor) -> TextGenerator:
         grows = getattr(getattr(model, "stack", model), "state_grows", False)

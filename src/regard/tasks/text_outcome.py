@@ -23,7 +23,7 @@ ANY_PROMPT = "Once upon"
 
 
 def text_outcome(task: PlainText, run: Trained, result: Result) -> Outcome:
-    """Of a counted model too."""
+    """Of a fitted model too."""
     facts = _measured(task, run, result)
     return Outcome(facts, _lines(run, result, facts), _next_commands(run, result))
 
@@ -41,14 +41,14 @@ def _measured(task: PlainText, run: Trained, result: Result) -> dict[str, Any]:
         facts |= {name: report.scores.get(name) for name in ("optimal_loss", "excess")}
         facts["recall"] = report.by_distance.get("recall")
     if "fit" in run.config:
-        facts |= {"n_grams": run.config["fit"]["kept"], "notes": run.config["fit"]["notes"]}
+        facts |= {"n_grams": run.config["fit"].get("kept", []), "notes": run.config["fit"]["notes"]}
     facts["sample"] = task.writer(run.model, run.processor).write([opening(run)], SAMPLE)[0].text
     return facts
 
 
 def _lines(run: Trained, result: Result, facts: dict[str, Any]) -> list[str]:
     learnt = f"{human(facts['parameters'])} parameters, {result.step:,} steps"
-    if "n_grams" in facts:
+    if facts.get("n_grams"):
         learnt = f"{human(sum(facts['n_grams']))} n-grams of order 1 to {len(facts['n_grams'])}"
     lines = [f"{run.path}: {facts['model']}, {learnt}, {human(result.tokens)} tokens, {span(result.seconds)}"]
     if result.reason == "patience":

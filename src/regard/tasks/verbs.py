@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from regard.errors import UsageError
@@ -15,10 +14,11 @@ from regard.errors import UsageError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from regard.data.settings import DataSettings
     from regard.decoding.text import ScoredText, TextGenerator
     from regard.tasks.dataset import Dataset
     from regard.tasks.task import Task
-    from regard.training.display import Display, Result
+    from regard.training.fitted_run import FittingProblem
     from regard.training.settings import TrainSettings
 
 V = TypeVar("V")
@@ -54,20 +54,13 @@ class Encodes(Protocol):
 
 
 @runtime_checkable
-class Counts(Protocol):
-    """Has models that are fitted in one pass of counting."""
+class Fits(Protocol):
+    """Has models that are fitted at once."""
 
-    def count(
-        self,
-        model: nn.Module,
-        dataset: Dataset[Any],
-        settings: TrainSettings,
-        path: Path,
-        *,
-        about: Mapping[str, Any],
-        display: Display,
-    ) -> Result:
-        """Count the training part into `model` and leave a run folder at `path`."""
+    def fitting(
+        self, dataset: Dataset[Any], model: nn.Module, settings: TrainSettings, data: DataSettings
+    ) -> FittingProblem[Any]:
+        """What the fit of `model` needs."""
         ...
 
 

@@ -74,7 +74,8 @@ class Evaluation:
 class Result:
     """What a run came to. Losses are nats a token; `valid_loss` is None without held-out data.
 
-    reason: "budget" when it was spent, "patience" when held-out loss no longer improved.
+    reason: "budget" when it was spent, "patience" when held-out loss no longer improved, "fitted" of a model
+    that is fitted at once.
     choice: how steps were made, and what of it failed; None where there were no steps.
     padding: the part of the batches that was padding.
     """
@@ -135,7 +136,7 @@ class Lines:
     def start(self, start: Start) -> None:
         self.unit = start.unit
         if not start.parameters:
-            self._print(f"{start.folder} starts: {start.budget} over the text")
+            self._print(f"{start.folder} starts: {start.budget} over the training part")
             return
         verb = f"continues at step {start.step}" if start.step else "starts"
         way = f"{start.device} in {start.choice}" if start.choice else start.device
@@ -174,7 +175,7 @@ class Lines:
     def finish(self, result: Result | None) -> None:
         if result is not None:
             held_out = "" if result.best_loss is None else f", held-out loss {result.best_loss:.4f}"
-            steps = "counted" if result.reason == "counted" else f"{result.step} steps"
+            steps = "fitted" if result.reason == "fitted" else f"{result.step} steps"
             self._print(f"{result.folder}: {steps}, {result.seconds:.1f} s{held_out}")
 
     def _print(self, text: str) -> None:

@@ -9,20 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from regard.core.config import decode
+from regard.core.fitted import TOLD
 from regard.data import settings as data_settings
 from regard.errors import UsageError
 from regard.training import settings as train_settings
 
 SETTINGS = ("model", "data", "train")
-# What a run notes of its data beside the settings, and what was counted.
+# What a run notes of its data beside the settings, and what was fitted.
 IDENTITY = ("name", "hash", "tokenizer")
-FIT: dict[str, Any] = {
-    "tokens": int,
-    "kept": tuple[int, ...],
-    "n_grams": tuple[int, ...],
-    "notes": tuple[str, ...],
-    "quantised": bool,
-}
+FIT: dict[str, Any] = {"tokens": int, "notes": tuple[str, ...]}
+# Facts that commands show where a model tells them.
+SHOWN: dict[str, Any] = {TOLD: str, "kept": tuple[int, ...], "n_grams": tuple[int, ...], "quantised": bool}
 
 
 def checked_config(content: Any) -> dict[str, Any]:
@@ -53,7 +50,10 @@ def _check_fit(fit: dict[str, Any]) -> None:
         if key not in fit:
             raise UsageError(f"fit: {key} is missing")
         decode(fit[key], hint, f"fit.{key}")
-    if not fit["kept"] or min(fit["kept"], default=0) < 0 or fit["tokens"] < 0:
+    for key, hint in SHOWN.items():
+        if key in fit:
+            decode(fit[key], hint, f"fit.{key}")
+    if min(fit.get("kept", [0]), default=-1) < 0 or fit["tokens"] < 0:
         raise UsageError("fit.kept and fit.tokens are counts")
 
 

@@ -52,15 +52,15 @@ class SavedModel:
 
     def with_weights(self, weights: Path) -> nn.Module:
         """The model with the numbers of its verified file."""
+        from regard.core.fitted import OwnFile
         from regard.storage import tensors
-        from regard.training.counted_file import open_file
 
-        if not self.config.counts:
+        if not isinstance(self.shapes, OwnFile):
             tensors.require_fits(self.shapes, weights)
         with blamed_on(f"{self.path}: model.config"):
-            model = self.config.build()
-        if self.config.counts:
-            open_file(model, weights)
+            model: nn.Module = self.config.build()
+        if isinstance(model, OwnFile):
+            model.open_file(weights)
         else:
             tensors.load_weights(model, weights)
         return model

@@ -126,7 +126,7 @@ def built(name: str, seed: int, vocab_size: int = 13) -> Any:
     """With weights so large that a greedy text does not fall into a rhythm at once; one that counts has counted."""
     torch.manual_seed(seed)
     config = entry(name).config(vocab_size, "tiny")
-    if config.counts:
+    if config.fitted:
         return config.build_example()
     model = config.build().double().eval()
     for parameter in model.parameters():

@@ -30,7 +30,7 @@ CACHE = CacheConfig(VOCABULARY, window=4, decay=0.7)
 
 def fitted(config: NgramConfig, ids: np.ndarray = TEXT) -> NgramModel:
     model = config.build()
-    model.fit(model.count(ids))
+    model.estimate(model.count(ids))
     return model
 
 

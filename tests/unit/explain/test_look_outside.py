@@ -163,7 +163,7 @@ def test_a_mechanism_from_outside_has_steps(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_can_be_asked_of_a_run_is_what_its_task_and_its_parts_say() -> None:
     can = capabilities(outside_run(LookerConfig(8)))
-    assert (can.next, can.tokens, can.classes, can.counts) == (True, True, False, False)
+    assert (can.next, can.tokens, can.classes, can.fitted) == (True, True, False, False)
     assert can.shows == {"attention", "gate"}
 
 

@@ -49,7 +49,7 @@ def ids_of(tokenizer: Tokenizer, sentences: list[str]) -> np.ndarray:
 def fitted(sentences: list[str], kind: str = "words", **settings: Any) -> tuple[NgramModel, Tokenizer]:
     tokenizer = train_tokenizer(kind, sentences, vocab_size=None)
     model = NgramConfig(tokenizer.vocab_size, **settings).build()
-    model.fit(model.count(ids_of(tokenizer, sentences)))
+    model.estimate(model.count(ids_of(tokenizer, sentences)))
     return model, tokenizer
 
 

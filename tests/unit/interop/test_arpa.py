@@ -68,7 +68,7 @@ def sentences(tokenizer: Tokenizer, n_tokens: int, seed: int = 0) -> np.ndarray:
 
 def fitted(tokenizer: Tokenizer, n_tokens: int = 1500, **settings: Any) -> NgramModel:
     model = NgramConfig(tokenizer.vocab_size, **settings).build()
-    model.fit(model.count(sentences(tokenizer, n_tokens)))
+    model.estimate(model.count(sentences(tokenizer, n_tokens)))
     return model
 
 
@@ -222,7 +222,7 @@ def test_orders_without_ngrams_are_left_out(order: int, tmp_path: Path) -> None:
     tokenizer = words(3)
     model = NgramConfig(tokenizer.vocab_size, order, smoothing="witten_bell").build()
     ids = np.array([1, 4, 2, 1, 4])
-    model.fit(model.count(ids))
+    model.estimate(model.count(ids))
     write_arpa(model, tokenizer, tmp_path / "model.arpa")
     again, _ = read_arpa(tmp_path / "model.arpa")
     assert again.config.order == min(order, 4)

@@ -72,8 +72,8 @@ def test_four_processes_give_the_model_of_one(tmp_path: Path) -> None:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
     merged, at_once = NgramConfig(V, 4).build(), NgramConfig(V, 4).build()
-    merged.fit(merge([load_counts(path) for path in paths]))
-    at_once.fit(at_once.count(ids))
+    merged.estimate(merge([load_counts(path) for path in paths]))
+    at_once.estimate(at_once.count(ids))
     same_model(merged, at_once)
 
 
@@ -247,6 +247,8 @@ def test_the_page_on_counting_gives_one_model_three_times(tmp_path: Path, monkey
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
     assert len(names["ids"]) > 2000
-    assert all(part.fallback == "" for part in names["at_once"].fit(names["at_once"].count(names["ids"])).discounts[1:])
+    assert all(
+        part.fallback == "" for part in names["at_once"].estimate(names["at_once"].count(names["ids"])).discounts[1:]
+    )
     same_model(names["merged"], names["at_once"])
     same_model(names["queried"], names["at_once"])

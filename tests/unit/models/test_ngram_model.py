@@ -39,7 +39,7 @@ def fitted(data: st.DataObject, smoothing: Smoothing, interpolate: bool) -> tupl
     generator = np.random.default_rng(data.draw(st.integers(0, 10_000), "seed"))
     model = NgramConfig(vocab_size, order, smoothing, interpolate, 0.3, prune, closed, eos_id=eos).build()
     ids = random_text(kind, vocab_size, eos, generator)
-    model.fit(model.count(ids))
+    model.estimate(model.count(ids))
     start = int(generator.integers(len(ids)))
     seen = np.resize(ids[start : start + 9], 9)
     after_end = np.concatenate([[eos], generator.integers(vocab_size, size=8)])
@@ -100,7 +100,7 @@ def test_fitting_again_forgets_what_was_known() -> None:
     ids = np.random.default_rng(1).integers(20, size=300)
     model, fresh = example(), NgramConfig(20, 4).build()
     for each in (model, fresh):
-        each.fit(each.count(ids))
+        each.estimate(each.count(ids))
     for name, tensor in fresh.state_dict().items():
         assert model.state_dict()[name].equal(tensor), name
 
@@ -109,7 +109,7 @@ def test_closed_vocabulary_gives_nothing_to_unseen_tokens() -> None:
     ids = np.array([0, 1, 4, 1, 0, 4])
     for closed in (False, True):
         model = NgramConfig(5, order=2, closed=closed).build()
-        model.fit(model.count(ids))
+        model.estimate(model.count(ids))
         p = model.probabilities(torch.tensor([[0, 1, 2]]), model.init_state(1))
         assert bool((p[..., [2, 3]] == 0).all()) is closed
         torch.testing.assert_close(p.sum(-1), torch.ones(1, 3, dtype=torch.float64), rtol=0, atol=1e-12)
@@ -118,7 +118,7 @@ def test_closed_vocabulary_gives_nothing_to_unseen_tokens() -> None:
 def test_pruning_pairs_of_a_large_vocabulary_keeps_the_others():
     ids = np.array([50000, 50001, 59999] * 3 + [50000, 50002, 59999] + [5, 6, 59999] * 3)
     model = NgramConfig(60000, 2, smoothing="witten_bell", prune=(0, 1)).build()
-    model.fit(model.count(ids))
+    model.estimate(model.count(ids))
     keys = model.table.level(2).keys
     assert (keys.diff() > 0).all()
     assert model.table.level(2).find(torch.tensor([50000]), torch.tensor([50001])) >= 0
@@ -127,7 +127,7 @@ def test_pruning_pairs_of_a_large_vocabulary_keeps_the_others():
 def test_eight_bits_sum_to_about_one_also_with_zeros_in_the_tables():
     ids = np.random.default_rng(0).integers(5, size=30_000)
     model = NgramConfig(5, 7, interpolate=False, quantise=True).build()
-    model.fit(model.count(ids))
+    model.estimate(model.count(ids))
     assert all(len(level.alpha.table) <= 256 for level in model.table.levels)  # pyright: ignore
     sums = model.probabilities(torch.from_numpy(ids[None, :500]), model.init_state(1)).sum(-1)
     assert 0.95 < float(sums.min()) <= float(sums.max()) < 1.05
@@ -137,7 +137,7 @@ def test_the_general_path_and_the_quick_ones_agree():
     for seed, rules in enumerate([{}, {"interpolate": False}, {"prune": (0, 0, 1)}, {"closed": True}, {"order": 1}]):
         ids = np.random.default_rng(seed).integers(9, size=400)
         model = NgramConfig(9, **{"order": 4, **rules}).build()
-        model.fit(model.count(ids))
+        model.estimate(model.count(ids))
         tokens = torch.from_numpy(ids[:120].reshape(40, 3))
         together, _ = answered(model, tokens, model.init_state(40))
         contexts, _ = model._contexts(tokens, model.init_state(40))

@@ -223,9 +223,9 @@ def test_fitting_on_more_text_equals_fitting_at_once() -> None:
     known: list[Counts] = []
     for part in np.split(ids, (np.flatnonzero(ids == 29) + 1)[[50, 120, 121]]):
         known = [merge([*known, model.count(part)])]
-        model.fit(known[0])
+        model.estimate(known[0])
     at_once = NgramConfig(30, order=4).build()
-    at_once.fit(at_once.count(ids))
+    at_once.estimate(at_once.count(ids))
     incremental, expected = model.state_dict(), at_once.state_dict()
     assert incremental.keys() == expected.keys()
     for name, tensor in expected.items():

@@ -40,12 +40,12 @@ def model_of(rules: dict[str, Any]) -> NgramModel:
 def test_a_small_memory_changes_no_bit_of_a_model(rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ids = text(6000)
     whole, small = model_of(rules), model_of(rules)
-    found = whole.fit_exactly(whole.count(ids))
+    found = whole.estimate_exactly(whole.count(ids))
     monkeypatch.setattr(spill, "SLICE", 700)
     monkeypatch.setattr(arrays, "SLICE", 700)
     monkeypatch.setattr(spill, "MANY", 10)
     counts = small.count(ids, memory=TINY, folder=tmp_path)
-    again = small.fit_exactly(counts, memory=TINY, folder=tmp_path)
+    again = small.estimate_exactly(counts, memory=TINY, folder=tmp_path)
     assert found.n_grams == again.n_grams
     assert found.discounts == again.discounts
     mapped = 0
@@ -98,7 +98,7 @@ def test_counting_and_estimating_stay_near_the_memory_they_are_given(tmp_path: P
     model = NgramConfig(1000, order=4).build()
     tracemalloc.start()
     try:
-        model.fit_exactly(model.count(ids, memory=memory, folder=tmp_path), memory=memory, folder=tmp_path)
+        model.estimate_exactly(model.count(ids, memory=memory, folder=tmp_path), memory=memory, folder=tmp_path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -152,7 +152,7 @@ class Reference:
 def compare(config: NgramConfig, ids: list[int], tokens: list[int]) -> None:
     """The model's distributions after every one of `tokens` are the reference's."""
     model = config.build()
-    model.fit(model.count(np.array(ids)))
+    model.estimate(model.count(np.array(ids)))
     reference = Reference(ids, config.order, config.vocab_size, config.end, config.rules)
     expected = [
         [float(reference.p(word, reference.history(tokens[:i]))) for word in range(config.vocab_size)]
@@ -200,7 +200,7 @@ def test_long_text_with_defined_discounts(smoothing: Smoothing, interpolate: boo
     ids = skewed(500, 12, 0)
     config = NgramConfig(13, 3, smoothing, interpolate, prune=(0, 0, 1))
     model = config.build()
-    found = model.fit(model.count(np.array(ids)))
+    found = model.estimate(model.count(np.array(ids)))
     assert all(part.fallback == "" for part in found.discounts[1:])
     compare(config, ids, [12, *ids[:20], 3, 11, 11, 12, 5])
 
@@ -210,7 +210,7 @@ def test_model_that_backs_off_never_calls_a_seen_word_impossible() -> None:
     ids = [0, 0, 0, 0, 2, 0, 1, 0, 1, 0, 2, 0, 1, 1, 2, 1, 0, 2, 1, 2]
     for interpolate, more, fallback in ((True, 3.0, ""), (False, 1.5, "a count of 3 would be discounted by 3")):
         model = NgramConfig(3, order=2, interpolate=interpolate).build()
-        found = model.fit(model.count(np.array(ids))).discounts[1]
+        found = model.estimate(model.count(np.array(ids))).discounts[1]
         assert (found.more, found.fallback) == (more, fallback)
         p = model.probabilities(torch.tensor([[0]]), model.init_state(1))
         assert float(p.min()) > 0
@@ -252,6 +252,6 @@ def test_n_grams_are_counted_before_pruning() -> None:
     ids = np.array([0, 1, 2, 0, 1, 2, 1, 2])
     for prune, stored in (((), [3, 4, 3]), ((0, 1), [3, 3, 2]), ((0, 0, 1), [3, 4, 2])):
         model = NgramConfig(3, order=3, prune=prune).build()
-        found = model.fit(model.count(ids))
+        found = model.estimate(model.count(ids))
         assert found.n_grams == [3, 4, 3]
         assert [len(model.table.level(order)) for order in (1, 2, 3)] == stored

@@ -60,10 +60,10 @@ def test_the_same_data_split_and_order_for_all(done: Comparison) -> None:
 def test_parameters_are_matched_and_the_exception_is_stated(done: Comparison) -> None:
     fnn, rnn = (done.row(label).parameters for label in ("fnn", "rnn"))
     assert abs(fnn / rnn - 1) <= 0.1
-    assert done.row("ngram").note == "counts instead of learning"
+    assert done.row("ngram").note == "is fitted at once"
     from regard.studies.summary import notes
 
-    assert any("ngram counts instead of learning" in note for note in notes(done))
+    assert any("ngram is fitted at once" in note for note in notes(done))
 
 
 def test_the_test_part_is_neither_trained_on_nor_chosen_by(done: Comparison) -> None:

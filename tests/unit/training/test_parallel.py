@@ -56,7 +56,7 @@ def test_five_steps_of_two_processes_and_what_is_generated_after_them_equal_one_
             assert float((together[name][key] - expected).abs().max()) <= 1e-9, (name, key)
 
 
-@pytest.mark.parametrize("name", [name for name in names() if not entry(name).config(EXAMPLE, "tiny").counts])
+@pytest.mark.parametrize("name", [name for name in names() if not entry(name).config(EXAMPLE, "tiny").fitted])
 def test_a_hook_of_every_part_of_a_model_is_called_in_training(name: str) -> None:
     model: Any = entry(name).config(EXAMPLE, "tiny", **parallel_steps.SETTINGS.get(name, {})).build().double()
     step, called = TrainingStep(model, model_loss), set()

@@ -16,7 +16,7 @@ from regard.storage import tensors
 from regard.training.precision import FIRST_SCALE, STEPS_BEFORE_GROWTH, LossScale, precision_of
 from tiny_run import Recorder, Steps, folder_hash, model_of, run, weight_hash
 
-LEARNT = [n for n in registry.names() if registry.entry(n).task == "text" and not registry.entry(n).counts]
+LEARNT = [n for n in registry.names() if registry.entry(n).task == "text" and not registry.entry(n).fitted]
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from regard.explain.look import Look, Options, register_look
 from regard.explain.ngram import NgramExplanation, explain_ngram
 from regard.explain.view import Bars, Control, Listing, Note, View
-from regard.tasks.reading import Reading
+from regard.tasks.reading import Capabilities, Reading
 
 
 def backoff(reading: Reading, _options: Options) -> View:
@@ -44,5 +44,9 @@ def _explained(reading: Reading) -> NgramExplanation:
     return explain_ngram(reading.owner.model, reading.owner.tokenizer, reading.given)
 
 
-register_look(Look("backoff", "which orders matched at each token", backoff, fits=lambda can: can.counts))
-register_look(Look("steps", "the calculation of one probability, order by order", steps, fits=lambda can: can.counts))
+def _has_orders(can: Capabilities) -> bool:
+    return "orders" in can.shows
+
+
+register_look(Look("backoff", "which orders matched at each token", backoff, fits=_has_orders))
+register_look(Look("steps", "the calculation of one probability, order by order", steps, fits=_has_orders))

@@ -193,6 +193,6 @@ register_look(
         "meaning",
         "how the vector of a word differs between two texts, layer by layer",
         meaning,
-        fits=lambda can: can.tokens and not can.counts,
+        fits=lambda can: can.tokens and not can.fitted,
     )
 )

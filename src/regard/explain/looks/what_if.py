@@ -229,7 +229,7 @@ def _side_controls(reading: Reading, side: str) -> list[Control]:
 
 
 def _of_tokens(can: Capabilities) -> bool:
-    return can.tokens and not can.counts
+    return can.tokens and not can.fitted
 
 
 def _log_probs(outputs: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ def fitted(smoothing: Smoothing) -> NgramModel:
     """Bigrams of the corpus."""
     model = NgramConfig(len(TOKENS), order=2, smoothing=smoothing).build()
     ids = [TOKENS[word] for sentence in CORPUS for word in [*sentence.split(), "</s>"]]
-    model.fit(model.count(np.array(ids)))
+    model.estimate(model.count(np.array(ids)))
     return model
 
 

@@ -15,37 +15,39 @@ import torch
 from torch import Tensor
 
 from regard.errors import LONGEST_TOLD, CheckpointError
-from regard.models.ngram import NgramModel
+from regard.ngram.table import NgramTable
 from regard.storage import tensors
 from regard.storage.arrays import slices
 
+PREFIX = "table."  # of the names in the file
 
-def stored(model: NgramModel) -> dict[str, Tensor]:
+
+def stored(table: NgramTable, quantised: bool) -> dict[str, Tensor]:
     """What goes into the file, by name."""
-    found = tensors.weights_of(model)
-    if model.config.quantise:
-        for order in range(2, model.config.order + 1):
+    found = {f"{PREFIX}{name}": tensor for name, tensor in tensors.weights_of(table).items()}
+    if quantised:
+        for order in range(2, table.order + 1):
             name = f"table.levels.{order - 1}"
-            found |= _tight(found.pop(f"{name}.keys"), name, len(model.table.level(order - 1)), model.vocab_size)
+            found |= _tight(found.pop(f"{name}.keys"), name, len(table.level(order - 1)), table.vocab_size)
     return found
 
 
-def open_file(model: NgramModel, path: Path) -> None:
-    """Let the model use the arrays of a file."""
+def open_file(table: NgramTable, path: Path) -> None:
+    """Let the table use the arrays of a file."""
     found = tensors.mapped(path)
     try:
         tight = [key.removesuffix(".first") for key in found if key.endswith(".first")]
         parts = [(found.pop(f"{name}.word"), found.pop(f"{name}.first")) for name in tight]
         with ThreadPoolExecutor(2) as pool:
-            keys = pool.map(lambda part: _keys(part[0], part[1], model.vocab_size), parts)
+            keys = pool.map(lambda part: _keys(part[0], part[1], table.vocab_size), parts)
             found |= {f"{name}.keys": made for name, made in zip(tight, keys, strict=True)}
-        # Read beside the mapping that the model keeps, so that what was looked at can leave memory.
+        # Read beside the mapping that the table keeps, so that what was looked at can leave memory.
         read = tensors.arrays(path)
-        _require_sound(found, {name: read.get(name, tensor.numpy()) for name, tensor in found.items()}, model)
-        model.load_state_dict(found)
+        _require_sound(found, {name: read.get(name, tensor.numpy()) for name, tensor in found.items()}, table)
+        table.load_state_dict({name.removeprefix(PREFIX): tensor for name, tensor in found.items()})
     except (KeyError, RuntimeError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
-            f"{path}: not the file of an n-gram model of order {model.config.order}: {repr(error)[:LONGEST_TOLD]}"
+            f"{path}: not the file of an n-gram model of order {table.order}: {repr(error)[:LONGEST_TOLD]}"
         ) from None
 
 
@@ -66,12 +68,12 @@ def _keys(word: Tensor, first: Tensor, vocab_size: int) -> Tensor:
     return torch.from_numpy(keys)
 
 
-def _require_sound(found: Mapping[str, Tensor], read: Mapping[str, np.ndarray], model: NgramModel) -> None:
+def _require_sound(found: Mapping[str, Tensor], read: Mapping[str, np.ndarray], table: NgramTable) -> None:
     """Refuse arrays that lead out of others: keys that do not rise, contexts and codes that there are none of.
 
     read  the same arrays, to be gone through slice by slice.
     """
-    order, before = model.config.order, model.vocab_size
+    order, before = table.order, table.vocab_size
     _require(_is(found["table.discounts"], torch.float64, (order, 3)), "discounts")
     root = found["table.root"]
     _require(_is(root, torch.float64, (2,)) and bool(root.isfinite().all()), "root")
@@ -80,10 +82,10 @@ def _require_sound(found: Mapping[str, Tensor], read: Mapping[str, np.ndarray], 
         name = f"table.levels.{level}"
         keys, n = found[f"{name}.keys"], len(found[f"{name}.alpha.codes"])
         _require(_is(keys, torch.int64, (0 if level == 0 else n,)), f"{name}.keys")
-        _require(level > 0 or n == model.vocab_size, f"{name}.alpha.codes")
+        _require(level > 0 or n == table.vocab_size, f"{name}.alpha.codes")
         if len(keys):
             rises = _rises(read[f"{name}.keys"])
-            _require(rises and int(keys[0]) >= 0 and int(keys[-1]) < before * model.vocab_size, f"{name}.keys")
+            _require(rises and int(keys[0]) >= 0 and int(keys[-1]) < before * table.vocab_size, f"{name}.keys")
         _require_values(found, read, f"{name}.alpha", n)
         _require_values(found, read, f"{name}.gamma", len(found[f"{name}.gamma.codes"]) and n)
         before = n

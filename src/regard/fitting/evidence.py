@@ -1,0 +1,44 @@
+"""Evidence: what a sum is made of, so that one can see which parts decided it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """z_c = offsets_c + sum_i values_i weights_ic
+
+    names    of the parts that are there. values (n,): how much each counts. weights (n, C): what each says.
+    offsets  (C,): what is said without any.
+    """
+
+    names: list[str]
+    values: np.ndarray
+    weights: np.ndarray
+    offsets: np.ndarray
+
+    @property
+    def parts(self) -> np.ndarray:
+        """What each part adds to each class beyond what it adds to all of them on average, (n, C)."""
+        added = self.values[:, None] * self.weights
+        return added - added.mean(1, keepdims=True)
+
+    @property
+    def base(self) -> np.ndarray:
+        """The same of the offsets, (C,)."""
+        return self.offsets - self.offsets.mean()
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    """A model whose answer is such a sum."""
+
+    def evidence(self, text: str) -> Evidence: ...
+
+    def heaviest(self, number: int, count: int) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+        """The parts that speak most for a class, and most against it, beyond what they say for all on average."""
+        ...

@@ -1,0 +1,83 @@
+"""FittedModel: base of fitted models whose numbers have no shape before the fit, such as a weight for each n-gram met.
+
+A subclass registers its numbers as empty buffers, writes `fit` and `forward`, and says in `settle` what must be true of
+numbers that come from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.tap import Traced
+from regard.errors import LONGEST_TOLD, CheckpointError
+from regard.storage import tensors
+
+
+class FittedModel(Traced):
+    """What it gives are its answers already, and its head passes them on.
+
+    causal, has_state  no: an answer may depend on all of an example, and nothing is carried to the next.
+    reads              "tokens", the ids of the run's tokenizer; "text", the characters themselves, by their numbers.
+    like               of the number type and on the device of the answers; the numbers keep their own types.
+    """
+
+    like: Tensor
+    causal = False
+    has_state = False
+    chunk_sizes: ClassVar[tuple[int, ...]] = ()
+    max_length: int | None = None
+    reads: str = "tokens"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Identity()
+        self.register_buffer("like", torch.zeros(0), persistent=False)
+
+    def take(self, numbers: Mapping[str, Tensor]) -> None:
+        """Put tensors, of whatever length, in the place of the buffers of these names."""
+        for name, value in numbers.items():
+            old = self.get_buffer(name)
+            if value.dtype is not old.dtype or value.dim() != old.dim():
+                raise ValueError(f"{name} is {tensors.form_of(value)}")
+            if value.is_floating_point() and not bool(value.isfinite().all()):
+                raise ValueError(f"{name} is not finite")
+            setattr(self, name, value.to(self.like.device))
+        self.settle()
+
+    def settle(self) -> None:
+        """Raise ValueError where the numbers are not those of such a model; work out what follows from them."""
+
+    def stored(self) -> dict[str, Tensor]:
+        return tensors.weights_of(self)
+
+    def open_file(self, path: Path) -> None:
+        found, own = tensors.read(path), self.stored()
+        try:
+            if found.keys() != own.keys():
+                raise ValueError(f"it holds {', '.join(sorted(found))}, and the model {', '.join(sorted(own))}")
+            self.take(found)
+        except (ValueError, IndexError, RuntimeError, OverflowError) as error:
+            told = str(error)[:LONGEST_TOLD]
+            raise CheckpointError(f"{path}: not the file of such a {type(self).__name__}: {told}") from None
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
+        """Take arrays of any length, also as a part of another module."""
+        self.take({name: state_dict[prefix + name] for name in self.state_dict() if prefix + name in state_dict})
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Another number type is for what is given out; the numbers themselves only move."""
+        like = fn(self.like)
+        super()._apply(lambda tensor: tensor.to(like.device), recurse)
+        self.like = like
+        return self
+
+
+def require(condition: bool, what: str) -> None:
+    """Refuse numbers of a file."""
+    if not condition:
+        raise ValueError(f"{what} is out of range")

@@ -1,0 +1,211 @@
+"""The linear classifier over n-grams: one weight for each n-gram and class, fitted exactly (Wang and Manning 2012).
+
+    z = W^T x + b            minimise |V|^2 / 2 + C sum_i loss(z_i, y_i),   W = R * V
+
+    x      how much each n-gram counts in a text, see `weights`
+    V, b   what is fitted; R a scale for each n-gram and class, 1 where there is none
+    y_i    the class of example i, C how much examples count beside |V|^2
+    loss   logistic: -log softmax(z)[y]; hinge: the squared distance to a margin of 1, each class against the others
+
+weights
+    tfidf   x_f = (1 + log n_f) (1 + log((1 + n) / (1 + d_f))), and R = 1; n_f: how often f occurs in the text, d_f: in
+            how many of the n texts of training
+    nb      x_f = 1 where f occurs, and R_fc the log-count ratio of naive Bayes: the log of in how many texts of class c
+            f occurs, by that sum over all n-grams, over the same for the other classes, each count one more
+
+Of both kinds each block of n-grams, those of words and those of characters, is then a vector of length 1, so that long
+texts do not count for more than short ones.
+
+The problem is convex, and the solver is Newton's method to a stated gradient (regard/fitting/newton.py): there is no
+learning rate, no chance, and the same data gives the same weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.core.config import check
+from regard.core.data_spec import DataSpec
+from regard.core.fitted import FitSettings, Tell
+from regard.core.registry import register
+from regard.errors import DataError
+from regard.fitting.linear import LinearPoint, LossName, examples
+from regard.fitting.model import require
+from regard.fitting.newton import Minimum, minimise
+from regard.fitting.sparse import SparseRows
+from regard.models.gram_classifier import GramClassifier, GramConfig, LabelledTexts, concatenated, labels_of
+
+WeightsName = Literal["tfidf", "nb"]
+MOST_WEIGHTS = 1 << 28  # 2 GiB in float64, of which a solver needs a few
+
+
+@dataclass(frozen=True)
+class LinearConfig(GramConfig, kind="linear"):
+    """weights, loss: as above. strength: C. tolerance: of the gradient, by that at zero. max_steps: of the solver."""
+
+    weights: WeightsName = "nb"
+    loss: LossName = "logistic"
+    strength: float = 10.0
+    tolerance: float = 1e-4
+    max_steps: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(0 < self.strength < math.inf, f"strength must be positive and finite, found {self.strength}")
+        check(0 < self.tolerance < 1, f"tolerance must lie between 0 and 1, found {self.tolerance}")
+        check(self.max_steps >= 1, f"max_steps must be 1 or more, found {self.max_steps}")
+
+    def build(self) -> Linear:
+        return Linear(self)
+
+
+class Linear(GramClassifier):
+    """weights (F, K): W. bias (K,): b. idf (F,). Of two classes K is 1: z of the second, and its opposite."""
+
+    config: LinearConfig
+    weights: Tensor
+    bias: Tensor
+    idf: Tensor
+
+    def __init__(self, config: LinearConfig) -> None:
+        super().__init__(config)
+        self.register_buffer("weights", torch.zeros(0, 0))
+        self.register_buffer("bias", torch.zeros(0))
+        self.register_buffer("idf", torch.zeros(0))
+
+    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+        config, labels = self.config, labels_of(data)
+        blocks = self.learn_grams(data.column("text"), tell)
+        _require_room(self.n_grams, config.n_classes)
+        idf = np.concatenate([_idf(block) for block in blocks])
+        self.take({"weights": torch.zeros(0, 0), "bias": torch.zeros(0), "idf": torch.from_numpy(idf).float()})
+        rows, here = self.values(blocks), torch.from_numpy(labels)
+        scale = None if config.weights == "tfidf" else log_count_ratios(concatenated(blocks), labels, config.n_classes)
+        of = examples(rows, here, config.n_classes, config.loss, config.strength, scale)
+        found = minimise(LinearPoint.zero(of), config.tolerance, config.max_steps, lambda share: tell("solving", share))
+        point = found.point
+        assert isinstance(point, LinearPoint)
+        weights = point.weights[:-1] if scale is None else point.weights[:-1] * scale
+        self.take({"weights": weights.float(), "bias": point.weights[-1].float()})
+        if not found.converged:
+            tell.note(_not_there(found, config))
+        return {
+            "told": f"{self.n_grams:,} n-grams, {config.n_classes:,} classes, {found.steps} Newton steps",
+            "steps": found.steps,
+            "products": found.products,
+            "gradient": found.gradient,
+            "converged": found.converged,
+        }
+
+    def values(self, blocks: Sequence[SparseRows]) -> SparseRows:
+        idf, first, made = self.idf.cpu().numpy().astype(np.float64), 0, []
+        for block in blocks:
+            values = np.ones(len(block.values))
+            if self.config.weights == "tfidf":
+                values = (1 + np.log(block.values)) * idf[first + block.columns]
+            norms = np.sqrt(block.sums(values * values))
+            made.append(block.with_values(values / norms[block.row_of]))
+            first += block.width
+        return concatenated(made)
+
+    def scores(self, rows: SparseRows) -> Tensor:
+        device, width = self.weights.device, self.bias.shape[0]
+        if len(rows.columns):
+            columns, starts, values = (
+                torch.from_numpy(part).to(device) for part in (rows.columns, rows.starts[:-1], rows.values)
+            )
+            # Of many rows few are asked for: they alone are widened to float64.
+            used, places = columns.unique(return_inverse=True)
+            z = F.embedding_bag(places, self.weights[used].double(), starts, mode="sum", per_sample_weights=values)
+        else:
+            z = torch.zeros(len(rows), width, dtype=torch.float64, device=device)
+        return _by_class(z + self.bias, self.config.n_classes)
+
+    def weights_of(self, columns: np.ndarray) -> np.ndarray:
+        found = self.weights[torch.from_numpy(columns).to(self.weights.device)].double()
+        return _by_class(found, self.config.n_classes).cpu().numpy()
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return _by_class(self.bias[None].double(), self.config.n_classes)[0].cpu().numpy()
+
+    def settle(self) -> None:
+        super().settle()
+        if self.weights.is_meta or not len(self.bias):
+            return
+        width = 1 if self.config.n_classes == 2 else self.config.n_classes
+        require(len(self.bias) == self.weights.shape[1] == width, "the number of classes")
+        self.require_columns(len(self.weights))
+        self.require_columns(len(self.idf))
+
+
+def log_count_ratios(rows: SparseRows, labels: np.ndarray, n_classes: int) -> Tensor:
+    """R (F, K): log(p / |p|) - log(q / |q|), p the texts of a class with each n-gram and q those of the others, + 1."""
+    hits = F.one_hot(torch.from_numpy(labels), n_classes).double()
+    hits = hits[:, 1:] if n_classes == 2 else hits
+    occurs = rows.with_values(np.ones(len(rows.values))).transposed().matrix()
+    inside, everywhere = occurs @ hits, torch.from_numpy(rows.frequencies().astype(np.float64))[:, None]
+    p, q = 1 + inside, 1 + everywhere - inside
+    return (p / p.sum(0)).log() - (q / q.sum(0)).log()
+
+
+def _idf(block: SparseRows) -> np.ndarray:
+    return np.log((1 + len(block)) / (1 + block.frequencies())) + 1
+
+
+def _by_class(z: Tensor, n_classes: int) -> Tensor:
+    """z (n, K) for every class, (n, C)."""
+    return torch.cat([-z / 2, z / 2], 1) if n_classes == 2 else z
+
+
+def _require_room(n_grams: int, n_classes: int) -> None:
+    if n_grams * n_classes > MOST_WEIGHTS:
+        raise DataError(
+            f"{n_grams:,} n-grams times {n_classes:,} classes are {n_grams * n_classes:.1e} weights, more than the "
+            f"{MOST_WEIGHTS:.1e} that fit: raise model.min_texts, lower model.order, or take naive_bayes"
+        )
+
+
+def _not_there(found: Minimum, config: LinearConfig) -> str:
+    return (
+        f"the solver did not converge: after {found.steps} of {config.max_steps} steps the gradient is "
+        f"{found.gradient:.1e} of its first, and {config.tolerance:.1e} was asked for; raise model.max_steps or lower "
+        f"model.strength"
+    )
+
+
+@register(
+    "linear",
+    sizes={
+        "tiny": {"order": 1, "characters": (2, 3)},
+        "small": {},
+        "base": {},
+        "paper": {"characters": (), "weights": "nb", "loss": "hinge", "strength": 1.0},
+    },
+    paper="Wang, Manning 2012, Baselines and bigrams: simple, good sentiment and topic classification",
+    task="labelled",
+)
+def linear(
+    spec: DataSpec,
+    *,
+    order: int = 2,
+    characters: tuple[int, ...] = (2, 5),
+    weights: WeightsName = "nb",
+    loss: LossName = "logistic",
+    strength: float = 10.0,
+    min_texts: int = 1,
+    lower: bool = True,
+    tolerance: float = 1e-4,
+    max_steps: int = 100,
+) -> LinearConfig:
+    """A weight for each n-gram of words and characters, fitted exactly."""
+    counted = (spec.n_classes, order, characters, min_texts, lower)
+    return LinearConfig(*counted, weights, loss, strength, tolerance, max_steps)
