@@ -30,6 +30,7 @@ from regard.bench.translator import marian
 from regard.storage.temporary import temporary_folder
 
 END, UNKNOWN = "</s>", "<unk>"
+PADDING = "<pad>"
 
 
 def ctranslate2(repeats: int, device: torch.device = CPU) -> list[Row]:
@@ -104,7 +105,10 @@ def _converted(model: Any, folder: Path) -> str:
 
 
 class _Words:
-    """What a converter asks of a tokenizer: words by number, of which the first two end a text and stand for others."""
+    """What a converter asks of a tokenizer: words by number, of which the first two end a text and stand for others.
+
+    The last pads, as with Marian's models, whose converter takes it out.
+    """
 
     bos_token = eos_token = END
     unk_token = UNKNOWN
@@ -113,7 +117,8 @@ class _Words:
         self.vocab_size = vocab_size
 
     def get_vocab(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(_spelt(range(self.vocab_size)))}
+        words = [*_spelt(range(self.vocab_size - 1)), PADDING]
+        return {word: number for number, word in enumerate(words)}
 
     def convert_ids_to_tokens(self, number: int) -> str:
         return _spelt([number])[0]
