@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from language import number
 from plain_gpt import PlainGpt
 from torch import Tensor, nn
 
@@ -138,15 +139,6 @@ def ours(corpus: Corpus, arguments: argparse.Namespace) -> None:
 
     parameters = sum(p.numel() for p in model.parameters())
     print(f"ours: {parameters:,} parameters, {spent:.0f} s in all, {judged(loss_of, valid):.4f}, {settings}")
-
-
-def number(text: str) -> object:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text, text)
 
 
 def main() -> None:

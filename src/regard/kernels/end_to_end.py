@@ -16,17 +16,16 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from regard.core.context import real_tokens
+from regard.kernels.choice import HALF
 
-HALVES = (torch.float16, torch.bfloat16)
 WIDEST = 256  # of a head, in flash attention
-
 SHORT = 16  # sequences of at most so many tokens are padded together: a call has its price, too
 
 
 def varlen_takes(q: Tensor, dropout: float) -> bool:
     """Whether flash attention takes these queries (1, P, H, K) end to end."""
     width = q.shape[-1]
-    return q.device.type == "cuda" and q.dtype in HALVES and dropout == 0 and width % 8 == 0 and width <= WIDEST
+    return q.device.type == "cuda" and q.dtype in HALF and dropout == 0 and width % 8 == 0 and width <= WIDEST
 
 
 def varlen_attention(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -22,9 +22,8 @@ from regard.errors import UsageError
 from regard.kernels.choice import takes_kernel
 from regard.kernels.int8 import PackedInt8, dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8
 from regard.kernels.int8 import quantised as quantised_matrix
-from regard.kernels.operators import if_built
 from regard.layers.head import LinearHead
-from regard.layers.linear import ACTIVATIONS, FEW, FEW_ROWS, Activation, Linear
+from regard.layers.linear import FEW_ROWS, Activation, Linear, after, kernel_product
 
 Weights = Literal["int8"]
 
@@ -53,16 +52,14 @@ class _Int8Weights(nn.Module):
     def times(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
         """g(x W^T + b) + r."""
         if self.takes_whole(x, residual):
-            found = if_built(FEW, _few, x, self.q, self.bias, activation, residual, self.scale)
+            found = kernel_product(x, self.q, self.bias, activation, residual, self.scale)
             if found is not None:
                 return found
         if self._packed is None or torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel():
             y = int8_linear_readable(x, self.q, self.scale, self.bias)
         else:
             y = int8_linear_packed(x, self._packed, self.bias)
-        if activation is not None:
-            y = ACTIVATIONS[activation](y)
-        return y if residual is None else residual + y
+        return after(y, activation, residual)
 
 
 class Int8Linear(_Int8Weights, Linear):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
@@ -91,12 +88,6 @@ class Int8Embedding(_Int8Weights, nn.Embedding):  # pyright: ignore[reportIncomp
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.q).float() * F.embedding(input, self.scale[:, None])
-
-
-def _few(*arguments: Any) -> Tensor:
-    from regard.kernels.decode_linear_triton import linear
-
-    return linear(*arguments)
 
 
 MAPS: dict[type[nn.Module], type[_Int8Weights]] = {Linear: Int8Linear, nn.Linear: Int8TorchLinear, LinearHead: Int8Head}

@@ -10,7 +10,7 @@ with a packed copy (kernels/packed.py), for many rows torch's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +31,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "relu_squared": relu_squared,
 }
-FEW = "linear maps of few rows"
 FEW_ROWS = 4  # for which the kernel reads the matrix faster than torch's products do
 SOME_ROWS = 64  # the same for numbers of 16 bits, which tensor cores multiply
 # The same for classes: of a count that is not even, torch's products of 16 bits take several times as long.
@@ -45,11 +44,10 @@ class Linear(PackedLinear):
         self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None
     ) -> Tensor:
         """g(x W^T + b) + r (..., N) of x (..., K); r None for nothing."""
-        if self.takes_whole(x, residual):
-            found = if_built(FEW, _few, x, self.weight, self.bias, activation, residual)
-            if found is not None:
-                return found
-        return _after(self.product(x), activation, residual)
+        found = (
+            kernel_product(x, self.weight, self.bias, activation, residual) if self.takes_whole(x, residual) else None
+        )
+        return after(self.product(x), activation, residual) if found is None else found
 
     def takes_whole(self, x: Tensor, residual: Tensor | None) -> bool:
         """Whether a kernel does the whole line."""
@@ -68,10 +66,11 @@ def followed(
     listens to it."""
     if isinstance(linear, Linear) and linear.takes_whole(x, residual) and not is_heard(linear):
         return linear(x, activation, residual)
-    return _after(linear(x), activation, residual)
+    return after(linear(x), activation, residual)
 
 
-def _after(y: Tensor, activation: Activation | None, residual: Tensor | None) -> Tensor:
+def after(y: Tensor, activation: Activation | None, residual: Tensor | None) -> Tensor:
+    """g(y) + r."""
     if activation is not None:
         y = ACTIVATIONS[activation](y)
     return y if residual is None else residual + y
@@ -88,27 +87,40 @@ def has_few_rows(
 
 def to_classes(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b (..., V), V any number."""
-    if has_few_rows(x, weight, bias, most=SOME_ROWS_OF_CLASSES):
-        found = if_built(FEW, _few, x, weight, bias, None, None)
-        if found is not None:
-            return found
-    return F.linear(x, weight, bias)
+    found = kernel_product(x, weight, bias) if has_few_rows(x, weight, bias, most=SOME_ROWS_OF_CLASSES) else None
+    return F.linear(x, weight, bias) if found is None else found
 
 
 def linear_sum(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None) -> Tensor:
     """x W^T + b + r (..., N) of a matrix that is no module's own."""
-    if has_few_rows(x, weight, bias, residual):
-        found = if_built(FEW, _few, x, weight, bias, None, residual)
-        if found is not None:
-            return found
-    y = F.linear(x, weight, bias)
-    return y if residual is None else y + residual
+    found = kernel_product(x, weight, bias, None, residual) if has_few_rows(x, weight, bias, residual) else None
+    return after(F.linear(x, weight, bias), None, residual) if found is None else found
 
 
-def _few(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None, residual: Tensor | None) -> Tensor:
-    """The kernel for the number of rows."""
+def kernel_product(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    activation: Activation | None = None,
+    residual: Tensor | None = None,
+    scale: Tensor | None = None,
+) -> Tensor | None:
+    """g(s x W^T + b) + r by the kernel for the number of rows, or None where it cannot be built.
+
+    scale  s (N,) of a matrix in 8 bits, of which the kernel for few rows alone knows; None for 1.
+    """
     if x.numel() <= FEW_ROWS * x.shape[-1]:
-        from regard.kernels.decode_linear_triton import linear
-    else:
-        from regard.kernels.decode_rows_triton import rows_linear as linear
-    return linear(x, weight, bias, activation, residual)
+        return if_built("linear maps of few rows", _of_few, x, weight, bias, activation, residual, scale)
+    return if_built("linear maps of some rows", _of_some, x, weight, bias, activation, residual)
+
+
+def _of_few(*given: Any) -> Tensor:
+    from regard.kernels.decode_linear_triton import linear
+
+    return linear(*given)
+
+
+def _of_some(*given: Any) -> Tensor:
+    from regard.kernels.decode_rows_triton import rows_linear
+
+    return rows_linear(*given)

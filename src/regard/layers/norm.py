@@ -9,6 +9,7 @@ without gradients on a GPU that is one kernel (kernels/norm_triton.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, overload
 
@@ -17,11 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
-from regard.kernels.choice import takes_kernel
+from regard.kernels.choice import HALF, takes_kernel
 from regard.kernels.operators import if_built
 from regard.kernels.pointwise import rms_norm
 
-HALF = (torch.bfloat16, torch.float16)
 # Beyond these torch's own norms are as fast.
 WIDEST, MOST_ROWS = 16384, 4096
 
@@ -61,15 +61,9 @@ class LayerNorm(nn.LayerNorm):
         self, x: Tensor, add: Tensor | None = None
     ) -> Tensor | tuple[Tensor, Tensor]:
         """The norm of x; or, of x + add, the sum and its norm."""
-        if _takes_kernel(x, self.weight, self.bias, add):
-            found = if_built("norms", _by_kernel, x, self.weight, self.bias, self.eps, True, add)
-            if found is not None:
-                return found
-        total = x if add is None else x + add
-        y = self._own(total)
-        return y if add is None else (total, y)
+        return _normed(self.own, x, add, self.weight, self.bias, self.eps, True)
 
-    def _own(self, x: Tensor) -> Tensor:
+    def own(self, x: Tensor) -> Tensor:
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
@@ -95,19 +89,27 @@ class RmsNorm(nn.Module):
     def forward(self, x: Tensor, add: Tensor) -> tuple[Tensor, Tensor]: ...
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """The norm of x; or, of x + add, the sum and its norm."""
-        if _takes_kernel(x, self.weight, None, add):
-            found = if_built("norms", _by_kernel, x, self.weight, None, self.epsilon, False, add)
-            if found is not None:
-                return found
-        total = x if add is None else x + add
-        y = self._own(total)
-        return y if add is None else (total, y)
+        return _normed(self.own, x, add, self.weight, None, self.epsilon, False)
 
-    def _own(self, x: Tensor) -> Tensor:
+    def own(self, x: Tensor) -> Tensor:
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
             return rms_norm(x, self.weight, self.epsilon)
         with torch.autocast(x.device.type, enabled=False):
             return rms_norm(x, self.weight, self.epsilon)
+
+
+def _normed(
+    own: Callable[[Tensor], Tensor], x: Tensor, add: Tensor | None, weight: Tensor, bias: Tensor | None,
+    epsilon: float, centred: bool,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    """By the kernel where it takes x, else by `own`. centred: as LayerNorm is, and RMSNorm is not."""
+    if _takes_kernel(x, weight, bias, add):
+        found = if_built("norms", _by_kernel, x, weight, bias, epsilon, centred, add)
+        if found is not None:
+            return found
+    total = x if add is None else x + add
+    y = own(total)
+    return y if add is None else (total, y)
 
 
 def _takes_kernel(x: Tensor, weight: Tensor | None, bias: Tensor | None, add: Tensor | None) -> bool:
@@ -121,7 +123,6 @@ def _takes_kernel(x: Tensor, weight: Tensor | None, bias: Tensor | None, add: Te
 def _by_kernel(
     x: Tensor, weight: Tensor, bias: Tensor | None, epsilon: float, centred: bool, add: Tensor | None
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """centred: as LayerNorm is, and RMSNorm is not."""
     from regard.kernels.norm_triton import norm
 
     total, y = norm(x, weight, bias, epsilon, centred=centred, add=add)

@@ -63,11 +63,11 @@ class LinearConfig(GramConfig, kind="linear"):
         check(0 < self.tolerance < 1, f"tolerance must lie between 0 and 1, found {self.tolerance}")
         check(self.max_steps >= 1, f"max_steps must be 1 or more, found {self.max_steps}")
 
-    def build(self) -> Linear:
-        return Linear(self)
+    def build(self) -> LinearClassifier:
+        return LinearClassifier(self)
 
 
-class Linear(GramClassifier):
+class LinearClassifier(GramClassifier):
     """weights (F, K): W. bias (K,): b. idf (F,). Of two classes K is 1: z of the second, and its opposite."""
 
     config: LinearConfig

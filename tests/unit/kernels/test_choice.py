@@ -25,6 +25,7 @@ MODULES = (
     "cross_entropy_triton",
     "decode_attention_triton",
     "decode_linear_triton",
+    "decode_rows_triton",
     "draw_triton",
     "gated_norm_triton",
     "greedy_triton",

@@ -6,24 +6,11 @@ import math
 
 import pytest
 import torch
+from decoding.readable import SETTINGS
 
 from kernels.triton_here import DEVICE, INTERPRETED, needs_kernel
 from regard.decoding.drawing import drawn_from, next_tokens
-from regard.decoding.logits_processing import GREEDY, RowSettings, Sampling, kind_of, raw_log_probs, warped_log_probs
-
-SETTINGS = [
-    GREEDY,
-    Sampling(),
-    Sampling(0.7),
-    Sampling(top_k=3),
-    Sampling(2.0, top_k=1000),
-    Sampling(top_p=0.5),
-    Sampling(top_p=1e-9),
-    Sampling(0.5, top_k=7, top_p=0.8),
-    Sampling(min_p=0.3),
-    Sampling(min_p=1.0),
-    Sampling(1.5, top_k=20, top_p=0.95, min_p=0.01),
-]
+from regard.decoding.logits_processing import RowSettings, Sampling, kind_of, raw_log_probs, warped_log_probs
 
 
 @needs_kernel
