@@ -26,7 +26,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.mixers.attention import SelfAttention
 from regard.models.encoder_decoder import EncoderDecoder
@@ -216,7 +215,6 @@ def _total(named: dict[str, Tensor]) -> int:
 @torch.no_grad()
 def _state_counts(model: Any) -> tuple[int, int]:
     """Numbers of the state before any token, and those that a token adds."""
-    assert isinstance(model, TokenModel)
     state = model.init_state(1)
     start = _numbers(state)
     _, after = model(_zeros(model, 1), state)

@@ -136,8 +136,8 @@ def _source(batch: Batch) -> tuple[Tensor, Tensor]:
     """Ids, and True where they are real."""
     assert batch.source is not None
     assert batch.source_lengths is not None
-    real = torch.arange(batch.source.shape[1]) < batch.source_lengths[:, None]
-    return batch.source, real.to(batch.source.device)
+    source, lengths = batch.source, batch.source_lengths.to(batch.source.device)
+    return source, torch.arange(source.shape[1], device=source.device) < lengths[:, None]
 
 
 def _smoothed(logits: Tensor, batch: Batch) -> Tensor:

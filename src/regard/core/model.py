@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -49,7 +49,6 @@ class Model(Protocol):
     def __call__(self, inputs: Inputs, state: State | None = None, context: Context = EMPTY) -> Called: ...
 
 
-@runtime_checkable
 class TokenModel(Protocol):
     """Tokens (B, T) and a state to vectors (B, T, D), of which the head makes the logits (B, T, V) of the next tokens.
 
