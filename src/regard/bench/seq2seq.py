@@ -185,7 +185,8 @@ def our_step(model: EncoderDecoder, batch: Batch) -> Work:
 def our_beam(model: EncoderDecoder, batch: Batch) -> Work:
     """Beam search over the sources of a batch."""
     assert batch.source is not None
-    source, lengths = batch.source, batch.source_lengths
+    assert batch.source_lengths is not None
+    source, lengths = batch.source, batch.source_lengths.to(batch.source.device)
     starts = [torch.tensor([0])] * len(source)
 
     def work() -> object:
