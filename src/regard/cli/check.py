@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import Common, command
+from regard.cli.options import CommonOnDevice, command
 from regard.cli.screen import Screen
 from regard.errors import UsageError
 
@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def check(
-    common: Common,
+    common: CommonOnDevice,
     names: Annotated[
         list[str] | None, typer.Argument(help="Mixers, models or module:Class.", metavar="NAME", show_default=False)
     ] = None,
@@ -34,8 +34,10 @@ def check(
     if everything == bool(names):
         raise UsageError("say what to check: NAME, module:Class or --all (see regard list)")
     from regard import laws
+    from regard.core.device import device_named
 
-    groups = laws.check_all() if everything else map(laws.check, names or [])
+    device = str(device_named(common.device or "cpu"))
+    groups = laws.check_all(device) if everything else (laws.check(name, device) for name in names or [])
     results = list(itertools.chain.from_iterable(_noted(common.screen, groups) if everything else groups))
     _show(common.screen, results, in_brief=everything or common.quiet)
     if any(result.held is False for result in results):

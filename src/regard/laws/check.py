@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from regard.core import registry
@@ -78,46 +80,49 @@ def _is_fitted(subject: Subject) -> bool:
     return subject.config is not None and subject.config.fitted
 
 
-def check_mixer(config: MixerConfig | Callable[[], nn.Module], name: str = "") -> list[LawResult]:
+def check_mixer(config: MixerConfig | Callable[[], nn.Module], name: str = "", device: str = "cpu") -> list[LawResult]:
     """All laws on a mixer, given by its config or by a function that makes it; then again with extreme inputs."""
     if isinstance(config, Config):
         make, own, name = config.build, config, name or config.kind
     else:
         make, own, name = config, None, name or getattr(config, "__name__", "mixer")
-    ordinary = list(_run(lambda: from_mixer(name, make, own)))
-    extreme = list(_run(lambda: from_mixer(f"{name} (extreme)", make, own, scale=30.0)))
+    ordinary = list(_run(lambda: from_mixer(name, make, own), device))
+    extreme = list(_run(lambda: from_mixer(f"{name} (extreme)", make, own, scale=30.0), device))
     return ordinary + extreme
 
 
-def check_model(name: str) -> list[LawResult]:
+def check_model(name: str, device: str = "cpu") -> list[LawResult]:
     """All laws on a registered architecture at its tiny size, without dropout."""
     entry = registry.entry(name)
     settings = {"dropout": 0.0} if "dropout" in entry.parameters_of_preset() else {}
     config = entry.config(FACTS, "tiny", **settings)
-    return list(_run(lambda: from_model(entry.name, config)))
+    return list(_run(lambda: from_model(entry.name, config), device))
 
 
-def check(target: str) -> list[LawResult]:
-    """A mixer example, a model name, or `module:Class` (a Mixer, its config, or a function that makes either)."""
+def check(target: str, device: str = "cpu") -> list[LawResult]:
+    """A mixer example, a model name, or `module:Class` (a Mixer, its config, or a function that makes either).
+
+    device  where all of it lies. On a GPU it is the law of precision that meets the kernels: few of them take float64.
+    """
     examples = registry.mixer_examples()
     known = [*examples, *registry.names()]
     if target not in known and ":" in target:
-        return _check_foreign(target)
+        return _check_foreign(target, device)
     if target not in known:
         raise UsageError(f"nothing to check under {target!r}{nearest(target, known)}")
-    results = check_mixer(examples[target], target) if target in examples else []
-    return results + (check_model(target) if target in registry.names() else [])
+    results = check_mixer(examples[target], target, device) if target in examples else []
+    return results + (check_model(target, device) if target in registry.names() else [])
 
 
-def check_all() -> Iterator[list[LawResult]]:
+def check_all(device: str = "cpu") -> Iterator[list[LawResult]]:
     """Every mixer example, then every model; one list of results each."""
     for name, config in registry.mixer_examples().items():
-        yield check_mixer(config, name)
+        yield check_mixer(config, name, device)
     for name in registry.names():
-        yield check_model(name)
+        yield check_model(name, device)
 
 
-def _check_foreign(target: str) -> list[LawResult]:
+def _check_foreign(target: str, device: str) -> list[LawResult]:
     path, _, attribute = target.partition(":")
     found: Any = import_module(path)
     for part in attribute.split("."):
@@ -125,14 +130,14 @@ def _check_foreign(target: str) -> list[LawResult]:
             raise UsageError(f"{path} has no {attribute!r}{nearest(part, [n for n in dir(found) if n[0] != '_'])}")
         found = getattr(found, part)
     if attribute in registry.names():
-        return check_model(attribute)
+        return check_model(attribute, device)
     if isinstance(found, MixerConfig):
-        return check_mixer(found, attribute)
+        return check_mixer(found, attribute, device)
     if inspect.isclass(found) and issubclass(found, MixerConfig):
-        return [r for name, config in found.examples().items() for r in check_mixer(config, name)]
+        return [r for name, config in found.examples().items() for r in check_mixer(config, name, device)]
     if not callable(found):
         raise UsageError(f"{target} is neither a mixer, nor its config, nor a function that makes one")
-    return check_mixer(lambda: _made(found, target), attribute)
+    return check_mixer(lambda: _made(found, target), attribute, device)
 
 
 def _made(factory: Callable[..., Any], target: str) -> nn.Module:
@@ -147,8 +152,9 @@ def _made(factory: Callable[..., Any], target: str) -> nn.Module:
     return made
 
 
-def _run(make: Callable[[], Subject]) -> Iterator[LawResult]:
-    with hostile():
+def _run(make: Callable[[], Subject], device: str = "cpu") -> Iterator[LawResult]:
+    # To say where new tensors lie makes every call of torch slower, so on the host nothing is said.
+    with nullcontext() if device == "cpu" else torch.device(device), hostile():
         subject = make()
         for name, law in LAWS.items():
             yield _one(subject, name, law)

@@ -21,6 +21,7 @@ from regard.core.config import from_dict
 from regard.core.model import logits_of
 from regard.core.tap import Tap, taps
 from regard.core.tap import record as recording
+from regard.laws import chance
 from regard.laws.form import gradients
 from regard.laws.result import Broken, Ledger
 from regard.laws.subject import Subject, prepared, snapshot
@@ -114,7 +115,7 @@ def _finite_differences(subject: Subject, step: float = 1e-5) -> None:
 
     analytic = gradients(subject, outputs())
     for i, (name, parameter) in enumerate(subject.module.named_parameters()):
-        direction = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(i), dtype=torch.float64)
+        direction = chance.normal(*parameter.shape, seed=i)
         direction /= direction.norm()
         with torch.no_grad():
             parameter += step * direction
@@ -239,5 +240,5 @@ def _descent(module: nn.Module) -> tuple[Callable[[Tensor], None], int, float]:
 
 
 def _counting(module: Any, tokens: Tensor) -> tuple[Callable[[Tensor], None], int, float]:
-    text = torch.cat([tokens.flatten(), tokens[:1, 0]]).numpy()
+    text = torch.cat([tokens.flatten(), tokens[:1, 0]]).cpu().numpy()
     return lambda _: module.estimate(module.count(text)), 2, 1.0

@@ -47,7 +47,9 @@ class Mode:
         return torch.finfo(self.autocast or self.dtype).eps
 
     def running(self) -> AbstractContextManager[object]:
-        return nullcontext() if self.autocast is None else torch.autocast("cpu", self.autocast)
+        return (
+            nullcontext() if self.autocast is None else torch.autocast(torch.get_default_device().type, self.autocast)
+        )
 
 
 MODES = (
@@ -138,7 +140,7 @@ def _padded(case: _Case, x: Tensor, exact: Subject) -> None:
     subject, lengths = case.subject, torch.tensor(STARTS)
     y, _ = subject(case.typed(x[:, :FIRST], autocast=True), subject.state(len(x)), Context(lengths=lengths))
     for row, length in enumerate(STARTS):
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(x.device.type, enabled=False):
             alone = exact.whole(x[row : row + 1, :length])[0]
         case.equal(y[row, : len(alone)], alone, f"row {row} of {list(STARTS)} tokens")
 

@@ -15,6 +15,7 @@ from regard.core.config import Config
 from regard.core.context import EMPTY, Context, real_tokens, row_count
 from regard.core.mixer import Mixer
 from regard.core.state import State
+from regard.laws import chance
 from regard.laws.result import Broken
 from regard.laws.view import PADDING, VOCABULARY, elsewhere, view
 
@@ -40,11 +41,9 @@ class Subject:
 
     def inputs(self, batch: int, length: int, seed: int = 0) -> Tensor:
         """Random vectors (B, T, D) or tokens (B, T), always the same for the same numbers."""
-        generator = torch.Generator().manual_seed(seed)
         if self.width is None:
-            return torch.randint(PADDING, (batch, length), generator=generator)
-        x = torch.randn(batch, length, self.width, generator=generator, dtype=torch.float64)
-        return (self.scale * x).to(self.dtype)
+            return chance.whole(PADDING, batch, length, seed=seed)
+        return (self.scale * chance.normal(batch, length, self.width, seed=seed)).to(self.dtype)
 
     def changed(self, x: Tensor, t: int) -> Tensor:
         """x with something else at position t."""
@@ -104,7 +103,7 @@ class Subject:
         if self.width is None or not getattr(self.facts, "needs_memory", False):
             return context
         seed, slots = self.memory
-        memory = torch.randn(1, slots, self.width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        memory = chance.normal(1, slots, self.width, seed=seed)
         memory[:, slots - 1 :] = float("nan")
         memory, lengths = memory.to(self.dtype), torch.full((batch_size,), slots - 1)
         return replace(context, memory=memory.expand(batch_size, -1, -1), memory_lengths=lengths)

@@ -18,6 +18,7 @@ from regard.core.data_spec import EXAMPLE
 from regard.core.inputs import PastKnown
 from regard.core.model import logits_of
 from regard.core.state import Position, State, advance, zero_position
+from regard.laws import chance
 
 VOCABULARY = 11
 PADDING = VOCABULARY - 1  # a token that no text has
@@ -44,12 +45,11 @@ def view(module: nn.Module) -> nn.Module:
 
 def sources(reads: str, batch: int) -> tuple[Tensor, Tensor | None]:
     """Something to read, always the same, and how much of each is real; None where all of it is."""
-    generator = torch.Generator().manual_seed(17)
     if reads == "pictures":
         assert EXAMPLE.picture is not None
-        return torch.rand(batch, *EXAMPLE.picture, generator=generator, dtype=torch.float64), None
+        return chance.even(batch, *EXAMPLE.picture, seed=17), None
     lengths = torch.tensor([4, 1, 5, 2])[torch.arange(batch) % 4]
-    return torch.randint(READ, (batch, 5), generator=generator), lengths
+    return chance.whole(READ, batch, 5, seed=17), lengths
 
 
 def elsewhere(module: nn.Module) -> nn.Module:
@@ -119,9 +119,8 @@ class Foreseeing(nn.Module):
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Tensor, State | None]:
         dtype = next(self.model.parameters()).dtype
-        generator = torch.Generator().manual_seed(17)
-        pasts = torch.randn(VOCABULARY, PAST, EXAMPLE.n_channels, generator=generator, dtype=torch.float64)
-        known = torch.randn(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, generator=generator, dtype=torch.float64)
+        pasts = chance.normal(VOCABULARY, PAST, EXAMPLE.n_channels, seed=17)
+        known = chance.normal(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, seed=18)
         past, ahead = pasts[tokens[:, 0]].to(dtype), known[tokens[:, 0]].to(dtype)
         answers = logits_of(self.model, PastKnown(past, ahead)).flatten(1)[:, None]
         if state is None:
