@@ -24,7 +24,7 @@ STANDING = (4, 1, 2)
 def reserve(subject: Subject, ledger: Ledger) -> None:
     """A state of fixed size equals a grown one, for equal and unequal rows.
 
-    No shape and no constant of it changes from step to step, and a token beyond its room is refused.
+    No shape and no constant of it changes from step to step, and a token beyond its room is refused on the host.
     """
     for lengths in (None, torch.tensor([3, 1])):
         for room in (9, 12):
@@ -39,7 +39,8 @@ def reserve(subject: Subject, ledger: Ledger) -> None:
                 ledger.equal(got, expected, f"step {t} after {case}, reserved before the first token")
                 got, later = _constant(subject, token, later, f"step {t} after {case}")
                 ledger.equal(got, expected, f"step {t} after {case}, reserved after them")
-            if subject.facts.state_grows and room == 9:
+            # To know it on a device would be to wait for it: there a token too many is counted and not kept.
+            if subject.facts.state_grows and room == 9 and later.position.device.type == "cpu":
                 _refuses(subject, later, f"a token after all of {case}")
 
 

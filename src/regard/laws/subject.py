@@ -159,22 +159,26 @@ def prepared(make: Callable[[], nn.Module]) -> nn.Module:
         with torch.no_grad():
             for parameter in module.parameters():
                 parameter += 0.2 * torch.randn_like(parameter)
+    for part in module.modules():
+        if isinstance(part, nn.RNNBase) and not part.dropout:
+            part.train()  # cuDNN keeps what gradients need in this mode alone
     return module
 
 
 @contextmanager
 def hostile() -> Iterator[None]:
-    """Memory that is not written to holds NaN, and algorithms are deterministic, while the block runs."""
+    """Memory that is not written to holds NaN, algorithms are deterministic and float32 is no narrower type, while the
+    block runs."""
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     memory: Any = torch.utils.deterministic
-    filling = memory.fill_uninitialized_memory
+    filling, narrow = memory.fill_uninitialized_memory, torch.backends.cudnn.allow_tf32
     torch.use_deterministic_algorithms(True, warn_only=True)
-    memory.fill_uninitialized_memory = True
+    memory.fill_uninitialized_memory, torch.backends.cudnn.allow_tf32 = True, False
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        memory.fill_uninitialized_memory = filling
+        memory.fill_uninitialized_memory, torch.backends.cudnn.allow_tf32 = filling, narrow
 
 
 def snapshot(module: nn.Module) -> dict[str, object]:
