@@ -8,6 +8,7 @@ numbers           the same, over a past and a future that the first token stands
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -118,7 +119,7 @@ class Foreseeing(nn.Module):
     def forward(
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Tensor, State | None]:
-        dtype = next(self.model.parameters()).dtype
+        dtype = next(itertools.chain(self.model.parameters(), self.model.buffers())).dtype
         generator = torch.Generator().manual_seed(17)
         pasts = torch.randn(VOCABULARY, PAST, EXAMPLE.n_channels, generator=generator, dtype=torch.float64)
         known = torch.randn(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, generator=generator, dtype=torch.float64)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.device import device_of
 from regard.core.model import logits_of
 from regard.data.kind import Head
 from regard.data.scaler import Scaler
@@ -55,7 +56,10 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     unit: ClassVar[str] = "values"
     model: ClassVar[str] = "forecaster"
     headed: ClassVar[str | None] = "forecaster"
-    ladder: ClassVar[tuple[str, ...]] = ("dan", "fnn", "lstm", "transformer", "mamba")
+    ladder: ClassVar[tuple[str, ...]] = (
+        *("naive", "lear", "dlinear"),
+        *("dan", "fnn", "lstm", "transformer", "mamba"),
+    )
     world: ClassVar[str | None] = "world:electricity"
     can: ClassVar[Capabilities] = Capabilities(source=True, quantiles=True)
     turn: ClassVar[int] = 2
@@ -163,7 +167,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     @torch.no_grad()
     def forecast(self, model: nn.Module, processor: SeriesProcessor, moments: Sequence[Moment]) -> np.ndarray:
         """Quantiles (n, H, Q) of the values from each moment on, none of them crossing."""
-        device = next(model.parameters()).device
+        device = device_of(model)
         found = []
         for series, places in _by_series(moments):
             start, stop = int(places.min()) - processor.history, int(places.max()) + processor.horizon
