@@ -188,8 +188,8 @@ def load_kinds() -> None:
         importlib.import_module(path)
     for mixer in MIXERS:
         importlib.import_module(f"regard.mixers.{mixer}")
-    for path in ("regard.models.cache", "regard.decoding.mixture"):  # no architectures of their own
-        importlib.import_module(path)
+    for path in ("models.cache", "models.ensemble", "decoding.mixture"):  # no architectures of their own
+        importlib.import_module(f"regard.{path}")
     _load_plugins()
 
 

@@ -75,20 +75,6 @@ class Protocol:
         return asdict(self)
 
 
-def share(text: str, part: float) -> str:
-    """A part of a budget, in its own unit.
-
-    >>> share("1m", 0.25), share("3Mtokens", 0.5), share("100steps", 0.333)
-    ('15s', '1.5e+06tokens', '33steps')
-    """
-    whole = budget.parse(text)
-    amount = whole.amount * part
-    if whole.kind == "steps":
-        amount = float(max(1, int(amount)))
-    unit = {"seconds": "s", "steps": "steps", "tokens": "tokens", "flops": "flops"}[whole.kind]
-    return f"{amount:g}{unit}"
-
-
 def seeds_for(text: str, asked: int | None) -> int:
     """As many seeds as were asked for, or up to three as long as each gets half a minute or more."""
     if asked is not None:

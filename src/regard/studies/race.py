@@ -21,8 +21,9 @@ from regard.studies.entrant import WIDTH, Size
 from regard.studies.identity import Peak, mark
 from regard.studies.ledger import RATES, Ledger
 from regard.studies.measure import measured
-from regard.studies.protocol import HAND, RATE_STEP, Protocol, share
+from regard.studies.protocol import HAND, RATE_STEP, Protocol
 from regard.tasks.dataset import Dataset
+from regard.training.budget import share
 from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve

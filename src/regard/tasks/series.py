@@ -22,6 +22,7 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
+from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
@@ -35,6 +36,7 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
@@ -106,6 +108,9 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     def inputs(self, text: str) -> list[Any]:
         """One series: the path of a CSV file, or the file itself."""
         return [text]
+
+    def combined(self, config: Config, count: int) -> Config:
+        return EnsembleConfig(config, count)
 
     def answers(
         self, model: nn.Module, processor: SeriesProcessor, inputs: Sequence[Any], options: TextOptions | None = None
