@@ -29,6 +29,7 @@ from regard.tasks.example_task import ExampleTask
 from regard.tasks.moment import Moment, SeriesProcessor, next_moment, reading_of
 from regard.tasks.processor import read_facts
 from regard.tasks.reading import Capabilities, Reading
+from regard.tasks.rolling import Block, blocks_of, continued
 from regard.tasks.verbs import Answer, Report
 from regard.training.losses import inputs_of, model_loss
 from regard.training.problem import Objective
@@ -128,8 +129,46 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         examples: Sequence[Moment],
         options: TextOptions | None = None,
     ) -> Report:
-        quantiles = self._quantiles(model)
-        found = self.forecast(model, processor, examples)
+        return self._report(self._quantiles(model), processor, examples, self.forecast(model, processor, examples))
+
+    def blocks(self, run: Trained, data: str | None, every: str) -> list[Block]:
+        if data is None:
+            held = run.held_out("valid")
+            return blocks_of(held[0].series, held[0].origin, held[-1].origin, every, run.processor)
+        if data.startswith(PREFIX):
+            world = _world(data, run.seed)
+            return blocks_of(world.series, world.first_valid, len(world.series), every, run.processor)
+        own, border, _ = self._parts(run.settings, run.seed)
+        series, first = continued(own, border, _read(data, run.settings))
+        return blocks_of(series, first, len(series), every, run.processor)
+
+    def told(self, model: nn.Module, processor: SeriesProcessor, examples: Sequence[Moment]) -> np.ndarray:
+        return self.forecast(model, processor, examples)
+
+    def judged(
+        self,
+        model: nn.Module,
+        processor: SeriesProcessor,
+        examples: Sequence[Moment],
+        told: Sequence[np.ndarray],
+        blocks: Sequence[Block],
+    ) -> Report:
+        found, quantiles = np.stack(told), self._quantiles(model)
+        report, first, rows = self._report(quantiles, processor, examples, found), 0, list[dict[str, Any]]()
+        for block in blocks:
+            part = slice(first, min(first + len(block.examples), len(examples)))
+            if part.start < part.stop:
+                scores = self._report(quantiles, processor, examples[part], found[part]).scores
+                rows.append(
+                    {"from": str(block.examples[0].time), "horizons": part.stop - part.start, "mae": scores["mae"]}
+                )
+            first = part.stop
+        return replace(report, tables={"by_block": rows, **report.tables})
+
+    def _report(
+        self, quantiles: tuple[float, ...], processor: SeriesProcessor, examples: Sequence[Moment], found: np.ndarray
+    ) -> Report:
+        """The scores of forecasts (n, H, Q)."""
         actual = np.stack([one.series.target[one.origin : one.origin + processor.horizon] for one in examples])
         median = found[..., quantiles.index(0.5)]
         naive = {name: _naive(examples, processor.horizon, season) for name, season in _seasons(examples).items()}
