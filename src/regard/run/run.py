@@ -228,7 +228,7 @@ class Run:
             self.dataset = self._made_again()
         found = self.dataset.part(part)
         if found is None:
-            raise UsageError(f"{self.path} has no {part} part; set data.{part}, or name data to evaluate on")
+            raise UsageError(f"{self.path} was trained without a {part} part; set data.{part}, or name data")
         return found
 
     def _made_again(self) -> Dataset[Any]:

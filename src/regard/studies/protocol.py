@@ -15,6 +15,7 @@ from typing import Any
 from regard.errors import UsageError
 from regard.tasks import task_named
 from regard.training import budget
+from regard.training.budget import share
 
 HAND = "comparison"  # where a setting comes from that the protocol gives
 SLICE = 0.25
