@@ -41,6 +41,7 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "naive": ("naive", {}),
     "dlinear": ("dlinear", {}),
     "lear, ridge": ("lear", {"penalty": "ridge"}),
+    "lear, ridge, all and the last 364 days": ("lear", {"penalty": "ridge", "windows": (0, 364)}),
     "lear (default: lasso)": ("lear", {}),
 }
 
@@ -102,7 +103,7 @@ def lines(market: str, options: argparse.Namespace) -> Iterator[list[str]]:
         scores = TASK.evaluate(model, dataset.processor, dataset.examples).scores
         again = f"{rolled(dataset, name, settings, options.every):.3f}" if options.every else ""
         row = [label, f"{scores['mae']:.3f}", f"{scores['pinball']:.3f}", again, f"{seconds:.2f}"]
-        beside = list(peers(dataset, model)) if name == "lear" else []
+        beside = list(peers(dataset, model)) if name == "lear" and "windows" not in settings else []
         for number, (peer, error, theirs) in enumerate(beside or [("", 0.0, 0.0)]):
             told = [peer, f"{error:.3f}", f"{theirs:.2f}", f"{seconds / theirs:.2f}"] if peer else [""] * 4
             yield [*(row if number == 0 else [""] * 5), *told]

@@ -50,7 +50,6 @@ class Solution:
     errors    (n, H) what is missed of each row when its block is held out.
     chosen    lambda, by its place in the path: of ridge itself, of lasso a part of the least that leaves no weight.
     events    of the lasso's paths. converged: whether all of them came to their end.
-    at_end    whether the chosen lambda is the smallest there is.
     """
 
     weights: np.ndarray
@@ -60,7 +59,6 @@ class Solution:
     chosen: float
     events: int = 0
     converged: bool = True
-    at_end: bool = False
 
 
 def solve(
@@ -91,10 +89,10 @@ def solve(
         if lasso is None
         else lasso.along(LASSO if given is None else (given,))
     )
-    best, least, since, last = None, np.inf, 0, 0.0
+    best, least, since = None, np.inf, 0
     for strength, weights in path:
         errors = _held_out(columns, y, bounds, found, weights)
-        loss, last = float(np.abs(judge(y) - judge(y - errors)).mean()), strength
+        loss = float(np.abs(judge(y) - judge(y - errors)).mean())
         since = 0 if loss < least else since + 1
         if best is None or loss < least:
             best, least = (strength, weights[0].copy(), errors), loss
@@ -105,8 +103,7 @@ def solve(
     own = weights / scale[:, None] * moves[:, None]
     bias = found.y_mean[0] - (centre + found.x_mean[0] * scale) @ own
     events, converged = (0, True) if lasso is None else (lasso.events, lasso.converged)
-    at_end = given is None and strength == last
-    return Solution(own, bias, spread * moves, errors, strength, events, converged, at_end)
+    return Solution(own, bias, spread * moves, errors, strength, events, converged)
 
 
 def _refuse_bad(x: np.ndarray, y: np.ndarray) -> None:

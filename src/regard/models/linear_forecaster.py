@@ -56,13 +56,13 @@ class LinearForecasterConfig(PointConfig):
 class LinearForecaster(PointForecaster):
     """weights (F, H), bias (H,); spread (F,): the deviation of each column in training."""
 
-    config: LinearForecasterConfig
     weights: Tensor
     bias: Tensor
     spread: Tensor
 
     def __init__(self, config: LinearForecasterConfig) -> None:
         super().__init__(config)
+        self.config = config
         for name, axes in (("weights", 2), ("bias", 1), ("spread", 1)):
             self.register_buffer(name, torch.zeros((0,) * axes, dtype=torch.float64))
 
@@ -87,7 +87,9 @@ class LinearForecaster(PointForecaster):
         self.learn_layout(rows)
         _require_room(self.n_columns)
         x, y = self._table(rows, settings, tell)
-        found = [self._solved(x[-size:], y[-size:], tell) for size in config.windows]
+        # A window that is longer than the series is all of it, and is not solved for twice.
+        sizes = dict.fromkeys(min(size or len(x), len(x)) for size in config.windows)
+        found = [self._solved(x[-size:], y[-size:], tell) for size in sizes]
         longest = found[int(np.argmax([len(one.errors) for one in found]))]
         weights, bias, spread = (
             np.mean([getattr(one, name) for one in found], 0) for name in ("weights", "bias", "spread")

@@ -161,6 +161,8 @@ def test_several_windows_are_averaged():
     )
     assert torch.allclose(both.weights, (one.weights + two.weights) / 2)
     assert torch.equal(both.errors, one.errors)
+    longer = fitted(LearConfig(KNOWN, HISTORY, HORIZON, penalty="ridge", windows=(0, 9999)), rows)
+    assert torch.equal(longer.weights, one.weights)
 
 
 @pytest.mark.parametrize("config", CONFIGS[1:])
