@@ -59,7 +59,7 @@ def test_a_fitted_forecast_goes_through_the_verbs(prices: Path, model: str):
     assert (card["reason"], card["model"], card["task"]) == ("fitted", model, "series")
     scores = told("evaluate", "r")
     assert scores["mae"] == pytest.approx(card["scores"]["mae"])
-    assert scores["mae"] < (3 if model == "lear" else 12)
+    assert model != "lear" or scores["relative_mae"] < 0.7  # it alone sees the wind
     rolled = told("evaluate", "r", "--every", "2d")
     assert [row["horizons"] for row in rolled["by_block"]] == [2, 2, 2]
     Path("tomorrow.csv").write_text(table(41, future=1), encoding="utf-8")
