@@ -25,6 +25,10 @@ def evaluate(
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Tokens, or examples, to read at most.", metavar="N", min=1)] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(help="Series: block by block, 28d say, each after learning all before.", metavar="SPAN"),
+    ] = None,
     weights: Annotated[
         str | None, typer.Option(help="int8: scores with weights of 8 bits, and what they change.", metavar="int8")
     ] = None,
@@ -40,7 +44,7 @@ def evaluate(
     with telling(lambda: "nothing was written"):
         loaded = load(run, device=common.device or "auto")
         with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
-            report = loaded.evaluate(data, limit=limit, weights=weights).to_dict()
+            report = loaded.evaluate(data, limit=limit, weights=weights, every=every).to_dict()
     screen.object(report)
     recall, change = report.pop("recall", {}), report.pop("change", {})
     tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}

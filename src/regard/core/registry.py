@@ -31,6 +31,9 @@ MODELS = {
     "majority": "regard.models.majority",
     "naive_bayes": "regard.models.naive_bayes",
     "linear": "regard.models.linear",
+    "naive": "regard.models.naive",
+    "lear": "regard.models.lear",
+    "dlinear": "regard.models.dlinear",
     "dan": "regard.models.dan",
     "fnn": "regard.models.fnn",
     "rnn": "regard.models.rnn",
@@ -185,8 +188,8 @@ def load_kinds() -> None:
         importlib.import_module(path)
     for mixer in MIXERS:
         importlib.import_module(f"regard.mixers.{mixer}")
-    for path in ("regard.models.cache", "regard.decoding.mixture"):  # no architectures of their own
-        importlib.import_module(path)
+    for path in ("models.cache", "models.ensemble", "decoding.mixture"):  # no architectures of their own
+        importlib.import_module(f"regard.{path}")
     _load_plugins()
 
 

@@ -23,6 +23,7 @@ from regard.tasks.reading import Capabilities
 FILES = (
     "backoff",
     "evidence",
+    "lags",
     "senses",
     "contributions",
     "forecast",
@@ -138,6 +139,7 @@ def fitting(run: Any) -> list[Look]:
 def capabilities(run: Any) -> Capabilities:
     """What can be asked of a run, found without reading anything."""
     model = plain(run.model)
-    fitted = bool(getattr(getattr(model, "config", None), "fitted", False))
-    shows = frozenset().union(*(shown_by(part) for part in model.modules()))
+    inside = getattr(model, "looks_inside", True)
+    fitted = bool(getattr(getattr(model, "config", None), "fitted", False)) or not inside
+    shows = frozenset().union(*(shown_by(part) for part in model.modules() if inside))
     return replace(run.task.can, fitted=fitted, shows=shows)

@@ -8,6 +8,7 @@ numbers           the same, over a past and a future that the first token stands
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -118,7 +119,7 @@ class Foreseeing(nn.Module):
     def forward(
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Tensor, State | None]:
-        dtype = next(self.model.parameters()).dtype
+        dtype = next(itertools.chain(self.model.parameters(), self.model.buffers())).dtype
         pasts = chance.normal(VOCABULARY, PAST, EXAMPLE.n_channels, seed=17)
         known = chance.normal(VOCABULARY, EXAMPLE.horizon, EXAMPLE.n_known, seed=18)
         past, ahead = pasts[tokens[:, 0]].to(dtype), known[tokens[:, 0]].to(dtype)

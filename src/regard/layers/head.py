@@ -9,6 +9,8 @@ Every head is called in both ways, so that whatever listens to modules meets it 
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -49,6 +51,11 @@ class LinearHead(PackedLinear):
         h = self.transform(vectors).flatten(0, -2)
         return linear_cross_entropy(h, self.weight, self.bias, targets.flatten(), NOT_COUNTED, label_smoothing)
 
+    @staticmethod
+    def averaged(answers: Tensor) -> Tensor:
+        """The log of the mean probabilities of several models' logits (K, ..., V)."""
+        return answers.log_softmax(-1).logsumexp(0) - math.log(len(answers))
+
     def logits(self, x: Tensor) -> Tensor:
         """x W^T + b (..., V)."""
         y = self.by_copy(x)
@@ -84,6 +91,11 @@ class QuantileHead(nn.Linear):
     @property
     def n_answers(self) -> int:
         return self.out_features
+
+    @staticmethod
+    def averaged(answers: Tensor) -> Tensor:
+        """The mean of several models' quantiles (K, B, H, Q)."""
+        return answers.mean(0)
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # of vectors, and with targets if there are any
         self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0

@@ -30,6 +30,7 @@ from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State
 from regard.core.tap import Traced
+from regard.fitting.windows import CALENDAR
 from regard.layers.embedding import NumbersConfig
 from regard.layers.head import QuantileHead
 from regard.layers.mlp import MlpConfig
@@ -41,9 +42,8 @@ from regard.mixers.given import GivenConfig
 from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_stack import EncoderStack
+from regard.models.point_forecaster import QUANTILES
 
-QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-CALENDAR = 8
 LEAST_SPREAD = 0.05
 
 

@@ -28,6 +28,7 @@ from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, o
 from regard.errors import DataError, UsageError, blamed_on, nearest
 from regard.kernels.operators import fallbacks
 from regard.run.readers import reader_of
+from regard.run.rolling import evaluate_rolling
 from regard.storage import manifest
 from regard.tasks import saved_task
 from regard.tasks.processor import PROCESSOR, Tokenizes
@@ -174,19 +175,21 @@ class Run:
         limit: int | None = None,
         part: str = "valid",
         weights: str | None = None,
+        every: str | None = None,
         **options: Any,
     ) -> Report:
         """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart.
 
         weights  "int8" for the scores with weights of 8 bits, and how each has changed by them.
+        every    of a series: block after block of so long, such as "28d", each after the model has learnt all before.
         """
+        if every is not None:
+            return evaluate_rolling(self, data, every, limit, weights)
         narrow = None if weights is None else self.with_weights(weights)
         found = self.task.limited(self.held_out(part) if data is None else self._other(data), limit)
-        chosen = self._chosen(options)
-        report = self.task.evaluate(self.model, self.processor, found, chosen)
-        if narrow is None:
-            return report
-        return self.task.evaluate(narrow.model, self.processor, found, chosen).since(report)
+        given = self.processor, found, self._chosen(options)
+        report = self.task.evaluate(self.model, *given)
+        return report if narrow is None else self.task.evaluate(narrow.model, *given).since(report)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -225,8 +228,7 @@ class Run:
             self.dataset = self._made_again()
         found = self.dataset.part(part)
         if found is None:
-            told = f"{self.path} was trained without a {part} part"
-            raise UsageError(f"{told}; set data.{part}, or name data to evaluate on")
+            raise UsageError(f"{self.path} was trained without a {part} part; set data.{part}, or name data")
         return found
 
     def _made_again(self) -> Dataset[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -140,7 +140,7 @@ def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | Non
         for note in dataset.notes:
             display.note(note)
         config = _model_config(job.settings, dataset.spec)
-        fit = _fitted if config.fitted else _learnt
+        fit = _fitted if config.fitted else _learnt if training.ensemble == 1 else _ensemble
         result = fit(job, task, config, dataset, training, display)
         run = load_folder(job.out, device=training.device, processor=dataset.processor)
         run.dataset = dataset
@@ -189,6 +189,22 @@ def _learnt(
         sample=lambda trained: task.sample(trained, dataset),
         resume=_resume(job),
     )
+
+
+def _ensemble(
+    job: Job, task: Task[Any], config: Config, dataset: Dataset[Any], training: TrainSettings, display: Display
+) -> Result:
+    """Several seeds of one model, and the mean of their answers."""
+    from regard.run.ensemble import Ensemble, train_ensemble
+    from regard.training.settings import from_dict
+
+    def part(settings: Settings, out: Path, display: Display) -> Result:
+        # Parts that a resume finds go on, and those that it does not find begin.
+        own = replace(job, settings=settings, out=out, resume="no" if job.resume == "no" else "auto")
+        return _learnt(own, task, config, dataset, from_dict(settings.section("train")), display)
+
+    of = Ensemble(job.settings, training, job.out, description(job.settings), task, config, dataset)
+    return train_ensemble(of, display, part)
 
 
 def _checked(job: Job) -> TrainSettings:

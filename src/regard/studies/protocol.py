@@ -15,6 +15,7 @@ from typing import Any
 from regard.errors import UsageError
 from regard.tasks import task_named
 from regard.training import budget
+from regard.training.budget import share
 
 HAND = "comparison"  # where a setting comes from that the protocol gives
 SLICE = 0.25
@@ -73,20 +74,6 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def share(text: str, part: float) -> str:
-    """A part of a budget, in its own unit.
-
-    >>> share("1m", 0.25), share("3Mtokens", 0.5), share("100steps", 0.333)
-    ('15s', '1.5e+06tokens', '33steps')
-    """
-    whole = budget.parse(text)
-    amount = whole.amount * part
-    if whole.kind == "steps":
-        amount = float(max(1, int(amount)))
-    unit = {"seconds": "s", "steps": "steps", "tokens": "tokens", "flops": "flops"}[whole.kind]
-    return f"{amount:g}{unit}"
 
 
 def seeds_for(text: str, asked: int | None) -> int:

@@ -21,8 +21,9 @@ from regard.studies.entrant import WIDTH, Size
 from regard.studies.identity import Peak, mark
 from regard.studies.ledger import RATES, Ledger
 from regard.studies.measure import measured
-from regard.studies.protocol import HAND, RATE_STEP, Protocol, share
+from regard.studies.protocol import HAND, RATE_STEP, Protocol
 from regard.tasks.dataset import Dataset
+from regard.training.budget import share
 from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve
@@ -203,8 +204,8 @@ class Race:
         return measured(run, intervals=intervals) | self._read(settings, run)
 
     def _read(self, settings: Settings, run: Any) -> dict[str, Any]:
-        """Of a model that learns by steps: operations of training for each target, and how its samples come."""
-        if "fit" in run.config:
+        """Of one model that learns by steps: operations of training for each target, and how its samples come."""
+        if "fit" in run.config or settings["train.ensemble"] > 1:
             return {"flops_per_token": None, "samples": None}
         task, size = work(settings, self.data, run.model), settings["train.batch_size"]
         flops = flops_per_target(run.model, task.sampler.batch(0, size), task.objective)

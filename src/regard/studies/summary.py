@@ -8,10 +8,11 @@ import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.studies.measure import disagreements
-from regard.studies.protocol import RATE_STEP, Protocol, share
+from regard.studies.protocol import RATE_STEP, Protocol
 from regard.studies.scaling import AT, families, power_law, winners
 from regard.studies.standing import PARTS, SEEDS, Standing, first_to, sentence, standing
 from regard.terminal.table import aligned, fitted, human, span, visible, width_of
+from regard.training.budget import share
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison

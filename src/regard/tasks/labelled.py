@@ -27,6 +27,7 @@ from regard.data.tokenizer.tokenizer import code_points
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
+from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
@@ -47,6 +48,7 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.pretrained import Start
     from regard.tasks.task import Trained
@@ -167,6 +169,9 @@ class LabelledText(ExampleTask[LabelProcessor]):
         assert isinstance(rows, LabelRows)
         whole: Any = model
         return LabelRows(cut(rows.text, whole.max_length, settings.truncate), rows.labels)
+
+    def combined(self, config: Config, count: int) -> Config:
+        return EnsembleConfig(config, count)
 
     def answers(
         self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any], options: TextOptions | None = None

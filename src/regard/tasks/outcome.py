@@ -94,7 +94,7 @@ def _next_commands(task: Task[Any], run: Trained, result: Result) -> list[str]:
         task.command(where, example),
         f"regard evaluate {where}",
         f"regard show {where}",
-        f"regard explain {where} {shlex.quote(task.typed(example))}"
+        f"regard explain {where}" + ("" if task.reads_files else f" {shlex.quote(task.typed(example))}")
         if "fit" in run.config
         else f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'], result)}",
     ]

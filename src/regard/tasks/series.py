@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.device import device_of
 from regard.core.model import logits_of
 from regard.data.kind import Head
 from regard.data.scaler import Scaler
@@ -21,12 +22,14 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
+from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.moment import Moment, SeriesProcessor, next_moment, reading_of
 from regard.tasks.processor import read_facts
 from regard.tasks.reading import Capabilities, Reading
+from regard.tasks.rolling import Block, blocks_of, continued
 from regard.tasks.verbs import Answer, Report
 from regard.training.losses import inputs_of, model_loss
 from regard.training.problem import Objective
@@ -34,6 +37,7 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
@@ -55,7 +59,10 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     unit: ClassVar[str] = "values"
     model: ClassVar[str] = "forecaster"
     headed: ClassVar[str | None] = "forecaster"
-    ladder: ClassVar[tuple[str, ...]] = ("dan", "fnn", "lstm", "transformer", "mamba")
+    ladder: ClassVar[tuple[str, ...]] = (
+        *("naive", "lear", "dlinear"),
+        *("dan", "fnn", "lstm", "transformer", "mamba"),
+    )
     world: ClassVar[str | None] = "world:electricity"
     can: ClassVar[Capabilities] = Capabilities(source=True, quantiles=True)
     turn: ClassVar[int] = 2
@@ -103,6 +110,9 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         """One series: the path of a CSV file, or the file itself."""
         return [text]
 
+    def combined(self, config: Config, count: int) -> Config:
+        return EnsembleConfig(config, count)
+
     def answers(
         self, model: nn.Module, processor: SeriesProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
@@ -119,8 +129,46 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         examples: Sequence[Moment],
         options: TextOptions | None = None,
     ) -> Report:
-        quantiles = self._quantiles(model)
-        found = self.forecast(model, processor, examples)
+        return self._report(self._quantiles(model), processor, examples, self.forecast(model, processor, examples))
+
+    def blocks(self, run: Trained, data: str | None, every: str) -> list[Block]:
+        if data is None:
+            held = run.held_out("valid")
+            return blocks_of(held[0].series, held[0].origin, held[-1].origin, every, run.processor)
+        if data.startswith(PREFIX):
+            world = _world(data, run.seed)
+            return blocks_of(world.series, world.first_valid, len(world.series), every, run.processor)
+        own, border, _ = self._parts(run.settings, run.seed)
+        series, first = continued(own, border, _read(data, run.settings))
+        return blocks_of(series, first, len(series), every, run.processor)
+
+    def told(self, model: nn.Module, processor: SeriesProcessor, examples: Sequence[Moment]) -> np.ndarray:
+        return self.forecast(model, processor, examples)
+
+    def judged(
+        self,
+        model: nn.Module,
+        processor: SeriesProcessor,
+        examples: Sequence[Moment],
+        told: Sequence[np.ndarray],
+        blocks: Sequence[Block],
+    ) -> Report:
+        found, quantiles = np.stack(told), self._quantiles(model)
+        report, first, rows = self._report(quantiles, processor, examples, found), 0, list[dict[str, Any]]()
+        for block in blocks:
+            part = slice(first, min(first + len(block.examples), len(examples)))
+            if part.start < part.stop:
+                scores = self._report(quantiles, processor, examples[part], found[part]).scores
+                rows.append(
+                    {"from": str(block.examples[0].time), "horizons": part.stop - part.start, "mae": scores["mae"]}
+                )
+            first = part.stop
+        return replace(report, tables={"by_block": rows, **report.tables})
+
+    def _report(
+        self, quantiles: tuple[float, ...], processor: SeriesProcessor, examples: Sequence[Moment], found: np.ndarray
+    ) -> Report:
+        """The scores of forecasts (n, H, Q)."""
         actual = np.stack([one.series.target[one.origin : one.origin + processor.horizon] for one in examples])
         median = found[..., quantiles.index(0.5)]
         naive = {name: _naive(examples, processor.horizon, season) for name, season in _seasons(examples).items()}
@@ -163,7 +211,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     @torch.no_grad()
     def forecast(self, model: nn.Module, processor: SeriesProcessor, moments: Sequence[Moment]) -> np.ndarray:
         """Quantiles (n, H, Q) of the values from each moment on, none of them crossing."""
-        device = next(model.parameters()).device
+        device = device_of(model)
         found = []
         for series, places in _by_series(moments):
             start, stop = int(places.min()) - processor.history, int(places.max()) + processor.horizon

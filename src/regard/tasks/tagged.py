@@ -25,6 +25,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import UsageError
 from regard.evaluation.tagging import tagging_report
+from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
@@ -45,6 +46,7 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.pretrained import Start
     from regard.tasks.task import Trained
@@ -116,6 +118,9 @@ class TaggedText(ExampleTask[TagProcessor]):
         return TagRows(fitted(rows.text, whole.max_length), rows.tags)
 
     @torch.no_grad()
+    def combined(self, config: Config, count: int) -> Config:
+        return EnsembleConfig(config, count)
+
     def answers(
         self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:

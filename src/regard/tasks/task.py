@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
+    from regard.core.config import Config
     from regard.data.kind import Head
     from regard.decoding.text import TextOptions
     from regard.tasks.outcome import Outcome
@@ -145,6 +146,10 @@ class Task(ABC, Generic[C]):
         self, dataset: Dataset[C], model: nn.Module, settings: TrainSettings, data: DataSettings
     ) -> TrainingProblem:
         """What the training loop needs."""
+
+    def combined(self, config: Config, count: int) -> Config:
+        """The model of `count` models of one config whose answers are averaged."""
+        raise UsageError(f"train.ensemble: the task {self.name} has no mean of several answers; leave it out")
 
     @abstractmethod
     def answers(

@@ -22,6 +22,7 @@ from regard.data.stream import Files
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.worlds import PREFIX, text_world
+from regard.decoding.mixture import MixtureConfig
 from regard.decoding.text import ScoredText, TextGenerator, TextOptions
 from regard.errors import CheckpointError, UsageError
 from regard.evaluation.language import Habit, evaluate
@@ -37,6 +38,7 @@ from regard.training.problem import TrainingProblem, language_problem
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from regard.core.config import Config
     from regard.data.worlds.base import World
     from regard.tasks.outcome import Outcome
     from regard.training.display import Result
@@ -203,6 +205,9 @@ class PlainText(Task[TextProcessor]):
     def writer(self, model: Any, processor: TextProcessor) -> TextGenerator:
         grows = getattr(getattr(model, "stack", model), "state_grows", False)
         return TextGenerator(model, processor.tokenizer, self.length if grows else None)
+
+    def combined(self, config: Config, count: int) -> Config:
+        return MixtureConfig((config,) * count, (1 / count,) * count)
 
     def answers(
         self, model: nn.Module, processor: TextProcessor, inputs: Sequence[Any], options: TextOptions | None = None

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.decoding.text import ScoredText, TextGenerator
     from regard.tasks.dataset import Dataset
-    from regard.tasks.task import Task
+    from regard.tasks.rolling import Block
+    from regard.tasks.task import Task, Trained
     from regard.training.fitted_run import FittingProblem
     from regard.training.settings import TrainSettings
 
@@ -61,6 +62,25 @@ class Fits(Protocol):
         self, dataset: Dataset[Any], model: nn.Module, settings: TrainSettings, data: DataSettings
     ) -> FittingProblem[Any]:
         """What the fit of `model` needs."""
+        ...
+
+
+@runtime_checkable
+class Rolls(Protocol):
+    """Has data that comes one after the other, and can be told block by block."""
+
+    def blocks(self, run: Trained, data: str | None, every: str) -> Sequence[Block]:
+        """Blocks of a span of time, of the run's held-out part or of `data`."""
+        ...
+
+    def told(self, model: nn.Module, processor: Any, examples: Sequence[Any]) -> Sequence[Any]:
+        """What a model says of each example."""
+        ...
+
+    def judged(
+        self, model: nn.Module, processor: Any, examples: Sequence[Any], told: Sequence[Any], blocks: Sequence[Block]
+    ) -> Report:
+        """The scores of what was said of examples that came in blocks. model: any that said it."""
         ...
 
 

@@ -83,6 +83,20 @@ def parse(text: str) -> Budget:
     return Budget(kind, amount)
 
 
+def share(text: str, part: float) -> str:
+    """A part of a budget, in its own unit.
+
+    >>> share("1m", 0.25), share("3Mtokens", 0.5), share("100steps", 0.333)
+    ('15s', '1.5e+06tokens', '33steps')
+    """
+    whole = parse(text)
+    amount = whole.amount * part
+    if whole.kind == "steps":
+        amount = float(max(1, int(amount)))
+    unit = {"seconds": "s", "steps": "steps", "tokens": "tokens", "flops": "flops"}[whole.kind]
+    return f"{amount:g}{unit}"
+
+
 def _meant(text: object) -> str:
     """A hint for an amount whose unit is written in another way.
 

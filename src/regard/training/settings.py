@@ -125,6 +125,7 @@ class TrainSettings:
     choose_by       the best weights have the best "score" of the task, where it has one, or the lowest held-out "loss"
     on_save_error   "stop", or "warn" and go on training
     threads, device None and "auto": what the machine offers
+    ensemble        trainings, at the seeds from `seed` on, whose answers are averaged; the budget is for all of them
     start           the folder of a run whose encoder is taken over, weights and tokenizer; None: all weights are random
     memory, spill   of a model that counts: about how much memory to work in, such as 512M or 2G, and the folder for
                     what does not fit; None is the system's for temporary files
@@ -169,6 +170,7 @@ class TrainSettings:
     tensorboard: bool = _setting(False, "free", YES_NO)
     memory: str = _setting("1G", "free", _Rule("a size such as 512M or 2G, at least 16M", lambda v: _is_size(v)))
     spill: str | None = _setting(None, "free", _Rule("the path of a folder", lambda v: v is None or isinstance(v, str)))
+    ensemble: int = _setting(1, "identity", _count(1, 64))
     start: str | None = _setting(
         None, "identity", _Rule("the folder of a run", lambda v: v is None or isinstance(v, str))
     )

@@ -1,0 +1,140 @@
+"""LEAR: a linear forecast from whole days before and from what is known ahead (Uniejewski, Nowotarski, Weron 2016;
+Lago, Marcjasz, De Schutter, Weron 2021).
+
+    y_h = b_h + sum over lags l, times i of the day   w x_(-l days, i)        the value a day, two, three, a week ago
+              + sum over columns k, times i           w k_(ahead, i)          what is known of the horizon
+              + sum over k, near and far lag, i       w k_(-l days, i)        and what it was
+              + sum over weekdays d                   w [the first time is a d]
+
+All of a day is seen from every hour, so that the lasso may find that the evening follows last evening and the coming
+noon. x and k are asinh of values less their median over their spread. `regard evaluate RUN --every 1d` fits it anew
+every day, as in the papers; `windows` are the papers' calibration windows, whose weights are averaged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.core.config import check
+from regard.core.data_spec import DataSpec
+from regard.core.registry import register
+from regard.fitting.lag_weights import LagGroup, laid_out
+from regard.fitting.least_squares import PenaltyName
+from regard.fitting.model import require
+from regard.fitting.windows import WindowRows, require_history, seasons_of, weekdays
+from regard.models.linear_forecaster import LinearForecaster, LinearForecasterConfig
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True)
+class LearConfig(LinearForecasterConfig, kind="lear"):
+    """lags: seasons back whose values are seen. known_lags: those whose known columns are. season: steps of one, 0 for
+    those of a day as the data's step gives them.
+    """
+
+    lags: tuple[int, ...] = (1, 2, 3, 7)
+    known_lags: tuple[int, ...] = (1, 7)
+    season: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        both = (*self.lags, *self.known_lags)
+        check(bool(self.lags) and min(both) > 0, f"lags are seasons back, 1 or more of them, found {list(both)}")
+        unlike = len(set(self.lags)) == len(self.lags) and len(set(self.known_lags)) == len(self.known_lags)
+        check(unlike, f"lags are there twice: {list(self.lags)}, {list(self.known_lags)}")
+        check(self.season >= 0, f"season must be 0, for a day, or more, found {self.season}")
+
+    def build(self) -> Lear:
+        return Lear(self)
+
+
+class Lear(LinearForecaster):
+    """season (1,): steps of a day."""
+
+    config: LearConfig
+    season: Tensor
+
+    def __init__(self, config: LearConfig) -> None:
+        super().__init__(config)
+        self.register_buffer("season", torch.zeros(0, dtype=torch.int64))
+
+    def learn_layout(self, rows: WindowRows) -> None:
+        config = self.config
+        season = config.season or seasons_of(rows.known).day
+        farthest = max(*config.lags, *config.known_lags, 1)
+        require_history(config.history, farthest * season, "model.lags", season)
+        self.take({"season": torch.tensor([season])})
+
+    @property
+    def n_columns(self) -> int:
+        season, config = int(self.season), self.config
+        known = config.n_measured * (config.horizon + season * len(config.known_lags))
+        return season * len(config.lags) + known + len(DAYS)
+
+    def columns(self, past: Tensor, known: Tensor) -> Tensor:
+        measured = 1 + self.config.n_measured
+        values = [self._day(past, lag)[..., 0] for lag in self.config.lags]
+        ahead = [known[..., : measured - 1], *(self._day(past, lag)[..., 1:measured] for lag in self.config.known_lags)]
+        days = F.one_hot(weekdays(known[:, 0]), len(DAYS)).double()
+        # Of each known column all times one after the other, so that a group is one column on one day.
+        return torch.cat([*values, *(one.transpose(1, 2).flatten(1) for one in ahead), days], 1)
+
+    def groups(self, names: Sequence[str]) -> list[LagGroup]:
+        season, config = int(self.season), self.config
+        times, ahead = [str(i + 1) for i in range(season)], [str(i + 1) for i in range(config.horizon)]
+        parts = [(f"value, {_ago(lag)}", times) for lag in config.lags]
+        parts += [(f"{name}, ahead", ahead) for name in names]
+        parts += [(f"{name}, {_ago(lag)}", times) for lag in config.known_lags for name in names]
+        return laid_out([*parts, ("weekday", DAYS)])
+
+    def settle(self) -> None:
+        if not self.season.is_meta and len(self.season):
+            require(len(self.season) == 1 and 1 <= int(self.season) <= self.config.history, "the season")
+            super().settle()
+
+    def _day(self, past: Tensor, lag: int) -> Tensor:
+        """All of the season so many seasons ago, (B, season, 1 + K)."""
+        season = int(self.season)
+        start = past.shape[1] - lag * season
+        return past[:, start : start + season]
+
+
+def _ago(lag: int) -> str:
+    return "a season ago" if lag == 1 else f"{lag} seasons ago"
+
+
+@register(
+    "lear",
+    sizes={
+        "tiny": {"penalty": "ridge"},
+        "small": {},
+        "base": {},
+        "paper": {"windows": (56, 84, 1092, 1456)},
+    },
+    paper="Lago, Marcjasz, De Schutter, Weron 2021, Forecasting day-ahead electricity prices",
+    task="series",
+)
+def lear(
+    spec: DataSpec,
+    *,
+    lags: tuple[int, ...] = (1, 2, 3, 7),
+    known_lags: tuple[int, ...] = (1, 7),
+    season: int = 0,
+    penalty: PenaltyName = "lasso",
+    strength: float = 0.0,
+    blocks: int = 5,
+    windows: tuple[int, ...] = (0,),
+    asinh: bool = True,
+) -> LearConfig:
+    """A weight for every hour of days before and for what is known ahead, by lasso or ridge."""
+    return LearConfig(
+        *(spec.n_known, spec.history, spec.horizon, asinh),
+        penalty=penalty, strength=strength, blocks=blocks, windows=windows,
+        lags=lags, known_lags=known_lags, season=season,
+    )  # fmt: skip

@@ -1,0 +1,102 @@
+"""An ensemble is the mean of its parts, which are runs of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from regard.core.model import logits_of
+from regard.errors import UsageError
+from regard.run.run import load
+from regard.tasks.dataset import ExampleDataset
+from regard.training.losses import inputs_of
+
+WORLDS = {
+    "series": "world:electricity?train=20&valid=4",
+    "labelled": "world:reviews?train=60&valid=20",
+    "tagged": "world:tags?train=60&valid=20",
+}
+
+
+def trained(task: str, out: Path, **more):
+    return regard.train(None, WORLDS[task], size="tiny", budget="6steps", ensemble=2, out=out, quiet=True, **more)
+
+
+@pytest.mark.parametrize("task", WORLDS)
+def test_its_answer_is_the_mean_of_those_of_its_parts(task: str, tmp_path: Path):
+    run = trained(task, tmp_path / "e")
+    assert isinstance(run.dataset, ExampleDataset)
+    batch = run.dataset.valid.batch_of(np.arange(3), np.arange(3))
+    parts = [load(tmp_path / "e" / "parts" / str(number)) for number in range(2)]
+    assert [part.seed for part in parts] == [0, 1]
+    assert [part.config["train"]["budget"] for part in parts] == ["3steps", "3steps"]
+    with torch.no_grad():
+        whole, first, second = (logits_of(one.model, inputs_of(batch)) for one in (run, *parts))
+    assert not torch.allclose(first, second)
+    if task == "series":
+        assert torch.allclose(whole, (first + second) / 2)
+    else:
+        assert torch.allclose(whole.exp(), (first.softmax(-1) + second.softmax(-1)) / 2, atol=1e-6)
+    again = load(tmp_path / "e").evaluate().scores[run.task.metric]
+    assert again == run.evaluate().scores[run.task.metric]
+
+
+def test_of_a_language_model_the_probabilities_are_averaged(tmp_path: Path):
+    run = regard.train(
+        *("lstm", "world:stories?train=30&valid=9"), size="tiny", budget="4steps", ensemble=2, out=tmp_path / "e",
+        quiet=True,
+    )  # fmt: skip
+    parts = [load(tmp_path / "e" / "parts" / str(number)) for number in range(2)]
+    whole, first, second = (np.exp(one.score("the").log_prob) for one in (run, *parts))
+    assert whole == pytest.approx((first + second) / 2, rel=1e-5)
+    assert run.generate("the", max_tokens=3, seed=1)
+
+
+def test_it_goes_on_with_a_larger_budget(tmp_path: Path):
+    trained("series", tmp_path / "e")
+    before = load(tmp_path / "e").model.state_dict()
+    more = regard.train(out=tmp_path / "e", resume=True, budget="10steps", quiet=True)
+    parts = [load(tmp_path / "e" / "parts" / str(number)) for number in range(2)]
+    assert [part.config["train"]["budget"] for part in parts] == ["5steps", "5steps"]
+    assert more.config["train"]["budget"] == "10steps"
+    assert any(not torch.equal(before[name], tensor) for name, tensor in more.model.state_dict().items())
+
+
+def test_one_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    undisturbed = trained("series", tmp_path / "a")
+    from regard.run import ensemble
+
+    joined, stop = ensemble._part, RuntimeError("stopped")
+
+    def part(number: int, *given):
+        if number == 1:
+            raise stop
+        return joined(number, *given)
+
+    monkeypatch.setattr(ensemble, "_part", part)
+    with pytest.raises(RuntimeError, match="stopped"):
+        trained("series", tmp_path / "b")
+    with pytest.raises(regard.errors.RegardError, match="has no weights yet; continue"):
+        load(tmp_path / "b")
+    monkeypatch.undo()
+    again = regard.train(out=tmp_path / "b", resume=True, quiet=True)
+    for a, b in zip(undisturbed.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_task_that_has_no_mean_of_answers_refuses_it_and_leaves_nothing(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"train\.ensemble: the task pairs has no mean"):
+        regard.train(
+            None,
+            "world:dates?train=20&valid=5",
+            size="tiny",
+            budget="1steps",
+            ensemble=2,
+            out=tmp_path / "e",
+            quiet=True,
+        )
+    assert not (tmp_path / "e").exists()
