@@ -31,6 +31,7 @@ MODELS = {
     "majority": "regard.models.majority",
     "naive_bayes": "regard.models.naive_bayes",
     "linear": "regard.models.linear",
+    "ibm1": "regard.models.ibm1",
     "dan": "regard.models.dan",
     "fnn": "regard.models.fnn",
     "rnn": "regard.models.rnn",

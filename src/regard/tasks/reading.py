@@ -182,7 +182,7 @@ def written_reading(
     ids = [tokenizer.eos_id, *written]
     labels = (START, *labels_of(tokenizer, written, typed))
     target = text_side("target", tokenizer, ids, labels)
-    if getattr(model.encoder.config, "reverse", False):
+    if model.reads_backward:
         side = replace(side, labels=side.labels[::-1], words=side.words[::-1])
     tokens = torch.tensor([ids], device=source.device)
     targets = (*next_tokens(ids)[:-1], tokenizer.eos_id)
