@@ -23,6 +23,7 @@ from regard.tasks.reading import Capabilities
 FILES = (
     "backoff",
     "evidence",
+    "neighbours",
     "senses",
     "contributions",
     "forecast",

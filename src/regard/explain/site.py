@@ -48,7 +48,8 @@ class Site:
     def taps(self, *meanings: str) -> dict[str, str]:
         """The names in the model of its taps that mean one of these, by their own names."""
         declared: Shows = getattr(self.module, "shows", {})
-        return {own: f"{self.name}.{own}" for own, meaning in declared.items() if meaning in meanings}
+        within = f"{self.name}." if self.name else ""  # a model may be its only site
+        return {own: f"{within}{own}" for own, meaning in declared.items() if meaning in meanings}
 
     def tap(self, meaning: str) -> str:
         """The name in the model of its tap that means this."""

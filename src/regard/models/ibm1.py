@@ -6,7 +6,7 @@ Brown's empty word, to which words without a source belong. A text is written fr
     a_i(j)  = t(y_i | x_j) / sum_k t(y_i | x_k)               where word i came from: the alignment that is shown
     u(j)    = max(0, phi(x_j) - sum_(i <= t) a_i(j))          what x_j has left to say: its fertility less what it said
     r       = sum_j u(j)                                      how many words are left to be said, about
-    d(j)    = exp(-k |t / m - j / l|)                         words in the order of their sources; 1 of the empty word
+    d(j)    = exp(-k |t / m - j / l|)                         words come in the order of their sources
     q(w)    = (1 - exp(-r)) sum_j u(j) d(j) t(w | x_j) / z    and q(end) = exp(-r): none is left, by Poisson's law
     p(w | y_1 .. y_t, x) is proportional to  l(w)^a ((1 - e) q(w) + e l(w | not the end))
 
@@ -262,8 +262,7 @@ class Ibm1(FittedWriter):
         came = said.sum(-1) / expected[:, None].clamp(min=LEAST)  # t / m
         length = (source >= 0).sum(-1, keepdim=True).clamp(min=1)
         place = torch.arange(source.shape[1], device=source.device) / length.double()  # j / l
-        near = torch.exp(-float(self.chosen[1]) * (came[..., None] - place[:, None]).abs())
-        return torch.where((source == self._translations.end)[:, None], 1.0, near)
+        return torch.exp(-float(self.chosen[1]) * (came[..., None] - place[:, None]).abs())
 
     def _shown(self, tokens: Tensor, source: Tensor, log_p: Tensor) -> Tensor:
         """Where the token after each comes from, (B, T, S): of the last, which is not there yet, what is expected."""

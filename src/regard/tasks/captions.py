@@ -83,7 +83,10 @@ class Captions(ExampleTask[CaptionProcessor]):
     used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size"})
     metric: ClassVar[str] = "exact_match"
     model: ClassVar[str] = "captioner"
-    ladder: ClassVar[tuple[str, ...]] = tuple(f"captioner?decoder={name}" for name in DECODERS)
+    ladder: ClassVar[tuple[str, ...]] = (
+        "nearest_picture",
+        *(f"captioner?decoder={name}" for name in DECODERS),
+    )
     world: ClassVar[str | None] = "world:shapes"
     can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
     turn: ClassVar[int] = 1

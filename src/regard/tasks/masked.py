@@ -93,7 +93,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "hidden tokens"
     model: ClassVar[str] = "bert"
-    ladder: ClassVar[tuple[str, ...]] = ("bert",)
+    ladder: ClassVar[tuple[str, ...]] = ("cloze", "bert")
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
     same_data_as: ClassVar[str | None] = PlainText.name

@@ -86,7 +86,7 @@ class Pairs(ExampleTask[PairProcessor]):
     used: ClassVar[frozenset[str]] = frozenset({"target", "tokens", "vocab_size", "shared", "reverse", "truncate"})
     metric: ClassVar[str] = "chrf"
     model: ClassVar[str] = "transformer"
-    ladder: ClassVar[tuple[str, ...]] = ("ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
+    ladder: ClassVar[tuple[str, ...]] = ("nearest", "ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     two_files: ClassVar[bool] = True
@@ -180,7 +180,8 @@ class Pairs(ExampleTask[PairProcessor]):
         else:
             written = processor.target.encode(target).tolist()
         source = torch.from_numpy(ids)[None].to(run.device)
-        return written_reading(run.model, source, side, processor.target, written, given, target or "")
+        typed, model = target or "", run.model
+        return written_reading(model, source, side, processor.target, written, given, typed, processor.source)
 
     def ids(self, processor: PairProcessor, text: str) -> np.ndarray:
         return processor.read(text)

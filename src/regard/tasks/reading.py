@@ -176,9 +176,19 @@ def class_reading(
 
 
 def written_reading(
-    model: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str, typed: str
+    model: Any,
+    source: Tensor,
+    side: Side,
+    tokenizer: Tokenizer,
+    written: Sequence[int],
+    given: str,
+    typed: str,
+    read: Tokenizer | None = None,
 ) -> Reading:
-    """A source and a text that is written from it, token by token; as it was typed, where it was."""
+    """A source and a text that is written from it, token by token; as it was typed, where it was.
+
+    read  the tokenizer of the source, where that is a text.
+    """
     ids = [tokenizer.eos_id, *written]
     labels = (START, *labels_of(tokenizer, written, typed))
     target = text_side("target", tokenizer, ids, labels)
@@ -190,7 +200,8 @@ def written_reading(
     def forward(source: Tensor, tokens: Tensor) -> Tensor:
         return logits_of(model, SourceTokens(source, tokens))
 
-    return Reading(model, (source, tokens), (side, target), forward, token_names(tokenizer), targets, given)
+    decode = {"written": tokenizer.decode} | ({} if read is None else {"read": read.decode})
+    return Reading(model, (source, tokens), (side, target), forward, token_names(tokenizer), targets, given, decode)
 
 
 def cut(texts: Ragged, limit: int | None, truncate: bool, what: str = "text") -> Ragged:
