@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -38,6 +38,7 @@ AT_ONCE = 1 << 20  # probabilities that are worked out together
 BACK_OFF, BACK_OFFS = 4.0, (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
+@runtime_checkable
 class MaskedData(Protocol):
     """The training part of a task of masked text: rows whose `passages.shard.ids` are all of its tokens."""
 
@@ -118,18 +119,9 @@ class Cloze(FittedModel):
         pairs, column = np.unique(ids[:-2] * np.int64(size) + ids[2:], return_inverse=True)
         order = np.argsort(column, kind="stable")
         table = summed(column[order], ids[1:-1][order], np.ones(len(order)), len(pairs), size)
-        numbers = {
-            "pairs": pairs,
-            "first": table.starts,
-            "words": table.columns,
-            "counts": table.values.astype(np.int64),
-        }
+        numbers = {"pairs": pairs, "first": table.starts, "words": table.columns, "counts": table.values}
         made = {name: torch.from_numpy(np.asarray(value, np.int64)) for name, value in numbers.items()}
-        made |= {
-            "usual": torch.from_numpy(usual / usual.sum()),
-            "chosen": torch.tensor([BACK_OFF], dtype=torch.float64),
-        }
-        self.take(made)
+        self.take(made | {"chosen": torch.tensor([BACK_OFF], dtype=torch.float64)})
         tell("counting", 1.0)
         losses = self._choose(settings)
         m = float(self.chosen[0])
@@ -181,6 +173,9 @@ class Cloze(FittedModel):
     def _between(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Words that stood between two tokens: row, word and count of each, and the count of all for every row."""
         asked = left * self.vocab_size + right
+        if not len(self.pairs):
+            nothing = torch.zeros(0, dtype=torch.long, device=left.device)
+            return nothing, nothing, nothing.double(), torch.zeros(len(left), dtype=torch.float64, device=left.device)
         place = torch.searchsorted(self.pairs, asked).clamp(max=len(self.pairs) - 1)
         met = (self.pairs[place] == asked) & (left >= 0) & (right >= 0)
         sizes = torch.where(met, self.first[place + 1] - self.first[place], 0)
@@ -201,7 +196,6 @@ class Cloze(FittedModel):
         require(int(self.first[-1]) == len(self.words) == len(self.counts), "first")
         require(not len(self.words) or 0 <= int(self.words.min()) <= int(self.words.max()) < size, "words")
         require(bool((self.counts >= 0).all()), "words")
-        require(len(self.usual) == size and bool((self.usual > 0).all()), "usual")
         require(len(self.chosen) == 1 and bool((self.chosen > 0).all()), "chosen")
 
 

@@ -9,7 +9,7 @@ given = model.given(source, lengths)             a TokenModel: decoding knows no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -147,6 +147,7 @@ class EncoderDecoder(nn.Module):
         return self.decoder(inputs.tokens, state, replace(context, memory=memory, memory_lengths=lengths))
 
 
+@runtime_checkable
 class SourceModel(Protocol):
     """What reads a source once and writes a text from it: an encoder-decoder, or one that is fitted at once.
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -50,6 +50,7 @@ LANGUAGES, DIAGONALS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8), (0.0, 2.0, 4.0, 8.0, 12.0
 LANGUAGE, DIAGONAL = 0.5, 4.0
 
 
+@runtime_checkable
 class PairRows(Protocol):
     """The rows of a fit: ids of sources, each with its end, and of targets without."""
 
@@ -59,6 +60,7 @@ class PairRows(Protocol):
     def target(self) -> Any: ...
 
 
+@runtime_checkable
 class PairData(Protocol):
     """The training part of a task of pairs."""
 

@@ -8,7 +8,7 @@ What is done with them is in regard/models/soft_lookup.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from regard.models.soft_lookup import SoftLookup, SoftLookupConfig
 READ_AT_ONCE = 1024  # pictures
 
 
+@runtime_checkable
 class CaptionRows(Protocol):
     """pictures (n, H, W, 3) of unsigned bytes; target: ids of captions."""
 
@@ -36,6 +37,7 @@ class CaptionRows(Protocol):
     def target(self) -> Any: ...
 
 
+@runtime_checkable
 class CaptionData(Protocol):
     """The training part of a task of captions."""
 
