@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -19,9 +20,26 @@ from torch import Tensor
 from regard.core.context import EMPTY, Context, pack, row_count, unpack
 from regard.core.inputs import SourceTokens
 from regard.core.state import State
-from regard.core.tap import Trace, trace
 from regard.fitting.model import FittedModel
 from regard.models.encoder_decoder import Given
+
+
+@runtime_checkable
+class PairRows(Protocol):
+    """The rows of a fit: ids of sources, each with its end, and of targets without."""
+
+    @property
+    def source(self) -> Any: ...
+    @property
+    def target(self) -> Any: ...
+
+
+@runtime_checkable
+class PairData(Protocol):
+    """The training part of a task of pairs."""
+
+    @property
+    def rows(self) -> PairRows: ...
 
 
 class FittedWriter(FittedModel):
@@ -78,10 +96,6 @@ class FittedWriter(FittedModel):
     def alignment(self, tokens: Tensor, state: State, *, written: Tensor | None = None) -> Tensor | None:
         """(B, T, S): from which place of the source each token comes; None where that is not known."""
         return None
-
-    def trace(self, source: Tensor, tokens: Tensor, pattern: str = "*") -> Trace:
-        """What the taps see while the source is read and `tokens`, a start symbol first, are written."""
-        return trace(self, lambda: self.head(self(SourceTokens(source, tokens))[0]), pattern)
 
     def forward(
         self, inputs: Tensor | SourceTokens, state: State | None = None, context: Context = EMPTY

@@ -21,10 +21,9 @@ writing alone: neither the lexicon nor the alignment that is shown knows it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -35,37 +34,20 @@ from regard.core.context import Context, real_tokens
 from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
-from regard.core.state import RecentTokens, State
+from regard.core.state import State
 from regard.core.tap import Tap
 from regard.fitting.choice import lowest
 from regard.fitting.lexicon import Texts, expectation_maximisation
 from regard.fitting.model import require
 from regard.fitting.translations import LEAST, Translations
-from regard.models.fitted_writer import FittedWriter
+from regard.models.fitted_writer import FittedWriter, PairData
+from regard.models.ibm1_state import Told
 from regard.models.ngram import NgramConfig
 from regard.models.seq2seq import source_vocabulary
 
 AT_ONCE = 1 << 18  # probabilities that are worked out together, so that they stay near
 LANGUAGES, DIAGONALS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8), (0.0, 2.0, 4.0, 8.0, 12.0)
 LANGUAGE, DIAGONAL = 0.5, 4.0
-
-
-@runtime_checkable
-class PairRows(Protocol):
-    """The rows of a fit: ids of sources, each with its end, and of targets without."""
-
-    @property
-    def source(self) -> Any: ...
-    @property
-    def target(self) -> Any: ...
-
-
-@runtime_checkable
-class PairData(Protocol):
-    """The training part of a task of pairs."""
-
-    @property
-    def rows(self) -> PairRows: ...
 
 
 @dataclass(frozen=True)
@@ -112,38 +94,6 @@ class Ibm1Config(Config, kind="ibm1"):
         source, target = texts(self.source_vocab_size, self.source_vocab_size - 1), texts(self.vocab_size, None)
         model.learn(source, target, FitSettings(), Nobody())
         return model
-
-
-@dataclass(frozen=True)
-class Told(State):
-    """source (B, S): ids, -1 where there is none. said (B, S): how many words each has said. language: its own."""
-
-    source: Tensor
-    said: Tensor
-    language: RecentTokens
-
-    @property
-    def position(self) -> Tensor:
-        return self.language.position
-
-    def reserve(self, length: int, memory: int | None = None) -> Told:
-        return self if memory is None else self._with_room(memory)
-
-    def insert(self, rows: Tensor, other: State) -> Told:
-        assert isinstance(other, Told)
-        room = max(self.source.shape[1], other.source.shape[1])
-        own, new = self._with_room(room), other._with_room(room)
-        source, said = own.source.index_copy(0, rows, new.source), own.said.index_copy(0, rows, new.said)
-        return Told(source, said, self.language.insert(rows, other.language))
-
-    def free(self, rows: Tensor) -> Told:
-        source, said = self.source.index_fill(0, rows, -1), self.said.index_fill(0, rows, 0)
-        return Told(source, said, self.language.free(rows))
-
-    def _with_room(self, room: int) -> Told:
-        more = (0, max(0, room - self.source.shape[1]))
-        pad = torch.nn.functional.pad
-        return dataclasses.replace(self, source=pad(self.source, more, value=-1), said=pad(self.said, more))
 
 
 class Ibm1(FittedWriter):

@@ -24,7 +24,7 @@ from regard.core.registry import register
 from regard.fitting.lexicon import Texts
 from regard.fitting.model import require
 from regard.fitting.sparse import SparseRows, summed
-from regard.models.ibm1 import PairData
+from regard.models.fitted_writer import PairData
 from regard.models.seq2seq import source_vocabulary
 from regard.models.soft_lookup import SoftLookup, SoftLookupConfig
 

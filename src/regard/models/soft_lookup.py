@@ -110,7 +110,7 @@ class SoftLookup(FittedWriter):
         """Take texts, and `own` numbers of the sources beside them, and choose what is left open."""
         parts = {"texts": target.values, "starts": target.starts}
         made = {name: torch.from_numpy(np.asarray(value, np.int64)) for name, value in parts.items()}
-        self.take(made | own | {"chosen": torch.tensor([self.bandwidths[0], BACK_OFF], dtype=torch.float64)})
+        self.take({**made, **own} | {"chosen": torch.tensor([self.bandwidths[0], BACK_OFF], dtype=torch.float64)})
         losses: dict[str, dict[str, float]] = {}
         asked = ("bandwidth", self.bandwidths), ("back_off", BACK_OFFS)
         for place, (name, values) in enumerate(asked):

@@ -160,7 +160,7 @@ def test_the_alignment_that_is_shown_is_that_of_the_equation():
     weights = model.alignment(written, state, written=written)
     t = model._translations.of(written, state.source)
     assert torch.allclose(weights[0, :2], (t / t.sum(-1, keepdim=True))[0, :2])
-    seen = model.trace(torch.tensor([[0, 1, END]]), torch.tensor([[END, 1, 0]]))["weights"]
+    seen = model.trace(SourceTokens(torch.tensor([[0, 1, END]]), torch.tensor([[END, 1, 0]])))["weights"]
     assert torch.allclose(seen[0, 0, :2], weights[0, :2])
     assert torch.allclose(seen.sum(-1), torch.ones(1, 1, 3, dtype=torch.float64))
 
