@@ -96,7 +96,8 @@ def test_what_is_pruned_leaves_a_distribution():
 
 def test_translations_are_the_table_as_tensors():
     found, t = fitted(3), torch.from_numpy(table(fitted(3)))
-    own = Translations(*(torch.from_numpy(np.asarray(part)) for part in (found.first, found.words, found.t)), N_TARGET)
+    first, words_met, own_t = (torch.from_numpy(np.asarray(part)) for part in (found.first, found.words, found.t))
+    own = Translations(first, words_met, own_t, N_TARGET)
     source, words = torch.tensor([[0, 2, END], [3, END, -1]]), torch.tensor([[1, 0], [2, N_TARGET - 1]])
     weights = torch.rand(2, 2, 3, dtype=torch.float64)
     known = torch.where((source >= 0)[..., None], t[source.clamp(min=0)], 0.0)  # (B, S, V)
