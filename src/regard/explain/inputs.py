@@ -35,6 +35,8 @@ def target_length(run: Any, target: str) -> int | None:
 
 def positions_of(run: Any) -> int | None:
     """How many tokens of a typed input the model has positions for; None: as many as there are."""
+    if run.task.writes:
+        return run.model.max_source_length
     encoder = getattr(run.model, "encoder", None)
     return getattr(run.model if encoder is None else encoder, "max_length", None)
 
@@ -42,7 +44,7 @@ def positions_of(run: Any) -> int | None:
 def _refuse_long(run: Any, reading: Reading) -> None:
     limits = {reading.main.name: getattr(run.model, "max_length", None)}
     if len(reading.sides) == 2 and reading.sides[0].name == "source":
-        limits["source"] = run.model.encoder.max_length
+        limits["source"] = run.model.max_source_length
     for name, limit in limits.items():
         if limit is not None and name != "horizon" and len(reading.side(name)) > limit:
             raise UsageError(

@@ -24,6 +24,7 @@ FILES = (
     "backoff",
     "evidence",
     "lags",
+    "neighbours",
     "senses",
     "contributions",
     "forecast",

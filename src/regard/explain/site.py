@@ -48,7 +48,8 @@ class Site:
     def taps(self, *meanings: str) -> dict[str, str]:
         """The names in the model of its taps that mean one of these, by their own names."""
         declared: Shows = getattr(self.module, "shows", {})
-        return {own: f"{self.name}.{own}" for own, meaning in declared.items() if meaning in meanings}
+        within = f"{self.name}." if self.name else ""  # a model may be its only site
+        return {own: f"{within}{own}" for own, meaning in declared.items() if meaning in meanings}
 
     def tap(self, meaning: str) -> str:
         """The name in the model of its tap that means this."""
@@ -101,8 +102,9 @@ def sites(reading: Reading, *shown: str) -> list[Site]:
     found, counts = [], Counter()
     first, main = reading.sides[0], reading.main
     whole = plain(reading.model)
-    # Without an encoder both sides are read as one sequence, which the first side then names.
-    own = main if getattr(whole, "encoder", None) is not None else first
+    # Where no source is read first both sides are one sequence, which the first side then names.
+    reads_source = getattr(whole, "encoder", None) is not None or hasattr(whole, "given")
+    own = main if reads_source else first
     for name, module in whole.named_modules():
         shows = shown_by(module)
         if not is_site(module) or (shown and not shows & set(shown)):

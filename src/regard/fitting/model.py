@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,15 @@ from torch import Tensor, nn
 from regard.core.tap import Traced
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.storage import tensors
+
+
+@runtime_checkable
+class FilePart(Protocol):
+    """A part of a fitted model whose numbers lie in the same file."""
+
+    def open_part(self, path: Path, prefix: str) -> None:
+        """Take the numbers whose names begin with `prefix`; those of no such part are refused."""
+        ...
 
 
 class FittedModel(Traced):
@@ -56,18 +65,30 @@ class FittedModel(Traced):
         return tensors.weights_of(self)
 
     def open_file(self, path: Path) -> None:
-        found, own = tensors.read(path), self.stored()
+        parts = {f"{name}.": part for name, part in self.named_children() if isinstance(part, FilePart)}
+        found = {name: one for name, one in tensors.read(path).items() if not name.startswith(tuple(parts))}
         try:
-            if found.keys() != own.keys():
-                raise ValueError(f"it holds {', '.join(sorted(found))}, and the model {', '.join(sorted(own))}")
+            if found.keys() != set(self._numbers()):
+                raise ValueError(f"it holds {', '.join(sorted(found))}, and not {', '.join(sorted(self._numbers()))}")
             self.take(found)
         except (ValueError, IndexError, RuntimeError, OverflowError) as error:
             told = str(error)[:LONGEST_TOLD]
             raise CheckpointError(f"{path}: not the file of such a {type(self).__name__}: {told}") from None
+        for prefix, part in parts.items():
+            part.open_part(path, prefix)
+
+    def _numbers(self) -> list[str]:
+        """Names of the buffers that are kept, without those of parts."""
+        return [name for name, _ in self.named_buffers(recurse=False) if name not in self._non_persistent_buffers_set]
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
         """Take arrays of any length, also as a part of another module."""
-        self.take({name: state_dict[prefix + name] for name in self.state_dict() if prefix + name in state_dict})
+        self.take({name: state_dict[prefix + name] for name in self._numbers() if prefix + name in state_dict})
+        for name, part in self.named_children():
+            if isinstance(part, FilePart) and isinstance(part, nn.Module):
+                inner = f"{prefix}{name}."
+                its = {key.removeprefix(inner): value for key, value in state_dict.items() if key.startswith(inner)}
+                part.load_state_dict(its)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Another number type is for what is given out; the numbers themselves only move."""

@@ -36,9 +36,7 @@ def view(module: nn.Module) -> nn.Module:
     reads = getattr(module, "reads", "tokens")
     if hasattr(module, "given") and hasattr(module, "encode"):
         source, lengths = sources(reads, 1)
-        if source.is_floating_point():
-            source = source.to(next(module.parameters()).dtype)
-        return whole.given(source, lengths)
+        return whole.given(_typed_as(module, source), lengths)
     if reads == "numbers":
         return Foreseeing(module)
     return module if getattr(module, "has_state", True) else Stateless(module, reads)
@@ -57,9 +55,14 @@ def elsewhere(module: nn.Module) -> nn.Module:
     """What the laws call of an encoder-decoder, with another source."""
     whole: Any = module
     given, lengths = sources(whole.model.reads, 4)
-    if given.is_floating_point():
-        given = given.to(next(module.parameters()).dtype)
+    given = _typed_as(module, given)
     return whole.model.given(given[2:3], None if lengths is None else lengths[2:3])
+
+
+def _typed_as(module: nn.Module, source: Tensor) -> Tensor:
+    """Pictures in the number type of the model's weights, where it has some."""
+    first = next(module.parameters(), None)
+    return source if first is None or not source.is_floating_point() else source.to(first.dtype)
 
 
 class Stateless(nn.Module):

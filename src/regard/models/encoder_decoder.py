@@ -9,7 +9,7 @@ given = model.given(source, lengths)             a TokenModel: decoding knows no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -63,13 +63,23 @@ class EncoderDecoder(nn.Module):
         return self.encoder.reads
 
     @property
+    def reads_backward(self) -> bool:
+        """Whether the places of the memory are those of the source from its end on."""
+        return self.encoder.config.reverse
+
+    @property
     def head(self) -> LinearHead:
         return self.decoder.head
 
     @property
     def max_length(self) -> int | None:
-        """Positions of what is written; `encoder.max_length` are those of what is read."""
+        """Positions of what is written."""
         return self.decoder.max_length
+
+    @property
+    def max_source_length(self) -> int | None:
+        """Positions of what is read."""
+        return self.encoder.max_length
 
     def encode(self, source: Tensor, lengths: Tensor | None = None) -> tuple[Float[Tensor, "B S D"], Tensor | None]:
         """The memory and how much of it is real."""
@@ -102,10 +112,13 @@ class EncoderDecoder(nn.Module):
         return [name for name in taps(self.decoder) if name.endswith("weights") and _looks_outside(self.decoder, name)]
 
     @torch.no_grad()
-    def alignment(self, tokens: Int[Tensor, "B T"], state: State, layer: int = -1) -> Float[Tensor, "B T S"] | None:
+    def alignment(
+        self, tokens: Int[Tensor, "B T"], state: State, *, layer: int = -1, written: Tensor | None = None
+    ) -> Float[Tensor, "B T S"] | None:
         """How much each token looks at each vector of the memory, the mean over heads of one layer of attention.
 
-        state  from `start`. None where the decoder has no attention.
+        state    from `start`. None where the decoder has no attention.
+        written  (B, T) the token after each. Attention is there before it and does not ask for it.
         """
         names = self._looks()
         if not names:
@@ -134,10 +147,42 @@ class EncoderDecoder(nn.Module):
         return self.decoder(inputs.tokens, state, replace(context, memory=memory, memory_lengths=lengths))
 
 
+@runtime_checkable
+class SourceModel(Protocol):
+    """What reads a source once and writes a text from it: an encoder-decoder, or one that is fitted at once.
+
+    looks_at_source    whether `alignment` tells where each token looks.
+    reads_backward     whether places of the source are counted from its end on.
+    max_source_length  positions of what is read, max_length of what is written; None without such a limit.
+    """
+
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def max_length(self) -> int | None: ...
+    @property
+    def max_source_length(self) -> int | None: ...
+    @property
+    def reads_backward(self) -> bool: ...
+    @property
+    def looks_at_source(self) -> bool: ...
+    @property
+    def stack(self) -> Any: ...
+    @property
+    def head(self) -> Any: ...
+    def encode(self, source: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]: ...
+    def start(self, source: Tensor, lengths: Tensor | None = None) -> State: ...
+    def given(self, source: Tensor, lengths: Tensor | None = None) -> Given: ...
+    def alignment(self, tokens: Tensor, state: State, *, written: Tensor | None = None) -> Tensor | None: ...
+    def __call__(
+        self, inputs: Tensor | SourceTokens, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Tensor, State | None]: ...
+
+
 class Given(nn.Module):
     """A TokenModel: the decoder with its sources met, row b looking at source b."""
 
-    def __init__(self, model: EncoderDecoder, source: Tensor, lengths: Tensor | None = None) -> None:
+    def __init__(self, model: SourceModel, source: Tensor, lengths: Tensor | None = None) -> None:
         super().__init__()
         self.model = model
         self.source, self.lengths = source, lengths
@@ -151,11 +196,11 @@ class Given(nn.Module):
         return self.model.max_length
 
     @property
-    def stack(self) -> Mixer:
+    def stack(self) -> Any:
         return self.model.stack
 
     @property
-    def head(self) -> LinearHead:
+    def head(self) -> Any:
         return self.model.head
 
     @property

@@ -130,6 +130,10 @@ class NgramModel(StatefulModel):
     def open_file(self, path: Path) -> None:
         open_file(self.table, path)
 
+    def open_part(self, path: Path, prefix: str) -> None:
+        """The same as a part of another model, of whose file its own arrays are those with `prefix`."""
+        open_file(self.table, path, prefix)
+
     def estimate(self, counts: Counts) -> Estimate:
         """Take the probabilities that counts give, in eight bits where the config says so; forget all from before."""
         found = self.estimate_exactly(counts)

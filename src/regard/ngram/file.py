@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from regard.ngram.table import NgramTable
 from regard.storage import tensors
 from regard.storage.arrays import slices
 
+T = TypeVar("T")
 PREFIX = "table."  # of the names in the file
 
 
@@ -32,9 +34,9 @@ def stored(table: NgramTable, quantised: bool) -> dict[str, Tensor]:
     return found
 
 
-def open_file(table: NgramTable, path: Path) -> None:
-    """Let the table use the arrays of a file."""
-    found = tensors.mapped(path)
+def open_file(table: NgramTable, path: Path, prefix: str = "") -> None:
+    """Let the table use the arrays of a file. prefix: of their names, where the file holds more than a table."""
+    found = _within(tensors.mapped(path), prefix)
     try:
         tight = [key.removesuffix(".first") for key in found if key.endswith(".first")]
         parts = [(found.pop(f"{name}.word"), found.pop(f"{name}.first")) for name in tight]
@@ -42,13 +44,17 @@ def open_file(table: NgramTable, path: Path) -> None:
             keys = pool.map(lambda part: _keys(part[0], part[1], table.vocab_size), parts)
             found |= {f"{name}.keys": made for name, made in zip(tight, keys, strict=True)}
         # Read beside the mapping that the table keeps, so that what was looked at can leave memory.
-        read = tensors.arrays(path)
+        read = _within(tensors.arrays(path), prefix)
         _require_sound(found, {name: read.get(name, tensor.numpy()) for name, tensor in found.items()}, table)
         table.load_state_dict({name.removeprefix(PREFIX): tensor for name, tensor in found.items()})
     except (KeyError, RuntimeError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
             f"{path}: not the file of an n-gram model of order {table.order}: {repr(error)[:LONGEST_TOLD]}"
         ) from None
+
+
+def _within(found: Mapping[str, T], prefix: str) -> dict[str, T]:
+    return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
 
 
 def _tight(keys: Tensor, name: str, n_contexts: int, vocab_size: int) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from regard.core.data_spec import DataSpec
+from regard.core.device import device_of
 from regard.data.example import Captioned
 from regard.data.kind import PICTURES, Head
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
@@ -82,7 +83,10 @@ class Captions(ExampleTask[CaptionProcessor]):
     used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size"})
     metric: ClassVar[str] = "exact_match"
     model: ClassVar[str] = "captioner"
-    ladder: ClassVar[tuple[str, ...]] = tuple(f"captioner?decoder={name}" for name in DECODERS)
+    ladder: ClassVar[tuple[str, ...]] = (
+        "nearest_picture",
+        *(f"captioner?decoder={name}" for name in DECODERS),
+    )
     world: ClassVar[str | None] = "world:shapes"
     can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
     turn: ClassVar[int] = 1
@@ -185,7 +189,7 @@ class Captions(ExampleTask[CaptionProcessor]):
     ) -> list[Written]:
         """What the model writes for each picture."""
         whole: Any = model
-        device = next(model.parameters()).device
+        device = device_of(model)
         options = replace(options, max_tokens=min(options.max_tokens, ROOM * processor.longest + SPARE))
         found: list[Written] = []
         for first in range(0, len(inputs), AT_ONCE):

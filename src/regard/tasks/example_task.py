@@ -20,6 +20,7 @@ from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
 from regard.tasks.verbs import Answer
 from regard.training.fitted_run import FittingProblem
+from regard.training.losses import loss_of
 from regard.training.problem import Metric, Objective, Sampler, TrainingProblem
 
 if TYPE_CHECKING:
@@ -112,18 +113,25 @@ class ExampleTask(Task[C]):
     ) -> FittingProblem[ExampleData[Any, Any]]:
         """What a model that is fitted at once needs: every example, and the scores on those held out."""
         assert isinstance(dataset, ExampleDataset)
-        rows = self.fit(dataset.train, model, data)
+        rows, valid = self.fit(dataset.train, model, data), self.fit(dataset.valid, model, data)
+        valid = valid if dataset.kept is None else Some(valid, dataset.kept)
+        few = Some(valid, np.arange(0, len(valid.sizes), max(1, len(valid.sizes) // JUDGED)))
         # Of very many classes every so many examples: a million answers to each are as much as a training.
         judged = dataset.examples[:: 1 + len(dataset.examples) * dataset.spec.n_classes // MOST_ANSWERS]
         return FittingProblem(
             ExampleData(rows, dataset.training),
             rows.n_targets,
-            lambda fitted: self.evaluate(fitted, dataset.processor, judged).scores,
+            lambda fitted: {**self.evaluate(fitted, dataset.processor, judged).scores, **self.losses(fitted, valid)},
             self.metric,
             identity=_identity(dataset),
             files=dataset.processor.files(),
             unit=self.unit,
+            loss=(lambda fitted: self.losses(fitted, few)["loss"]) if self.writes else None,
         )
+
+    def losses(self, model: nn.Module, rows: Rows) -> dict[str, float]:
+        """The loss of a fitted model on rows, where `evaluate` does not tell it, as of a task that writes."""
+        return {"loss": loss_of(model, rows)} if self.writes else {}
 
     def hidden(self, processor: C) -> int:
         """The token that stands for a hidden word."""

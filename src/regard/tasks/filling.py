@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.core.context import Context
+from regard.core.device import device_of
 from regard.data.mask import Masking
 from regard.data.ragged import Ragged
 from regard.data.tokenizer import Tokenizer
@@ -95,7 +96,7 @@ def hidden(passage: Passage, masking: Masking, seed: int) -> Gapped:
 def fill(model: nn.Module, masking: Masking, rows: Ragged, chosen: np.ndarray) -> list[list[Fill]]:
     """Every mask in the rows `chosen` filled in, in the order of the places. A row takes a pass for each mask."""
     whole: Any = model
-    device = next(model.parameters()).device
+    device = device_of(model)
     tokens, lengths = rows.padded(chosen, masking.tokenizer.eos_id)
     tokens, lengths = tokens.to(device), lengths.to(device)
     found: list[list[Fill]] = [[] for _ in chosen]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.core.data_spec import DataSpec
+from regard.core.device import device_of
 from regard.core.model import logits_of
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare
@@ -92,7 +93,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "hidden tokens"
     model: ClassVar[str] = "bert"
-    ladder: ClassVar[tuple[str, ...]] = ("bert",)
+    ladder: ClassVar[tuple[str, ...]] = ("cloze", "bert")
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
     same_data_as: ClassVar[str | None] = PlainText.name
@@ -186,7 +187,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         ids = ragged([processor.framed(text)])
         ids = fitted(ids, self._limit(model))
         tokens, _ = ids.padded(np.zeros(1, dtype=np.int64), 0)
-        return whole.encode(tokens.to(next(model.parameters()).device))[0, 1:-1]
+        return whole.encode(tokens.to(device_of(model)))[0, 1:-1]
 
     def describe(self, example: Passage, answer: Answer) -> str:
         told = answer.details["input"]
@@ -269,7 +270,7 @@ def _examples(rows: MaskedRows) -> list[Passage]:
 def _judged(model: nn.Module, batch: Batch) -> tuple[float, int]:
     """The summed loss of the hidden tokens of a batch, and how many are told right."""
     whole: Any = model
-    batch = batch.to(next(model.parameters()).device)
+    batch = batch.to(device_of(model))
     at = batch.targets != NOT_COUNTED
     logits = whole.head(whole.encode(batch.tokens, context_of(batch))[at]).float()
     targets = batch.targets[at]

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from regard.core.data_spec import DataSpec
+from regard.core.device import device_of
 from regard.core.progress import watched
 from regard.data.example import Pair, column
 from regard.data.kind import Head
@@ -85,7 +86,7 @@ class Pairs(ExampleTask[PairProcessor]):
     used: ClassVar[frozenset[str]] = frozenset({"target", "tokens", "vocab_size", "shared", "reverse", "truncate"})
     metric: ClassVar[str] = "chrf"
     model: ClassVar[str] = "transformer"
-    ladder: ClassVar[tuple[str, ...]] = ("seq2seq", "bahdanau", "gnmt", "transformer")
+    ladder: ClassVar[tuple[str, ...]] = ("nearest", "ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     two_files: ClassVar[bool] = True
@@ -105,7 +106,8 @@ class Pairs(ExampleTask[PairProcessor]):
         processor = processor or replace(self._processor(train, settings, world), truncate=settings.truncate)
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
-        return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
+        rows = processor.rows(train), processor.rows(valid)
+        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
         if data.startswith(PREFIX):
@@ -127,7 +129,7 @@ class Pairs(ExampleTask[PairProcessor]):
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, PairRows)
         whole: Any = model
-        source = cut(rows.source, whole.encoder.max_length, settings.truncate, "the source of pair")
+        source = cut(rows.source, whole.max_source_length, settings.truncate, "the source of pair")
         limit = None if whole.max_length is None else whole.max_length - 1
         return PairRows(source, cut(rows.target, limit, settings.truncate, "the target of pair"), rows.eos_id)
 
@@ -178,7 +180,8 @@ class Pairs(ExampleTask[PairProcessor]):
         else:
             written = processor.target.encode(target).tolist()
         source = torch.from_numpy(ids)[None].to(run.device)
-        return written_reading(run.model, source, side, processor.target, written, given, target or "")
+        typed, model = target or "", run.model
+        return written_reading(model, source, side, processor.target, written, given, typed, processor.source)
 
     def ids(self, processor: PairProcessor, text: str) -> np.ndarray:
         return processor.read(text)
@@ -196,10 +199,10 @@ class Pairs(ExampleTask[PairProcessor]):
     ) -> list[Written]:
         """What the model writes for each source, in the order of the sources."""
         whole: Any = model
-        longest = whole.encoder.max_length
+        longest = whole.max_source_length
         ids = ragged(map(processor.read, texts))
         ids = fitted(ids, longest, processor.truncate)
-        device = next(model.parameters()).device
+        device = device_of(model)
         found: dict[int, Written] = {}
         for rows in in_batches(ids.sizes.tolist()):
             source, lengths = ids.padded(rows, 0)
@@ -241,7 +244,7 @@ class Pairs(ExampleTask[PairProcessor]):
     def _alignment(self, model: nn.Module, processor: PairProcessor, pairs: Sequence[Pair]) -> float | None:
         """How often the source word that a right target word looks at most is one that it comes from."""
         whole: Any = model
-        device = next(model.parameters()).device
+        device = device_of(model)
         sources = ragged(processor.read(pair.source) for pair in pairs)
         weights, links = [], []
         for rows in in_batches(sources.sizes.tolist()):

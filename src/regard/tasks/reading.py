@@ -176,13 +176,23 @@ def class_reading(
 
 
 def written_reading(
-    model: Any, source: Tensor, side: Side, tokenizer: Tokenizer, written: Sequence[int], given: str, typed: str
+    model: Any,
+    source: Tensor,
+    side: Side,
+    tokenizer: Tokenizer,
+    written: Sequence[int],
+    given: str,
+    typed: str,
+    read: Tokenizer | None = None,
 ) -> Reading:
-    """A source and a text that is written from it, token by token; as it was typed, where it was."""
+    """A source and a text that is written from it, token by token; as it was typed, where it was.
+
+    read  the tokenizer of the source, where that is a text.
+    """
     ids = [tokenizer.eos_id, *written]
     labels = (START, *labels_of(tokenizer, written, typed))
     target = text_side("target", tokenizer, ids, labels)
-    if getattr(model.encoder.config, "reverse", False):
+    if model.reads_backward:
         side = replace(side, labels=side.labels[::-1], words=side.words[::-1])
     tokens = torch.tensor([ids], device=source.device)
     targets = (*next_tokens(ids)[:-1], tokenizer.eos_id)
@@ -190,7 +200,8 @@ def written_reading(
     def forward(source: Tensor, tokens: Tensor) -> Tensor:
         return logits_of(model, SourceTokens(source, tokens))
 
-    return Reading(model, (source, tokens), (side, target), forward, token_names(tokenizer), targets, given)
+    decode = {"written": tokenizer.decode} | ({} if read is None else {"read": read.decode})
+    return Reading(model, (source, tokens), (side, target), forward, token_names(tokenizer), targets, given, decode)
 
 
 def cut(texts: Ragged, limit: int | None, truncate: bool, what: str = "text") -> Ragged:

@@ -19,7 +19,7 @@ from regard.errors import UsageError
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
     from regard.decoding.text import TextOptions
-    from regard.models.encoder_decoder import EncoderDecoder, Given
+    from regard.models.encoder_decoder import Given, SourceModel
 
 ROOM, SPARE = 2, 20  # a text has at most so many times the tokens of its source, and some more
 
@@ -62,7 +62,7 @@ class SourceBatch:
 
 @torch.no_grad()
 def write(
-    model: EncoderDecoder,
+    model: SourceModel,
     tokenizer: Tokenizer,
     sources: SourceBatch,
     options: TextOptions,
@@ -126,8 +126,9 @@ def attention_of(given: Given, texts: Sequence[Sequence[int]], rows: Sequence[in
     lengths = None if given.lengths is None else given.lengths[index]
     # What is read when token t is written are those before it, the start symbol first.
     read, sizes = padded([[eos_id, *text[:-1]] for text in texts], given.source.device)
+    written, _ = padded(texts, given.source.device)
     with eval_mode(given):
-        weights = given.model.alignment(read, given.model.start(given.source[index], lengths))
+        weights = given.model.alignment(read, given.model.start(given.source[index], lengths), written=written)
     if weights is None:
         return None
     ends = [weights.shape[2]] * len(texts) if lengths is None else lengths.tolist()

@@ -43,6 +43,7 @@ class FittingProblem(Generic[D]):
     identity   hashes of the data and of the tokenizer.
     files      further files of the run folder, by name.
     unit       what a target is, for the eye.
+    loss       the held-out loss of some examples alone, for a fit that asks often; None: that of `judge`.
     """
 
     data: D
@@ -52,6 +53,11 @@ class FittingProblem(Generic[D]):
     identity: Mapping[str, str]
     files: Mapping[str, bytes]
     unit: str = "tokens"
+    loss: Callable[[nn.Module], float] | None = None
+
+    def held_out_loss(self, model: nn.Module) -> float:
+        """What a fit may choose by; NaN where there is no such loss."""
+        return self.scores(model).get("loss", math.nan) if self.loss is None else self.loss(model)
 
     def scores(self, model: nn.Module) -> dict[str, float]:
         """The loss and the metric on what was held out, as far as there are such."""
@@ -119,9 +125,7 @@ def fit_run(
 
 def _fit_settings(model: nn.Module, problem: FittingProblem[Any], settings: TrainSettings) -> FitSettings:
     folder = None if settings.spill is None else Path(settings.spill).expanduser()
-    return FitSettings(
-        settings.seed, settings.memory_bytes, folder, lambda: problem.scores(model).get("loss", math.nan)
-    )
+    return FitSettings(settings.seed, settings.memory_bytes, folder, lambda: problem.held_out_loss(model))
 
 
 def _finite(scores: dict[str, float], display: Display) -> dict[str, float]:

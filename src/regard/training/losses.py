@@ -14,20 +14,25 @@ Sums and counts are returned apart, so that batches of unequal length can be ave
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
+import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
+from regard.core.device import device_of
 from regard.core.inputs import NOT_COUNTED, Inputs, PastKnown, SourceTokens
-from regard.core.model import Model
+from regard.core.model import Model, logits_of
 from regard.core.state import State
 from regard.data.batch import Batch
+from regard.data.rows import Rows
 from regard.errors import UsageError
 from regard.layers.head import LogitsHead
 
 Smoothing = Literal["all", "others"]
+ANSWERS_AT_ONCE = 1 << 23  # logits that are in memory at one time
 
 
 class Loss(NamedTuple):
@@ -109,3 +114,21 @@ def shared_by_all(epsilon: float, smoothing: Smoothing, n_classes: int) -> float
             f"train.label_smoothing: {epsilon} gives a target less than the others of {n_classes} classes; lower it"
         )
     return epsilon * n_classes / (n_classes - 1)
+
+
+@torch.no_grad()
+def loss_of(model: nn.Module, rows: Rows) -> float:
+    """The mean loss of the targets of rows by the answers of any model, in nats; infinite where one cannot be."""
+    total, count = 0.0, 0
+    whole: Any = model
+    longest = int(np.max(rows.sizes, initial=0)) + 1
+    at_once = max(1, ANSWERS_AT_ONCE // (longest * whole.vocab_size))
+    for first in range(0, len(rows.sizes), at_once):
+        numbers = np.arange(first, min(first + at_once, len(rows.sizes)))
+        batch = rows.batch_of(numbers, numbers).to(device_of(model))
+        logits = logits_of(model, inputs_of(batch), context=context_of(batch))
+        log_p = logits.double().log_softmax(-1)
+        counts = counted(batch.targets)
+        chosen = log_p.gather(-1, batch.targets.clamp(min=0)[..., None])[..., 0][counts]
+        total, count = total - float(chosen.sum()), count + int(counts.sum())
+    return total / max(1, count)

@@ -37,7 +37,7 @@ class SavedModel:
     def require_for(self, spec: DataSpec) -> None:
         """Refuse a model that was built for other data than `spec` says; it may know more tokens than are read."""
         sizes = {"n_classes": spec.n_classes, "n_known": spec.n_known, "horizon": spec.horizon}
-        sizes |= {"n_channels": spec.n_channels}
+        sizes |= {"n_channels": spec.n_channels, "source_vocab_size": spec.source_vocab_size or spec.vocab_size}
         with blamed_on(self.path):
             for where, found in _counts(self.config.to_dict(), "model.config"):
                 *above, key = where.split(".")

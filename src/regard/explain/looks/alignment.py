@@ -14,6 +14,10 @@ CAVEAT = (
     "Attention was trained to help writing, not to align: a word may be looked at a step early, for the word after it, "
     "or hardly at all where the text so far says enough."
 )
+OF_COUNTS = (
+    "A lexicon knows which words stood in the same pairs, and neither their order nor their neighbours: words that "
+    "always come together share their weight, and one never met belongs to all of the source alike."
+)
 MOST_PICTURES = 8
 
 
@@ -26,7 +30,9 @@ def alignment(reading: Reading, options: Options) -> View:
     found = weights_of(reading, "alignment", words)
     of_all = "mean of heads" if options.head is None else f"head {options.head}"
     about = {"layer": found.site.layer, "head": options.head, "written": " ".join(reading.main.groups.labels[1:])}
-    made = [_map(found, f"Layer {found.site.layer}, {of_all}", source.name)]
+    counted = reading.can.fitted
+    title = "How likely each word came from each" if counted else f"Layer {found.site.layer}, {of_all}"
+    made = [_map(found, title, source.name)]
     if source.name == "picture":
         panels: list[Panel] = [*_grids(found), *made]
     elif source.words:
@@ -37,8 +43,9 @@ def alignment(reading: Reading, options: Options) -> View:
         panels = [_links(found, pairs), *made, _table(found, pairs)]
     else:
         panels = [*made]
-    title = f"Where the {reading.main.name} looks in the {source.name}"
-    return View(title, panels, about, CAVEAT, controls(reading, "alignment", found, words))
+    verb = "comes from" if counted else "looks"
+    title = f"Where the {reading.main.name} {verb} in the {source.name}"
+    return View(title, panels, about, OF_COUNTS if counted else CAVEAT, controls(reading, "alignment", found, words))
 
 
 def aligned(matrix: np.ndarray) -> list[tuple[int, int]]:

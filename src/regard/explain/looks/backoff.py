@@ -45,7 +45,8 @@ def _explained(reading: Reading) -> NgramExplanation:
 
 
 def _has_orders(can: Capabilities) -> bool:
-    return "orders" in can.shows
+    # As a part of a model that reads a source too, or both sides of a word, it does not tell the answer alone.
+    return "orders" in can.shows and can.next and not can.source
 
 
 register_look(Look("backoff", "which orders matched at each token", backoff, fits=_has_orders))
