@@ -31,6 +31,7 @@ FILES = (
     "attention",
     "gates",
     "states",
+    "tagging",
     "next_token",
     "forgetting",
     "meaning",

@@ -102,5 +102,7 @@ def sums(order: ByTime, emissions: Tensor, between: Tensor, start: Tensor, end: 
     right[:n_sentences] *= beta[:n_sentences]
     pairs = a_to * (alpha[order.before].T @ right[n_sentences:])
     tags = beta.mul_(alpha)
-    log_z = float(top.sum(dtype=torch.float64) + scale.log().sum(dtype=torch.float64)) + highest * (len(e) - n_sentences)
+    log_z = float(top.sum(dtype=torch.float64) + scale.log().sum(dtype=torch.float64)) + highest * (
+        len(e) - n_sentences
+    )
     return Sums(log_z, tags, pairs, tags[:n_sentences].sum(0), tags[order.last].sum(0))

@@ -5,7 +5,8 @@
 
 w has a number for each feature and tag that were met together (or for all pairs), for each tag after each, and for
 each tag at both ends of a sentence. Sums over features are lookups in tables (see word_features.py), those over ways
-to tag are the chain's (chain.py). Sums of many words are in float32, where torch has a fast way; values and steps in float64.
+to tag are the chain's (chain.py). Sums of many words are in float32, where torch has a fast way; values and steps are
+in float64.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lexicon: which tags each word was met with, and how often.
 
-    n_(w,c)   how often word w has tag c; kept are only the pairs that were met
+n_(w,c)   how often word w has tag c; kept are only the pairs that were met
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Met:
 def of_word(word: str, amount: str, prefix: str = "") -> list[str]:
     """The names of a word's own features."""
     low = word.lower()
-    if amount == WORD:
+    if amount == WORD or word in (START, END):
         return [f"{prefix}l={low}"]
     found = [f"{prefix}l={low}", f"{prefix}h={shape(word)}"]
     if amount == NEAR:

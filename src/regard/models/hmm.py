@@ -82,7 +82,9 @@ class Hmm(LexiconTagger):
     def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         n_tags = self.config.n_classes
         if n_tags > MOST_TAGS:
-            raise DataError(f"{n_tags:,} tags are more than the {MOST_TAGS} whose trigrams fit: take most_frequent or crf")
+            raise DataError(
+                f"{n_tags:,} tags are more than the {MOST_TAGS} whose trigrams fit: take most_frequent or crf"
+            )
         sentences, tags, sizes = given_to(data)
         tell("counting", 0.5)
         counts = trigram.trigram_counts(tags, sizes, n_tags)

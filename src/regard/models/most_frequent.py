@@ -1,7 +1,7 @@
 """The most frequent tag of each word, whatever stands beside it. What every other tagger has to beat.
 
-    p(c | w) = n_(w,c) / n_w          of a word that was met
-    p(c)     = of the words that were met once, where there are any: what a new word is like
+p(c | w) = n_(w,c) / n_w          of a word that was met
+p(c)     = of the words that were met once, where there are any: what a new word is like
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the tags of sentences are chosen: each for itself, together under a model's own chain, and within the rule of BIO.
+"""How tags are chosen: each for itself, those of a sentence together under a model's own chain, and within BIO.
 
     O  B-X  I-X        an I-X stands only after B-X or I-X: what breaks the rule is never answered
 
@@ -44,7 +44,9 @@ def bio_chain(classes: Sequence[str]) -> Chain:
     inside = np.array([name[:2] == INSIDE for name in classes])
     same = np.array([[name[2:] == other[2:] and name[:2] in (BEGIN, INSIDE) for other in classes] for name in classes])
     forbidden = inside[None, :] & ~same
-    between, start = (torch.zeros(part.shape).masked_fill(torch.from_numpy(part), -torch.inf) for part in (forbidden, inside))
+    between, start = (
+        torch.zeros(part.shape).masked_fill(torch.from_numpy(part), -torch.inf) for part in (forbidden, inside)
+    )
     return Chain(between, start, torch.zeros(len(classes)))
 
 

@@ -131,9 +131,7 @@ class TaggedText(ExampleTask[TagProcessor]):
         for rows in in_batches(ids.sizes.tolist()):
             places = [processor.places(texts[spelt[row]]) for row in rows]
             found = tag_rows(model, ids, rows, places, allowed)
-            tags |= {
-                spelt[row]: [processor.classes[tag] for tag in one] for row, one in zip(rows, found, strict=True)
-            }
+            tags |= {spelt[row]: [processor.classes[tag] for tag in one] for row, one in zip(rows, found, strict=True)}
         for index, words in enumerate(texts):
             pairs = list(zip(words, tags.get(index, []), strict=True))
             line = " ".join(f"{word}/{tag}" for word, tag in pairs)
