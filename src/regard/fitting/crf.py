@@ -5,8 +5,8 @@
 
 w has a number for each feature and tag that were met together (or for all pairs), for each tag after each, and for
 each tag at both ends of a sentence. Sums over features are lookups in tables (see word_features.py), those over ways
-to tag are the chain's (chain.py). Sums of many words are in float32, where torch has a fast way; values and steps are
-in float64.
+to tag are the chain's (chain.py). Of many words sums are in float32, for which torch has a fast way, of few in float64;
+values and steps always are.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from torch import Tensor
 from regard.fitting.chain import by_time, sums
 from regard.fitting.sparse import SparseRows
 from regard.fitting.word_features import Table
+
+FEW = 1 << 18  # numbers for all words and tags up to which sums are in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,8 @@ class Likelihood:
         self.n_features = sum(table.rows.width for table in tables)
         self._features, self._words = _Sum(_stacked(tables)), _Sum(_chosen(tables, self.order.places))
         self.tags = torch.from_numpy(tags[self.order.places])
-        met = F.one_hot(self.tags, n_tags).float()
+        self.dtype = torch.float64 if len(tags) * n_tags <= FEW else torch.float32
+        met = F.one_hot(self.tags, n_tags).to(self.dtype)
         counts = self._back(met).flatten()
         # Where few pairs are met, the others are not even numbers.
         self.pairs = torch.nonzero(counts > 0).flatten() if seen else torch.arange(counts.numel())
@@ -93,11 +96,11 @@ class Likelihood:
         return torch.zeros_like(self.met)
 
     def weights(self, x: Tensor) -> ChainWeights:
-        """The numbers of x in their places, float32."""
+        """The numbers of x in their places."""
         n, pairs = self.n_tags, len(self.pairs)
-        unary = torch.zeros(self.n_features * n)
-        unary[self.pairs] = x[:pairs].float()
-        between, start, end = x[pairs:].float().split([n * n, n, n])
+        unary = torch.zeros(self.n_features * n, dtype=self.dtype)
+        unary[self.pairs] = x[:pairs].to(self.dtype)
+        between, start, end = x[pairs:].to(self.dtype).split([n * n, n, n])
         return ChainWeights(unary.view(-1, n), between.view(n, n), start, end)
 
     def __call__(self, x: Tensor) -> tuple[float, Tensor]:

@@ -146,7 +146,7 @@ class CrfHead(LinearHead):
         if label_smoothing:
             raise UsageError("train.label_smoothing: a CRF head has one answer for a sentence; leave it out")
         counted = targets != NOT_COUNTED
-        order = (~counted).byte().argsort(1, stable=True)
+        order = (~counted).byte().argsort(dim=1, stable=True)
         emissions, chain = self._exact(emissions.gather(1, order[..., None].expand_as(emissions)))
         lengths = counted.sum(1)
         tags = targets.gather(1, order).clamp_min(0)

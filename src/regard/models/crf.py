@@ -52,7 +52,7 @@ class CrfConfig(WordTaggerConfig, kind="crf"):
     tolerance   by how much of itself the likelihood still grows in ten steps at the end. max_steps: at most so many.
     """
 
-    strength: float = 0.3
+    strength: float = 0.1
     pairs: PairsName = "seen"
     min_words: int = 1
     min_pairs: int = 2
@@ -184,9 +184,9 @@ class Crf(WordTagger):
                 "tags": tags,
                 "weights": x[: len(tags)].float(),
                 "offsets": offsets,
-                "between": found.between.clone(),
-                "start": found.start.clone(),
-                "end": found.end.clone(),
+                "between": found.between.float().clone(),
+                "start": found.start.float().clone(),
+                "end": found.end.float().clone(),
                 "features": torch.from_numpy(vocabulary.packed()),
             }
         )
@@ -252,7 +252,7 @@ def _not_there(lowest: Lowest, config: CrfConfig) -> str:
 def crf(
     spec: DataSpec,
     *,
-    strength: float = 0.3,
+    strength: float = 0.1,
     pairs: PairsName = "seen",
     min_words: int = 1,
     min_pairs: int = 2,

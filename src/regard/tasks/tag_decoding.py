@@ -83,14 +83,17 @@ def tag_rows(
     return [best[row, :count].tolist() for row, count in enumerate(counts.tolist())]
 
 
-def log_chances_at(model: nn.Module, tokens: Tensor, places: np.ndarray) -> Tensor:
-    """Answers (B, T, C) of sentences of the same words' places: log p under a model's own chain, else its logits."""
+def log_chances_at(model: nn.Module, tokens: Tensor, places: np.ndarray | None) -> Tensor:
+    """Answers (B, T, C) of sentences without padding: log p under a model's own chain, else its logits.
+
+    places  where the tags of words are told; None: at every position. Elsewhere each position answers for itself.
+    """
     whole: Any = model
     vectors, decoder = whole(tokens)[0], decoder_of(model)
-    logits = whole.head(vectors)
-    if decoder is None or not len(places) or int(places.max()) >= vectors.shape[1]:
-        return logits
-    at = torch.from_numpy(places).to(vectors.device)
-    lengths = torch.full((len(vectors),), len(places), device=vectors.device)
-    found = decoder.log_chances(vectors[:, at], lengths)
-    return logits.log_softmax(-1).to(found.dtype).index_copy(1, at, found)
+    if decoder is None:
+        return whole.head(vectors)
+    n_positions = vectors.shape[1]
+    told = torch.arange(n_positions) if places is None else torch.from_numpy(places[places < n_positions])
+    told = told.to(vectors.device)
+    found = decoder.log_chances(vectors[:, told], torch.full((len(vectors),), len(told), device=vectors.device))
+    return found if places is None else whole.head(vectors).log_softmax(-1).to(found).index_copy(1, told, found)

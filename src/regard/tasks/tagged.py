@@ -173,7 +173,7 @@ class TaggedText(ExampleTask[TagProcessor]):
         if ids.ndim == 1:
             labels = tuple(labels_of(processor.tokenizer, ids.tolist(), " ".join(words)))
             side = text_side("text", processor.tokenizer, ids.tolist(), labels)
-        places = processor.places(words)
+        places = processor.places(words) if ids.ndim == 1 else None
         found = class_reading(run.model, ids, side, processor.classes, given, run.device)
         return replace(found, forward=lambda x: log_chances_at(run.model, x, places), about={"words": words})
 
@@ -197,10 +197,10 @@ class TaggedText(ExampleTask[TagProcessor]):
         bio = settings.bio and keeps_bio(tags)
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
-            return PieceProcessor(self.tokenizer, classes, bio, self.last)
+            return PieceProcessor(self.tokenizer, classes, self.last, bio=bio)
         words = column(train, "words")
         return TagProcessor(
             words_seen_twice(lambda: map(" ".join, watched(words, "learning words", "sentences")), settings.vocab_size),
             classes,
-            bio,
+            bio=bio,
         )

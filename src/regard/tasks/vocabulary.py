@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -144,7 +144,7 @@ class TagProcessor(Processor):
 
     tokenizer: Tokenizer
     classes: tuple[str, ...]
-    bio: bool = False
+    bio: bool = field(default=False, kw_only=True)
 
     def files(self) -> dict[str, bytes]:
         return files_of(self.tokenizer, self._told)
