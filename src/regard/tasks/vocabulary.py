@@ -125,9 +125,9 @@ def letters(sentences: Iterable[Sequence[str]]) -> Ragged:
     """Words as the numbers of their characters, 0 after the end of each: (n, L), of a table of different words."""
     index: dict[str, int] = {}
     rows = ragged([index.setdefault(clipped(word), len(index)) for word in words] for words in sentences)
-    width = max(map(len, index), default=1)
-    text = np.array(list(index), f"<U{max(1, width)}")
-    return replace(rows, table=text.view("<u4").reshape(len(index), -1).astype(np.int32))
+    width = max(1, max(map(len, index), default=1))
+    text = np.array(list(index), f"<U{width}")
+    return replace(rows, table=text.view("<u4").reshape(len(index), width).astype(np.int32))
 
 
 def class_number(label: str, classes: Sequence[str], where: str, what: str = "label") -> int:
