@@ -106,9 +106,9 @@ def _direction(g: Tensor, changes: list[tuple[Tensor, Tensor, float]]) -> Tensor
 def _lower(function: Function, here: _Place, d: Tensor, length: float) -> tuple[_Place | None, int]:
     """The first place along d that is low and flat enough; else the lowest that was tried, None if none was lower."""
     slope = float(here.g @ d)
-    shortest, longest, best = 0.0, math.inf, None
+    shortest, longest, best, tried = 0.0, math.inf, None, 0
     if slope >= 0:
-        return None, 0
+        return None, tried
     for tried in range(1, MOST_TRIES + 1):
         x = torch.add(here.x, d, alpha=length)
         there = _Place(x, *function(x))

@@ -115,7 +115,7 @@ def viterbi(lattice: Lattice) -> Tensor:
     rows, width = torch.arange(n_rows, device=lattice.tags.device), lattice.tags.shape[2]
     found, u, v = rows.new_zeros(n_rows, n_words), torch.zeros_like(rows), torch.zeros_like(rows)
     for t in range(n_words - 1, -1, -1):
-        last, inside = t == lattice.lengths - 1, t < lattice.lengths
+        last, inside = lattice.lengths.eq(t + 1), lattice.lengths.gt(t)
         u, v = torch.where(last, done[t] // width, u), torch.where(last, done[t] % width, v)
         found[:, t] = torch.where(inside, lattice.tags[rows, t, v], 0)
         if t:  # the state (u, v) at t - 1, t was entered from (came_from, u)

@@ -88,8 +88,7 @@ class Crf(WordTagger):
     end: Tensor
 
     def __init__(self, config: CrfConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         for name in ("features", "words"):  # text in UTF-8, a line each
             self.register_buffer(name, torch.zeros(0, dtype=torch.uint8))
         for name in ("word_counts", "starts", "tags"):

@@ -42,8 +42,7 @@ class LexiconTagger(WordTagger):
     counts: Tensor
 
     def __init__(self, config: WordTaggerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))  # text in UTF-8, a line each
         for name in ("starts", "tags", "counts"):
             self.register_buffer(name, torch.zeros(0, dtype=torch.int64))

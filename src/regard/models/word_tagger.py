@@ -62,7 +62,10 @@ class WordTagger(FittedModel):
     """Words by the numbers of their characters, (B, T, L) with 0 after the end of each, to emissions (B, T, C)."""
 
     reads = LETTERS
-    config: WordTaggerConfig
+
+    def __init__(self, config: WordTaggerConfig) -> None:
+        super().__init__()
+        self.config = config
 
     @abstractmethod
     def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]: ...
