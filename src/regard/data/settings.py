@@ -35,6 +35,7 @@ class DataSettings:
     reverse     pairs: read the second side and write the first.
     text, label columns of labelled text, by name or by number from 1 on.
     tag         tagged: upos, xpos and so on of CoNLL-U; of CoNLL, which has no names, the number of the column.
+    bio         tagged: where the training part keeps the rule that an I- tag stands inside of its span, answers do too.
     caption     captions: the column of the captions.
     size        captions: pictures are brought to so many rows and columns.
     time, known series: the column of times, and those known ahead, joined by commas.
@@ -59,6 +60,7 @@ class DataSettings:
     text: str | None = None
     label: str | None = None
     tag: str | None = None
+    bio: bool = True
     caption: str | None = None
     size: int = 32
     time: str | None = None

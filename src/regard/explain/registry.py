@@ -33,6 +33,7 @@ FILES = (
     "attention",
     "gates",
     "states",
+    "tagging",
     "next_token",
     "forgetting",
     "meaning",

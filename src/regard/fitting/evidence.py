@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,3 +44,12 @@ class Weighs(Protocol):
     def heaviest(self, number: int, count: int) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
         """The parts that speak most for a class, and most against it, beyond what they say for all on average."""
         ...
+
+
+@runtime_checkable
+class WeighsWords(Protocol):
+    """A model whose answer at a word is such a sum."""
+
+    def evidence(self, words: Sequence[str], place: int) -> Evidence: ...
+
+    def emissions(self, sentences: Sequence[Sequence[str]]) -> Tensor: ...

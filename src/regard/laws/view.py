@@ -93,7 +93,7 @@ class Stateless(nn.Module):
     def forward(
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Tensor, State | None]:
-        as_read = {"words": _words, "text": _characters}.get(self.reads, lambda same: same)
+        as_read = {"words": _words, "text": _characters, "letters": _letters}.get(self.reads, lambda same: same)
         found = logits_of(self.model, as_read(tokens), context=context)
         logits = found if found.dim() == 3 else found[:, None]
         if state is None:
@@ -142,3 +142,8 @@ def _words(tokens: Tensor) -> Tensor:
 def _characters(tokens: Tensor) -> Tensor:
     """Tokens as the characters of a text: letters, and a blank now and then."""
     return torch.where(tokens % 4 == 3, BLANK, LETTER - 1 + tokens)
+
+
+def _letters(tokens: Tensor) -> Tensor:
+    """Tokens as words of one letter, (B, T, 1)."""
+    return (LETTER - 1 + tokens)[..., None]

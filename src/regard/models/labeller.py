@@ -1,12 +1,13 @@
 """The labeller: an encoder and a head for classes, one answer for the whole sequence or one for each position.
 
 N-1    logits = W pool(m_1 .. m_S) + b      sentiment, topics; see layers/pooling.py
-N-N    logits_t = W m_t + b                 tags
+N-N    logits_t = W m_t + b                 tags, each for itself, or together under a CRF; see layers/crf.py
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -14,9 +15,12 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
 from regard.core.tap import Traced
+from regard.layers.crf import CrfHead
 from regard.layers.head import LinearHead
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig
+
+HeadName = Literal["linear", "crf"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class LabellerConfig(Config, kind="labeller"):
     """encoder: of the text. pooling: to one vector, or None for an answer at each position. dropout: before the head.
 
     d_memory  width of the encoder's vectors.
+    head      of tags: linear, each for itself, or crf, those of a sentence together.
     """
 
     encoder: EncoderConfig
@@ -31,9 +36,11 @@ class LabellerConfig(Config, kind="labeller"):
     n_classes: int
     pooling: PoolingConfig | None = None
     dropout: float = 0.0
+    head: HeadName = "linear"
 
     def __post_init__(self) -> None:
         check(self.n_classes > 0, f"n_classes must be positive, found {self.n_classes}")
+        check(self.head == "linear" or self.pooling is None, "head = crf is for tags: one answer has no neighbours")
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> Labeller:
@@ -56,7 +63,8 @@ class Labeller(Traced):
         self.encoder = config.encoder.build()
         self.pooling = config.pooling.build() if config.pooling else None
         dropout = nn.Dropout(config.dropout) if config.dropout else None
-        self.head = LinearHead(config.d_memory, config.n_classes, transform=dropout)
+        kind = CrfHead if config.head == "crf" else LinearHead
+        self.head = kind(config.d_memory, config.n_classes, transform=dropout)
 
     @property
     def reads(self) -> str:

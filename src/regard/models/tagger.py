@@ -6,12 +6,12 @@ from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.models.classifier import SIZES
 from regard.models.encoder_stack import EncoderStack
-from regard.models.labeller import LabellerConfig
+from regard.models.labeller import HeadName, LabellerConfig
 
 
 @register(
     "tagger",
-    sizes=SIZES | {"paper": {"d_model": 100, "n_layers": 1, "dropout": 0.5}},
+    sizes=SIZES | {"paper": {"d_model": 100, "n_layers": 1, "dropout": 0.5, "head": "crf"}},
     paper="Huang, Xu, Yu 2015, Bidirectional LSTM-CRF models for sequence tagging",
     parameters=(None, DataSpec(vocab_size=130_000, n_classes=9)),
     training={"lr": 2e-3, "weight_decay": 0.01, "warmup": 0.1},
@@ -26,7 +26,8 @@ def tagger(
     n_heads: int = 4,
     dropout: float = 0.3,
     bidirectional: bool = True,
+    head: HeadName = "linear",
 ) -> LabellerConfig:
     """Any encoder, and a tag for each of its vectors."""
     reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
-    return LabellerConfig(reader.config(spec.vocab_size, spelled=True), d_model, spec.n_classes, None, dropout)
+    return LabellerConfig(reader.config(spec.vocab_size, spelled=True), d_model, spec.n_classes, None, dropout, head)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from regard.models.labeller import Labeller
     from regard.tasks.task import Task
 
-OF_THE_HEAD = ("pooling", "dropout")
+OF_THE_HEAD = ("pooling", "dropout", "head")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
-from regard.core.context import Context
-from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
 from regard.data.kind import Head
-from regard.data.ragged import Ragged, in_batches, ragged
+from regard.data.ragged import in_batches
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
 from regard.data.tagged import read_tagged
@@ -31,6 +29,7 @@ from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
+from regard.tasks.tag_decoding import bio_chain, keeps_bio, log_chances_at, tag_rows
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     PieceProcessor,
@@ -70,12 +69,15 @@ class TaggedText(ExampleTask[TagProcessor]):
 
     name: ClassVar[str] = "tagged"
     shape: ClassVar[str] = "N-N"
-    used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size"})
+    used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "bio"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
     model: ClassVar[str] = "tagger"
     headed: ClassVar[str | None] = "tagger"
-    ladder: ClassVar[tuple[str, ...]] = ("fnn", "rnn", "lstm", "transformer", "mamba")
+    ladder: ClassVar[tuple[str, ...]] = (
+        *("most_frequent", "hmm", "crf"),
+        *("fnn", "rnn", "lstm", "transformer", "mamba"),
+    )
     world: ClassVar[str | None] = "world:tags"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
     turn: ClassVar[int] = 1
@@ -94,7 +96,8 @@ class TaggedText(ExampleTask[TagProcessor]):
         best, train, valid, notes = self._parts(settings, seed)
         processor = processor or self._processor(train, settings)
         name = Path(settings.path).name
-        return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
+        rows = processor.rows(train), processor.rows(valid)
+        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Tagged]:
         if data.startswith(PREFIX):
@@ -102,7 +105,7 @@ class TaggedText(ExampleTask[TagProcessor]):
         return read_tagged(data, tag=settings.tag)
 
     def load_processor(self, verified: Callable[[str], Path]) -> TagProcessor:
-        tokenizer, told = read_files(verified, {"classes": tuple[str, ...], "last": bool})
+        tokenizer, told = read_files(verified, {"classes": tuple[str, ...], "bio": bool, "last": bool})
         return PieceProcessor(tokenizer, **told) if "last" in told else TagProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
@@ -127,15 +130,13 @@ class TaggedText(ExampleTask[TagProcessor]):
         texts = [one.words if isinstance(one, Tagged) else tuple(str(one).split()) for one in inputs]
         whole: Any = model
         spelt = [index for index, words in enumerate(texts) if words]
-        ids = ragged(processor.read(texts[index]) for index in spelt)
-        ids = fitted(ids, whole.max_length)
+        ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
+        allowed = bio_chain(processor.classes) if processor.bio else None
         tags: dict[int, list[str]] = {}
         for rows in in_batches(ids.sizes.tolist()):
-            found = self._tags(model, ids, rows)
-            tags |= {
-                spelt[row]: [processor.classes[one[place]] for place in processor.places(texts[spelt[row]])]
-                for row, one in zip(rows, found, strict=True)
-            }
+            places = [processor.places(texts[spelt[row]]) for row in rows]
+            found = tag_rows(model, ids, rows, places, allowed)
+            tags |= {spelt[row]: [processor.classes[tag] for tag in one] for row, one in zip(rows, found, strict=True)}
         for index, words in enumerate(texts):
             pairs = list(zip(words, tags.get(index, []), strict=True))
             line = " ".join(f"{word}/{tag}" for word, tag in pairs)
@@ -172,23 +173,18 @@ class TaggedText(ExampleTask[TagProcessor]):
         words = tuple(given.split())
         if not words:
             raise UsageError("there are no words to tag")
-        ids = processor.read(words)
+        ids = processor.inputs(run.model, [words])[0]
         side = Side("text", words, tuple(range(len(words))))
         if ids.ndim == 1:
             labels = tuple(labels_of(processor.tokenizer, ids.tolist(), " ".join(words)))
             side = text_side("text", processor.tokenizer, ids.tolist(), labels)
-        return class_reading(run.model, ids, side, processor.classes, given, run.device)
+        places = processor.places(words) if ids.ndim == 1 else None
+        found = class_reading(run.model, ids, side, processor.classes, given, run.device)
+        return replace(found, forward=lambda x: log_chances_at(run.model, x, places), about={"words": words})
 
     def ids(self, processor: TagProcessor, text: str) -> np.ndarray:
         words = tuple(text.split())
         return processor.read(words) if words else np.zeros(0, np.int64)
-
-    def _tags(self, model: nn.Module, ids: Ragged, rows: np.ndarray) -> list[list[int]]:
-        device = next(model.parameters()).device
-        tokens, lengths = ids.padded(rows, 0)
-        context = Context(lengths=lengths.to(device))
-        best = logits_of(model, tokens.to(device), context=context).argmax(-1).cpu()
-        return [best[i, :count].tolist() for i, count in enumerate(lengths.tolist())]
 
     def _parts(
         self, settings: DataSettings, seed: int
@@ -201,12 +197,15 @@ class TaggedText(ExampleTask[TagProcessor]):
         return {}, *self.held_out(found, settings.valid, lambda path: read_tagged(path, tag=settings.tag))
 
     def _processor(self, train: Sequence[Tagged], settings: DataSettings) -> TagProcessor:
-        classes = classes_of(chain.from_iterable(column(train, "tags")))
+        tags = column(train, "tags")
+        classes = classes_of(chain.from_iterable(tags))
+        bio = settings.bio and keeps_bio(tags)
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
-            return PieceProcessor(self.tokenizer, classes, self.last)
+            return PieceProcessor(self.tokenizer, classes, self.last, bio=bio)
         words = column(train, "words")
         return TagProcessor(
             words_seen_twice(lambda: map(" ".join, watched(words, "learning words", "sentences")), settings.vocab_size),
             classes,
+            bio=bio,
         )

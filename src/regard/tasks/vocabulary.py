@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from torch import nn
 
 from regard.core.data_spec import DataSpec
 from regard.core.progress import watched
@@ -30,7 +32,9 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest
+from regard.fitting.word_features import clipped
 from regard.layers.embedding import SPELLING_LENGTH, spelling
+from regard.models.word_tagger import LETTERS
 from regard.tasks.processor import Processor, files_of
 
 SEEN_ENOUGH = 2
@@ -117,6 +121,15 @@ def class_numbers(examples: Sequence[Labelled], classes: Sequence[str]) -> np.nd
     return found
 
 
+def letters(sentences: Iterable[Sequence[str]]) -> Ragged:
+    """Words as the numbers of their characters, 0 after the end of each: (n, L), of a table of different words."""
+    index: dict[str, int] = {}
+    rows = ragged([index.setdefault(clipped(word), len(index)) for word in words] for words in sentences)
+    width = max(1, max(map(len, index), default=1))
+    text = np.array(list(index), f"<U{width}")
+    return replace(rows, table=text.view("<u4").reshape(len(index), width).astype(np.int32))
+
+
 def class_number(label: str, classes: Sequence[str], where: str, what: str = "label") -> int:
     """The place of a label among the classes; one that training never saw is refused where it stands."""
     if label not in classes:
@@ -127,13 +140,19 @@ def class_number(label: str, classes: Sequence[str], where: str, what: str = "la
 
 @dataclass(frozen=True, eq=False)
 class TagProcessor(Processor):
-    """tokenizer: of single words. classes: the tags, by number."""
+    """tokenizer: of single words. classes: the tags, by number. bio: an I- tag is answered only inside of its span."""
 
     tokenizer: Tokenizer
     classes: tuple[str, ...]
+    bio: bool = field(default=False, kw_only=True)
 
     def files(self) -> dict[str, bytes]:
-        return files_of(self.tokenizer, {"classes": self.classes})
+        return files_of(self.tokenizer, self._told)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        # What is as in a run from before there was a choice is not told, so that its hash is the same.
+        return {"classes": self.classes} | ({"bio": True} if self.bio else {})
 
     @property
     def spec(self) -> DataSpec:
@@ -150,6 +169,10 @@ class TagProcessor(Processor):
     def read(self, words: Sequence[str]) -> np.ndarray:
         """Ids and spellings, (n, 1 + L)."""
         return self._words(words)
+
+    def inputs(self, model: nn.Module, sentences: Iterable[Sequence[str]]) -> Ragged:
+        """Sentences as a model reads them: in the run's own terms, or as the characters of words."""
+        return letters(sentences) if getattr(model, "reads", None) == LETTERS else ragged(map(self.read, sentences))
 
     def places(self, words: Sequence[str]) -> np.ndarray:
         """Where the tag of each word is told."""
@@ -176,8 +199,9 @@ class PieceProcessor(TagProcessor):
 
     last: bool = False
 
-    def files(self) -> dict[str, bytes]:
-        return files_of(self.tokenizer, {"classes": self.classes, "last": self.last})
+    @property
+    def _told(self) -> dict[str, Any]:
+        return super()._told | {"last": self.last}
 
     @property
     def spec(self) -> DataSpec:

@@ -1,0 +1,74 @@
+"""Tags within the rule of BIO, whatever model answers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from regard.evaluation.tagging import span_scores
+from regard.layers.crf import CrfHead
+from regard.layers.head import LinearHead
+from regard.tasks.tag_decoding import best_tags, bio_chain, keeps_bio
+
+CLASSES = ("B-A", "B-B", "I-A", "I-B", "O")
+
+
+class Headed(nn.Module):
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.head = head
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ([["O", "B-A", "I-A"], ["B-B"]], True),
+        ([["O", "I-A"]], False),
+        ([["B-B", "I-A"]], False),
+        ([["I-A", "I-A"]], False),
+        ([["NOUN", "VERB"]], False),
+        ([["O", "O"]], False),
+        ([], False),
+    ],
+)
+def test_the_rule_is_kept_or_not(tags: list[list[str]], expected: bool):
+    assert keeps_bio(tags) is expected
+
+
+def test_the_rule_allows_what_it_says():
+    chain = bio_chain(CLASSES)
+    allowed = {(CLASSES[a], CLASSES[b]) for a in range(5) for b in range(5) if chain.between[a, b] == 0}
+    inside = {("B-A", "I-A"), ("I-A", "I-A"), ("B-B", "I-B"), ("I-B", "I-B")}
+    assert allowed == inside | {(a, b) for a in CLASSES for b in ("B-A", "B-B", "O")}
+    assert [name for name, start in zip(CLASSES, chain.start.tolist(), strict=True) if start == 0] == [
+        "B-A",
+        "B-B",
+        "O",
+    ]
+
+
+@pytest.mark.parametrize("kind", [LinearHead, CrfHead])
+def test_answers_keep_the_rule_and_are_free_without_it(kind: type[nn.Module]):
+    torch.manual_seed(6)
+    model, vectors, lengths = Headed(kind(4, 5)), torch.randn(40, 7, 4), torch.randint(1, 8, (40,))
+    with torch.no_grad():
+        kept = best_tags(model, vectors, lengths, bio_chain(CLASSES))
+        free = best_tags(model, vectors, lengths, None)
+    rows = [[CLASSES[tag] for tag in row[:n]] for row, n in zip(kept.tolist(), lengths.tolist(), strict=True)]
+    others = [[CLASSES[tag] for tag in row[:n]] for row, n in zip(free.tolist(), lengths.tolist(), strict=True)]
+    assert keeps_bio(rows)
+    assert not keeps_bio(others)
+
+
+def test_scores_of_noisy_tags_do_not_fall():
+    torch.manual_seed(7)
+    truth = [["B-A", "I-A", "I-A", "O", "B-B", "I-B", "O", "O"]] * 200
+    numbers = torch.tensor([[CLASSES.index(tag) for tag in one] for one in truth])
+    logits = 2.0 * torch.nn.functional.one_hot(numbers, 5) + 1.2 * torch.randn(200, 8, 5)
+    model, lengths = Headed(nn.Identity()), torch.full((200,), 8)
+    scores = []
+    for allowed in (None, bio_chain(CLASSES)):
+        found = best_tags(model, logits, lengths, allowed)
+        scores.append(span_scores(truth, [[CLASSES[tag] for tag in row] for row in found.tolist()]).f1)
+    assert scores[1] > scores[0]
