@@ -11,6 +11,7 @@ others on the machine do not count.
 from __future__ import annotations
 
 import argparse
+import importlib
 import tempfile
 import time
 from collections import Counter
@@ -101,7 +102,7 @@ def attributes(found: Sequence[Table], names: Vocabulary, sizes: np.ndarray) -> 
 
 def crfsuite(data: Data, strength: float) -> tuple[TaggingReport, float, str] | None:
     try:
-        import pycrfsuite  # pyright: ignore[reportMissingImports]
+        pycrfsuite: Any = importlib.import_module("pycrfsuite")
     except ImportError:
         return None
     words, names = list(column(data.train, "words")), Vocabulary()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from enumerated import Ways, chain_score
+from enumerated import Score, Ways, chain_score
 from regard.core.context import Context
 from regard.core.fitted import FitSettings, Nobody
 from regard.data.ragged import Ragged, ragged
@@ -117,23 +117,26 @@ def test_the_emissions_of_the_hmm_are_those_of_its_counts():
     assert endings_of("Rome", 2) == ["^", "^e", "^me"]
 
 
+def _score(model: Any, emissions: torch.Tensor) -> Score:
+    if isinstance(model.config, CrfConfig):
+        return chain_score(emissions, model.between.double(), model.start.double(), model.end.double())
+    steps = model.steps.double()
+
+    def score(way: tuple[int, ...]) -> torch.Tensor:
+        line = (3, 3, *way, 3)
+        total = sum((emissions[i, tag] for i, tag in enumerate(way)), torch.zeros((), dtype=torch.float64))
+        return total + sum(steps[line[i], line[i + 1], line[i + 2]] for i in range(len(way) + 1))
+
+    return score
+
+
 @pytest.mark.parametrize("config", [CrfConfig(3), HmmConfig(3)])
 def test_the_best_tags_and_their_chances_are_those_of_every_way(config: Any):
     model = fitted(config)
     vectors, lengths = read(model, ASKED)
     best, chances = model.decode(vectors, lengths), model.log_chances(vectors, lengths).exp()
     for row, words in enumerate(ASKED):
-        if isinstance(config, CrfConfig):
-            parts = (part.double() for part in (model.between, model.start, model.end))
-            score = chain_score(vectors[row], *parts)
-        else:
-            steps = model.steps.double()
-
-            def score(way: tuple[int, ...], row: int = row, steps: torch.Tensor = steps) -> torch.Tensor:
-                line = (3, 3, *way, 3)
-                total = sum((vectors[row, i, tag] for i, tag in enumerate(way)), torch.zeros((), dtype=torch.float64))
-                return total + sum(steps[line[i], line[i + 1], line[i + 2]] for i in range(len(way) + 1))
-
+        score = _score(model, vectors[row])
         every = Ways(len(words), 3, score)
         assert best[row, : len(words)].tolist() == every.best
         assert torch.allclose(chances[row, : len(words)], every.chances, atol=1e-9)
