@@ -20,6 +20,7 @@ from typing import Self
 import numpy as np
 
 FEWEST = 20  # documents, or stretches of a text, that are worth drawing from
+LONGEST = 4000  # bytes of a document, in the mean, of which some are read
 STRETCH = 1000  # bytes of a stretch of a text of few documents, where it has enough of them
 
 
@@ -49,6 +50,16 @@ class EachScore:
     def __len__(self) -> int:
         return len(self.values)
 
+    def in_blocks(self, size: int) -> Self:
+        """So many neighbours together, each as one."""
+        firsts = np.arange(0, len(self), max(1, size))
+        parts = [self.values, self.weights, *([] if self.sizes is None else [self.sizes])]
+        return type(self)(*(np.add.reduceat(one, firsts) for one in parts))
+
+    def first(self, count: int) -> Self:
+        """The first so many alone."""
+        return type(self)(self.values[:count], self.weights[:count], None if self.sizes is None else self.sizes[:count])
+
     def per_byte(self) -> Self:
         """Of nats their bits a byte."""
         assert self.sizes is not None, "only a text has bytes"
@@ -62,7 +73,8 @@ def of_text(nats: np.ndarray, sizes: np.ndarray, starts: np.ndarray, n_bytes: in
     starts       where documents begin. n_bytes: of the whole text, of which a part may have been read.
     """
     firsts = np.asarray(starts)[np.asarray(starts) < len(nats)]
-    if len(firsts) < FEWEST:
+    # Asked of the whole text and not of the part that was read, so that it does not depend on its tokens.
+    if len(starts) < FEWEST or n_bytes > LONGEST * len(starts):
         stretch = max(1.0, min(STRETCH, max(n_bytes, int(sizes.sum())) / FEWEST))
         number = ((np.cumsum(sizes) - sizes) // stretch).astype(np.int64)
         firsts = np.flatnonzero(np.diff(number, prepend=-1))

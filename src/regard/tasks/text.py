@@ -252,10 +252,6 @@ class PlainText(Task[TextProcessor]):
         assert isinstance(examples, TextPart)
         return replace(examples, limit=limit)
 
-    def pieces(self, examples: Sequence[Any], count: int) -> Sequence[TextPart]:
-        assert isinstance(examples, TextPart)
-        return examples.pieces(count)
-
     def encode(self, model: Any, processor: TextProcessor, text: str) -> Tensor:
         ids = torch.from_numpy(processor.read(text))
         longest = model.max_length
