@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-FEWEST = 20  # documents, or stretches of a text, that are worth drawing from
+FEWEST, STRETCHES = 10, 20  # documents that are worth drawing from, and stretches of a text that has fewer
 LONGEST = 4000  # bytes of a document, in the mean, of which some are read
 STRETCH = 1000  # bytes of a stretch of a text of few documents, where it has enough of them
 
@@ -75,7 +75,7 @@ def of_text(nats: np.ndarray, sizes: np.ndarray, starts: np.ndarray, n_bytes: in
     firsts = np.asarray(starts)[np.asarray(starts) < len(nats)]
     # Asked of the whole text and not of the part that was read, so that it does not depend on its tokens.
     if len(starts) < FEWEST or n_bytes > LONGEST * len(starts):
-        stretch = max(1.0, min(STRETCH, max(n_bytes, int(sizes.sum())) / FEWEST))
+        stretch = max(1.0, min(STRETCH, max(n_bytes, int(sizes.sum())) / STRETCHES))
         number = ((np.cumsum(sizes) - sizes) // stretch).astype(np.int64)
         firsts = np.flatnonzero(np.diff(number, prepend=-1))
     summed = [np.add.reduceat(one, firsts) for one in (nats, np.ones(len(nats)), sizes)]

@@ -70,8 +70,8 @@ def compare(
 
     Without more said: the whole ladder on world:stories, three minutes in all. Other settings are keywords and hold for
     every model: `compare(["lstm", "gpt"], "my.txt", budget="1m", tokens="words")`. With `scaling` each is trained at
-    four sizes, and the report has the fitted curve of loss by size. With `folds` each part of the examples is held out in
-    turn.
+    four sizes, and the report has the fitted curve of loss by size. With `folds` each of so many parts of the examples
+    is held out in turn.
     """
     given = dict(read_recipe(recipe)) if recipe is not None else {}
     given |= layer or {}

@@ -6,10 +6,11 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
+from regard.core.registry import entry
 from regard.studies.measure import disagreements
 from regard.studies.notes import notes, what_of
 from regard.studies.protocol import Protocol, share
-from regard.studies.scaling import families, power_law, winners
+from regard.studies.scaling import AT, families, power_law, winners
 from regard.studies.standing import Standing, first_to, sentence
 from regard.terminal.table import aligned, fitted, human, span, visible, width_of
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from regard.studies.row import Row
 
 FURTHER = 4
+LARGER = "base"
 OVER = 4  # the column of the distance from the best possible score, where that is known
 COLUMNS = (
     *("rank#", "model", "score#", "+-#"),
-    *("parameters#", "rate#", "steps#", "time#", "use#", "state#", "memory#"),
+    *("params#", "rate#", "steps#", "time#", "use#", "state#", "memory#"),
 )
 
 
@@ -47,7 +49,8 @@ def lines(comparison: Comparison, width: int | None = None, *, brief: bool = Fal
 def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """The ranking; models without a score come last."""
     metric = comparison.protocol.metric
-    columns = [metric + "#" if name == "score#" else name for name in COLUMNS]
+    unit = next((run["speed_unit"] for row in comparison.rows for run in row.runs), "use")
+    columns = [{"score#": f"{metric}#", "use#": f"{unit}#"}.get(name, name) for name in COLUMNS]
     order = comparison.order
     rows = [_cells(str(number), one, comparison) for number, one in enumerate(order, 1)]
     known = {one.label for one in order}
@@ -86,7 +89,7 @@ def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
         f"{row.lr:.2g}{edge}" if row.lr else "",
         f"{run['step']:,}" if row.parameters else "1 pass",
         span(seconds),
-        f"{human(run['speed'])} {run['speed_unit']}",
+        human(run["speed"]),
         (human(run["state_bytes"], "B") + ("+" if run["state_grows"] else "")) if run["state_bytes"] else "",
         human(run["peak_memory"], "B") if run.get("peak_memory") else "",
     ]
@@ -115,8 +118,15 @@ def commands(comparison: Comparison) -> list[str]:
         where = shlex.quote(str(row.runs[0]["path"]))
         told += [f"  regard generate {where}", f"  regard evaluate {where}", f"  regard show {where}"]
         if row.parameters:
-            told.append(f"  regard train --resume --out {where} --budget {further(row, comparison.protocol)}")
+            longer = further(row, comparison.protocol)
+            told.append(f"  regard train --resume --out {where} --budget {longer}")
+            told += [f"  regard train --like {where} --size {LARGER} --budget {longer}"] if _has_larger(row) else []
     return told
+
+
+def _has_larger(row: Row) -> bool:
+    """Whether there is a size above that of a comparison."""
+    return LARGER in entry(row.model).sizes and AT not in row.label
 
 
 def further(row: Row, protocol: Protocol) -> str:

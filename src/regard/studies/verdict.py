@@ -140,7 +140,7 @@ def _error(parts: Sequence[tuple[np.ndarray, int]]) -> tuple[float, float]:
     variances = [(float(np.var(drawn)), count - 1) for drawn, count in parts if count > 1]
     total = sum(variance for variance, _ in variances)
     below = sum(variance**2 / degrees for variance, degrees in variances)
-    return math.sqrt(total), total**2 / below if below > 0 else 1.0
+    return math.sqrt(total), max(1.0, total**2 / below) if below > 0 else 1.0
 
 
 def _drawn(contestants: Sequence[Contestant]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
