@@ -31,18 +31,19 @@ MODELS = (2, 3, 5)
 
 @dataclass(frozen=True)
 class Trained:
-    """What is trained at every seed: a model on a world, for so many steps."""
+    """What is trained at every seed: a model on a world, for so many steps at a rate."""
 
     model: str
     data: str
     steps: int
+    rate: float
 
 
 SETS = {
-    "stories": Trained("lstm", "world:stories?train=400&valid=200&seed=0", 60),
-    "reviews": Trained("classifier", "world:reviews?train=300&valid=300&seed=0", 60),
-    "dates": Trained("seq2seq", "world:dates?train=400&valid=150&seed=0", 150),
-    "electricity": Trained("forecaster", "world:electricity?train=200&valid=120&seed=0", 60),
+    "stories": Trained("lstm", "world:stories?train=400&valid=200&seed=0", 150, 0.02),
+    "reviews": Trained("classifier", "world:reviews?train=300&valid=300&seed=0", 150, 0.01),
+    "dates": Trained("seq2seq", "world:dates?train=400&valid=150&seed=0", 250, 0.01),
+    "electricity": Trained("forecaster", "world:electricity?train=200&valid=120&seed=0", 100, 0.01),
 }
 
 
@@ -87,6 +88,7 @@ def _trained(what: Trained, seed: int) -> EachScore:
             what.data,
             budget=f"{what.steps}steps",
             size="tiny",
+            lr=what.rate,
             seed=seed,
             batch_size=8,
             out=Path(folder) / "run",

@@ -200,6 +200,8 @@ def test_the_claims_are_listed_and_their_page_is_written(here: Path) -> None:
 @pytest.mark.parametrize("page", ["compare.md", "reproduce.md"])
 def test_the_commands_of_the_page_work(page: str, here: Path) -> None:
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    lines = [f"it is {word} {n}\t{word}\n" for n in range(40) for word in ("good", "bad")]
+    (here / "my.tsv").write_text("".join(["text\tlabel\n", *lines]), encoding="utf-8")
     text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("regard ")]
@@ -210,6 +212,8 @@ def test_the_commands_of_the_page_work(page: str, here: Path) -> None:
             argv = ["world:reviews?train=30&valid=20" if word == "world:reviews" else word for word in argv]
             models = [] if "--models" in argv else ["--models", "fnn,lstm"]
             argv = [*argv, *models, *SMALL, "--force"]
+        elif argv[0] == "train":
+            argv = [word.replace("30m", "14steps") for word in argv]
         elif "--list" not in argv and "--report" not in argv:
             argv = [*argv, "--list"]
         outcome = call_here(*argv)

@@ -39,6 +39,10 @@ class Comparison:
     stopped: bool = False
     left_out: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        # Read while the folder is as the rows say: another go at the comparison may change it.
+        _ = self.verdict
+
     @cached_property
     def verdict(self) -> Verdict:
         """The ranking and what it bears; a model that was stopped has not had its budget and is left out."""

@@ -7,7 +7,8 @@ Two chances are at work together: another test would have had other examples, an
     p    of d / se by Student's t, with the degrees of freedom of Satterthwaite (1946)
 
 A bootstrap of n draws deviations that are too small by sqrt((n - 1) / n), which matters for three trainings: they are
-made larger by as much. The leader is the winner where every p against it stays below 5% after Holm's correction (1979)
+made larger by as much. What a training does to one example and not to others is in the draws of both, and is taken
+away once (Owen 2007). The leader is the winner where every p against it stays below 5% after Holm's correction (1979)
 for as many comparisons as there are other models. Which models are told apart from a leader that is no winner is
 corrected for all pairs, as the leader was chosen by the same numbers.
 """
@@ -94,12 +95,16 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class _Spread:
-    """A model's mean, and how it comes out in draws: of other examples, and by how much more of other trainings."""
+    """A model's mean, and how it comes out in draws of other examples and of other trainings.
+
+    twice  the part of their variances that is in both.
+    """
 
     label: str
     mean: float
     by_examples: np.ndarray
     by_seeds: np.ndarray
+    twice: float
     examples: int
     seeds: int
     fitted: bool
@@ -108,7 +113,7 @@ class _Spread:
     def of(cls, one: Contestant, by_examples: np.ndarray, by_seeds: np.ndarray) -> _Spread:
         mean = float(np.mean([each.score for each in one.trainings]))
         counts = len(one.trainings[0]), len(one.trainings)
-        return cls(one.label, mean, by_examples, by_seeds, *counts, one.fitted)
+        return cls(one.label, mean, by_examples, by_seeds, _twice(one.trainings), *counts, one.fitted)
 
     @property
     def is_known(self) -> bool:
@@ -119,7 +124,7 @@ class _Spread:
         """With the interval of both chances, as far as they can be told."""
         if self.examples < 2:
             return Standing(self.label, self.mean, seeds=self.seeds, fitted=self.fitted)
-        error, degrees = _error([(self.by_examples, self.examples), (self.by_seeds, self.seeds)])
+        error, degrees = _error([(self.by_examples, self.examples), (self.by_seeds, self.seeds)], self.twice)
         half = error * t_quantile(degrees)
         return Standing(self.label, self.mean, self.mean - half, self.mean + half, self.seeds, self.fitted)
 
@@ -128,23 +133,35 @@ def _chance(one: _Spread, other: _Spread) -> float:
     """p of the difference of two models; of none it is 1."""
     parts = [(one.by_examples - other.by_examples, one.examples)]
     parts += [(each.by_seeds, each.seeds) for each in (one, other)]
-    error, degrees = _error(parts)
+    error, degrees = _error(parts, one.twice + other.twice)
     apart = abs(one.mean - other.mean)
     if error == 0:
         return 0.0 if apart else 1.0
     return outside(apart / error, degrees)
 
 
-def _error(parts: Sequence[tuple[np.ndarray, int]]) -> tuple[float, float]:
+def _twice(trainings: Sequence[EachScore]) -> float:
+    """The variance of a mean that comes from what each training does to each example alone."""
+    seeds, count = len(trainings), len(trainings[0])
+    if min(seeds, count) < 2:
+        return 0.0
+    # Deviations of examples from the score of their training, each as much as it weighs in it.
+    apart = np.stack([(each.values - each.score * each.weights) / each.weights.mean() for each in trainings])
+    rest = apart - apart.mean(0)
+    return float(np.square(rest).sum() / ((seeds - 1) * (count - 1)) / (seeds * count))
+
+
+def _error(parts: Sequence[tuple[np.ndarray, int]], twice: float) -> tuple[float, float]:
     """The standard error of a sum of independent deviations, each known from so many, and its degrees of freedom."""
     variances = [(float(np.var(drawn)), count - 1) for drawn, count in parts if count > 1]
-    total = sum(variance for variance, _ in variances)
+    counted, largest = sum(variance for variance, _ in variances), max((v for v, _ in variances), default=0.0)
+    total = max(counted - twice, largest)
     below = sum(variance**2 / degrees for variance, degrees in variances)
     return math.sqrt(total), max(1.0, total**2 / below) if below > 0 else 1.0
 
 
 def _drawn(contestants: Sequence[Contestant]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Of each model in every draw: its score on other examples, and what other trainings add to it, (DRAWS,) each."""
+    """Of each model in every draw: its score on other examples, and that of other trainings, (DRAWS,) each."""
     chance = np.random.default_rng(SEED)
     count = len(contestants[0].trainings[0])
     times, found = _times(count), {}
@@ -152,10 +169,9 @@ def _drawn(contestants: Sequence[Contestant]) -> dict[str, tuple[np.ndarray, np.
         values, weights = (np.stack([getattr(each, name) for each in one.trainings]) for name in ("values", "weights"))
         scores = (times @ values.T) / np.maximum(times @ weights.T, 1e-300)  # (DRAWS, S)
         seeds = len(one.trainings)
-        drawn = chance.integers(seeds, size=(DRAWS, seeds))
-        mean = scores.mean(1)
-        again = np.take_along_axis(scores, drawn, 1).mean(1)
-        found[one.label] = (mean * _widened(count), (again - mean) * _widened(seeds))
+        trained = np.array([each.score for each in one.trainings])
+        again = trained[chance.integers(seeds, size=(DRAWS, seeds))].mean(1)
+        found[one.label] = (scores.mean(1) * _widened(count), again * _widened(seeds))
     return found
 
 

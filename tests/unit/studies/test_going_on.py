@@ -350,13 +350,14 @@ def test_a_kill_at_any_moment_of_setting_aside_and_bringing_back_loses_nothing(
 def test_a_link_in_the_place_of_a_folder_of_the_comparison_is_refused(tmp_path: Path, name: str) -> None:
     data, mine = write(tmp_path / "d.txt", "ab"), tmp_path / "mine"
     mine.mkdir()
-    run(tmp_path)
+    enough = {"budget": "24steps"}  # for rates to be tried
+    run(tmp_path, **enough)
     if name == "ngram":
         (tmp_path / "c" / "ngram").rename(tmp_path / "elsewhere")
         (tmp_path / "c" / "state.json").unlink()
     (tmp_path / "c" / name).symlink_to(mine)
     write(data, "abcdefgh")
-    found = run(tmp_path, "fnn" if name == "rates" else "ngram")
+    found = run(tmp_path, "fnn" if name == "rates" else "ngram", **enough)
     assert [row.code for row in found.failed] == [4]
     assert f"{name}: is a link" in found.failed[0].failed
     assert os.listdir(mine) == []
