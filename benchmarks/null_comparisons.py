@@ -1,6 +1,6 @@
 """How often a comparison names a winner where there is none, and how often it finds one that there is.
 
-    python benchmarks/null_comparisons.py --out /tmp/null [--seeds 15] [--comparisons 1000]
+    python benchmarks/null_comparisons.py --out /tmp/null [--seeds 15] [--comparisons 1000] [--sets A,B]
 
 One model is trained at several seeds on each of a few sets, and the score of every test example is kept (`SET.npy` in
 the folder; one that is there is not trained again). A null comparison draws trainings for each of some models of the
@@ -52,10 +52,12 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--seeds", type=int, default=SEEDS)
     options.add_argument("--comparisons", type=int, default=1000)
+    options.add_argument("--sets", default=",".join(SETS), help="joined by commas")
     given = options.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     rows, power = [], []
-    for name, one in SETS.items():
+    for name in given.sets.split(","):
+        one = SETS[name]
         pool, lower = scores_of(given.out / f"{name}.npy", one, given.seeds)
         means = pool[:, 0].sum(1) / pool[:, 1].sum(1)
         told = [f"{name}, {one.model}", pool.shape[2], f"{means.mean():.4g}", f"{means.std(ddof=1):.2g}"]
