@@ -259,7 +259,7 @@ def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol)
     """Every training leaves its weights and a checkpoint."""
     there = next(place for place in (path, *path.absolute().parents) if place.exists())
     free = shutil.disk_usage(there).free
-    trainings = protocol.trainings + (2 * TRIALS if protocol.searches else 0)
+    trainings = protocol.trainings + (TRIALS if protocol.searches else 0)
     need = SMALLEST_FREE + sum(4 * COPIES * size.parameters * trainings for size in found.values())
     if free < need:
         raise ResourceError(
