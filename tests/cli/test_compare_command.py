@@ -213,7 +213,7 @@ def test_the_commands_of_the_page_work(page: str, here: Path) -> None:
             models = [] if "--models" in argv else ["--models", "fnn?lr=0.01,lstm?lr=0.01"]
             argv = [*argv, *models, *SMALL, "--force"]
         elif argv[0] == "train":
-            argv = [word.replace("30m", "14steps") for word in argv]
+            argv = [{"30m": "14steps", "base": "tiny"}.get(word, word) for word in argv]
         elif "--list" not in argv and "--report" not in argv:
             argv = [*argv, "--list"]
         outcome = call_here(*argv)
