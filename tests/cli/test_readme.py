@@ -37,9 +37,12 @@ def test_every_command_of_the_readme_works_in_its_order(here: Path):
     found = commands()
     assert len(found) > 8
     for argv in found:
+        # With one seed the run has no number.
+        argv = [word.removesuffix("-0") for word in argv]
         if argv[:2] == ["train", "--resume"]:
-            # With one seed the run has no number.
-            argv = [word.removesuffix("-0") for word in argv] + ["--budget", "20steps", "--quiet"]
+            argv = [*argv, "--budget", "20steps", "--quiet"]
+        elif argv[:2] == ["train", "--like"]:
+            argv = [*argv, *SHORT]
         elif argv[0] == "train":
             world = next((word for word in argv if word.startswith("world:")), None)
             argv = [f"{word}?{SMALL[word]}" if word == world else word for word in argv]

@@ -35,6 +35,9 @@ class CompareFlags:
         list[str], typer.Option("--set", help="section.key=value for every model. Repeatable.", metavar="KEY=VALUE")
     ] = field(default_factory=list)
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a README.")] = False
+    folds: Annotated[
+        int, typer.Option(help="Of examples: each of K parts is held out in turn, for small data.", metavar="K")
+    ] = 1
     scaling: Annotated[bool, typer.Option("--scaling", help="Each model at four sizes, with a fitted curve.")] = False
     force: Annotated[
         bool,
@@ -86,6 +89,7 @@ def compare(
         force=flags.force,
         parameters=flags.parameters,
         scaling=flags.scaling,
+        folds=flags.folds,
         # A table for a README is for a file: what people see meanwhile goes beside it.
         board=board_for(sys.stderr if flags.markdown else common.screen.people, quiet=common.quiet),
         layer=layer,

@@ -50,6 +50,9 @@ class TrainFlags:
     start: Annotated[
         str | None, typer.Option("--from", help="A run whose encoder and tokenizer are fine-tuned.", metavar="RUN")
     ] = None
+    like: Annotated[str | None, typer.Option(help="A run whose settings and data the new one has.", metavar="RUN")] = (
+        None
+    )
     valid: Annotated[
         str | None, typer.Option(help="What is held out: a path, hash:0.1 or tail:0.1.", metavar="DATA")
     ] = None
@@ -115,6 +118,7 @@ def train(
         out=flags.out,
         resume=flags.resume or "no",
         is_large=flags.yes_really,
+        like=flags.like,
     )
     where = shlex.quote(str(job.out))
     try:

@@ -24,7 +24,8 @@ class DataSettings:
     path        a file, a folder, - or world:NAME.
     task        of `regard list`; auto tells it from the file.
     target      pairs: the file of the other side. series: the column to forecast.
-    valid       what is held out: hash:FRACTION, tail:FRACTION or a path (of pairs two of them, joined by a comma).
+    valid       what is held out: hash:FRACTION, tail:FRACTION, of examples fold:NUMBER/FOLDS, or a path (of pairs two
+                of them, joined by a comma).
     test        the part of what is held out that training never looks at, 0 to below 1: it is for one look at the end.
     tokens      the kind of tokenizer; auto chooses by the task.
     vocab_size  the most tokens it may have.

@@ -3,6 +3,7 @@
 hash:0.1   about a tenth, chosen by the SHA-256 of each document's text or example's input. It keeps its side when
            others come or go.
 tail:0.1   the last tenth.
+fold:2/5   of examples the second of five parts, chosen by the same hash, which together are all of them.
 PATH       another file or folder.
 
 Whatever the rule, duplicates fall on one side: `chosen` decides for all of them together, in every split of every task.
@@ -21,6 +22,7 @@ from regard.data.tokenizer.tokenizer import utf8
 from regard.errors import DataError, UsageError
 
 T = TypeVar("T")
+FOLD = "fold:"
 
 
 def rule(valid: str) -> tuple[str, float] | None:
@@ -35,6 +37,20 @@ def rule(valid: str) -> tuple[str, float] | None:
     if not 0 < fraction < 1:
         raise UsageError(f"valid = {valid!r}: the part after {name}: must be a number between 0 and 1, such as 0.1")
     return name, fraction
+
+
+def fold(valid: str) -> tuple[int, int] | None:
+    """(number from 1 on, how many), or None when `valid` is another rule or a path.
+
+    >>> fold("fold:2/5"), fold("hash:0.1")
+    ((2, 5), None)
+    """
+    if not valid.startswith(FOLD):
+        return None
+    number, _, count = valid.removeprefix(FOLD).partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) and int(count) > 1):
+        raise UsageError(f"valid = {valid!r}: expected fold:NUMBER/FOLDS, such as fold:1/5")
+    return int(number), int(count)
 
 
 def places(keys: Iterable[str]) -> np.ndarray:
@@ -76,8 +92,8 @@ def here_and_there(found: np.ndarray, fraction: float) -> np.ndarray:
 
 def split_examples(examples: Sequence[T], valid: str, keys: Iterable[str]) -> tuple[Sequence[T], Sequence[T]]:
     """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side."""
-    held_out = rule(valid)
-    if held_out is None:
+    held_out, part = rule(valid), fold(valid)
+    if held_out is None and part is None:
         raise UsageError(f"valid = {valid!r} is no rule; give hash:0.1, tail:0.1 or a file that exists")
     found = places(keys)
     if len(found) == 0 or found.min() == found.max():
@@ -85,8 +101,16 @@ def split_examples(examples: Sequence[T], valid: str, keys: Iterable[str]) -> tu
             f"there are {len(examples)} examples, all the same, so nothing can be held out for validation: "
             f"the smallest amount is two different ones (or give a validation file of its own)"
         )
-    held = chosen(found, *held_out)
+    held = chosen(found, *held_out) if held_out is not None else _in_fold(found, *(part or (1, 1)))
     return taken(examples, np.flatnonzero(~held)), taken(examples, np.flatnonzero(held))
+
+
+def _in_fold(found: np.ndarray, number: int, count: int) -> np.ndarray:
+    """Which of those with these `places` are in a fold, (n,) bool: the different ones in their order, dealt in turn."""
+    different, group = np.unique(found, return_inverse=True)
+    if len(different) < count:
+        raise DataError(f"there are {len(different)} different examples, too few for {count} folds")
+    return (np.arange(len(different)) % count == number - 1)[group]
 
 
 def overlap(train: Iterable[str], valid: Iterable[str]) -> int:

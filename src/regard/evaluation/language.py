@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,9 +26,11 @@ from regard.core.progress import stage
 from regard.decoding.score import perplexity
 from regard.decoding.span import Reading, Span, read_spans, whole, windows
 from regard.errors import DataError, UsageError
+from regard.evaluation.each import EachScore, of_text
 
 DEFAULT_LENGTH = 512
 STRETCHES = 16
+MOST_EACH = 1 << 20  # tokens of a text whose documents are told one by one
 
 
 @runtime_checkable
@@ -52,6 +56,7 @@ class TokenDecoder(Protocol):
     @property
     def eos_id(self) -> int: ...
     def decode(self, ids: list[int], /) -> str: ...
+    def piece(self, token: int, previous: int | None, /) -> bytes: ...
 
 
 @runtime_checkable
@@ -75,6 +80,7 @@ class LanguageReport:
                   token however long they are, so that bits per character then say too little.
     optimal_loss  in a world: the loss of the true distribution on the same documents; excess is loss less that.
     recall        in a world: how often the most probable token was right where a fact had to be recalled, by distance.
+    each          tells the loss of every document or stretch, of a text that is not too long for that.
     """
 
     loss: float
@@ -86,10 +92,11 @@ class LanguageReport:
     optimal_loss: float | None = None
     excess: float | None = None
     recall: dict[str, float] | None = None
+    each: Callable[[], EachScore] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without what was not measured."""
-        return {key: value for key, value in vars(self).items() if value is not None}
+        return {key: value for key, value in vars(self).items() if value is not None and key != "each"}
 
 
 @dataclass(frozen=True)
@@ -141,13 +148,15 @@ def evaluate(
         spans = _spans(windowed, 0, end, length, stride)
     else:
         spans = stretches(end, length)
-    tally = _Tally(np.zeros(end, dtype=bool))
+    tally = _Tally(np.zeros(end, dtype=bool), np.zeros(end if end <= MOST_EACH else 0))
     with stage("evaluating", end, "tokens") as advance:
         asked = {"batch_size": batch_size, "at_once": at_once, "best": world is not None}
         for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, **asked):
             tally.add(reading)
             advance(len(reading.index))
     report = tally.report(shard, total)
+    if end <= MOST_EACH:
+        report = replace(report, each=partial(tally.each, shard, tokenizer))
     # Only where the model's tokens are the world's own does the optimum speak of the same predictions.
     if world is None or tokenizer.kind != world.tokens:
         return report
@@ -177,14 +186,20 @@ def stretches(end: int, warm_up: int) -> list[Span]:
 
 @dataclass
 class _Tally:
-    """Sums over the tokens read so far, and for each of them whether it was the most probable one."""
+    """Sums over the tokens read so far, and for each of them whether it was the most probable one.
+
+    nats_of  of each token, where they are few enough to be kept.
+    """
 
     best: np.ndarray
+    nats_of: np.ndarray
     nats: float = 0.0
     tokens: int = 0
 
     def add(self, reading: Reading) -> None:
         self.best[reading.index] = reading.best
+        if len(self.nats_of):
+            self.nats_of[reading.index] = -reading.log_prob
         self.nats -= float(reading.log_prob.sum())
         self.tokens += len(reading.index)
 
@@ -197,12 +212,26 @@ class _Tally:
         per_character = bits / shard.n_chars if shard.n_chars else None
         return LanguageReport(loss, perplexity(loss), per_byte, per_character, self.tokens)
 
+    def each(self, shard: Shard, tokenizer: TokenDecoder) -> EachScore:
+        """The loss of every document or stretch."""
+        return of_text(self.nats_of, _sizes(shard.ids[: self.tokens], tokenizer), shard.starts, shard.n_bytes)
+
     def recall(self, points: list[tuple[int, int]]) -> dict[str, float]:
         """The share of right answers among (index, distance), in buckets of distances up to 1, 2, 4, 8 and so on."""
         buckets: dict[int, list[bool]] = {}
         for index, distance in points:
             buckets.setdefault((distance - 1).bit_length(), []).append(bool(self.best[index]))
         return {_bucket(power): sum(hits) / len(hits) for power, hits in sorted(buckets.items())}
+
+
+def _sizes(ids: np.ndarray, tokenizer: TokenDecoder) -> np.ndarray:
+    """The bytes of every token; the end of a document is one, as that of a line would be."""
+    tokens, previous, found = np.asarray(ids).tolist(), None, []
+    for token in tokens:
+        is_end = token == tokenizer.eos_id
+        found.append(1 if is_end else len(tokenizer.piece(token, previous)))
+        previous = None if is_end else token
+    return np.array(found, dtype=np.float64)
 
 
 def _bucket(power: int) -> str:

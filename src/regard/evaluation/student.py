@@ -10,7 +10,6 @@ n  degrees of freedom        I_x(a, b)  the regularised incomplete beta function
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache
 
 LEVEL = 0.95
@@ -19,7 +18,7 @@ TINY = 1e-300
 
 
 @cache
-def t_quantile(degrees: int, level: float = LEVEL) -> float:
+def t_quantile(degrees: float, level: float = LEVEL) -> float:
     """The t that a variable of so many degrees of freedom stays within, on both sides, with probability `level`.
 
     >>> round(t_quantile(1), 4), round(t_quantile(11), 4), round(t_quantile(1000), 4)
@@ -35,19 +34,16 @@ def t_quantile(degrees: int, level: float = LEVEL) -> float:
     return high
 
 
-def half_width(sample: Sequence[float]) -> float:
-    """Half of the 95% interval of the mean of at least two numbers.
+def outside(t: float, degrees: float) -> float:
+    """P(|T| > t) of a variable of so many degrees of freedom, which need not be whole.
 
-    >>> round(half_width([1.0, 2.0, 3.0]), 3)
-    2.484
+    >>> round(outside(12.7062, 1), 4), round(outside(2.5, 4.5), 4)
+    (0.05, 0.0599)
     """
-    n = len(sample)
-    mean = sum(sample) / n
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in sample) / (n - 1))
-    return t_quantile(n - 1) * deviation / math.sqrt(n)
+    return 1 - _within(abs(t), degrees)
 
 
-def _within(t: float, degrees: int) -> float:
+def _within(t: float, degrees: float) -> float:
     """P(|T| <= t)."""
     square = t * t / degrees
     # Of the two forms the one whose fraction converges fast; the other is its complement.

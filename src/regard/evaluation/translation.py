@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -27,9 +28,11 @@ from typing import Any
 import numpy as np
 
 from regard.errors import DataError, UsageError
+from regard.evaluation.each import EachScore
 
 # Last source words of a bucket. An empty source has a bucket of its own, and what is longer shares the last one.
 EDGES = (0, 10, 20, 30, 40, 50)
+CHRF_ORDER = 6
 Link = tuple[int, int]
 
 
@@ -83,6 +86,34 @@ def translation_scores(
         chrf_signature=str(chrf.get_signature()),
         by_length=None if sources is None else bleu_by_length(hypotheses, references, sources),
     )
+
+
+def chrf_of_each(hypotheses: Sequence[str], references: Sequence[str]) -> EachScore:
+    """The chrF of the corpus by its pairs: it is no mean of theirs, but of their pseudo-values."""
+    _require_pairs(hypotheses, references)
+    counts = np.array([_grams(*pair) for pair in zip(hypotheses, references, strict=True)], dtype=np.float64)
+    total = counts.sum(0)  # (n, 3, orders)
+    return EachScore.pseudo(float(_chrf(total[None])[0]), _chrf(total - counts))
+
+
+def _grams(hypothesis: str, reference: str) -> list[list[int]]:
+    """Character n-grams of each order: those of the hypothesis, those of the reference, those they share."""
+    texts = ["".join(text.split()) for text in (hypothesis, reference)]
+    found = [
+        [Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in texts] for n in range(1, CHRF_ORDER + 1)
+    ]
+    return [[one.total() for one, _ in found], [two.total() for _, two in found], [(a & b).total() for a, b in found]]
+
+
+def _chrf(counts: np.ndarray) -> np.ndarray:
+    """F2 of mean precision and mean recall over the orders that both sides have, (n, 3, orders) to (n,)."""
+    written, wanted, shared = counts[:, 0], counts[:, 1], counts[:, 2]
+    both = (written > 0) & (wanted > 0)
+    orders = np.maximum(1, both.sum(1))
+    precision = np.where(both, shared / np.maximum(1, written), 0).sum(1) / orders
+    recall = np.where(both, shared / np.maximum(1, wanted), 0).sum(1) / orders
+    below = 4 * precision + recall
+    return 100 * np.where(below > 0, 5 * precision * recall / np.where(below > 0, below, 1), 0)
 
 
 def bleu_by_length(

@@ -17,6 +17,7 @@ from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
 from regard.run.dataset import fitted, load_dataset, task_of, told_smaller, work
+from regard.run.like import settings_like
 from regard.run.live import display_for, working
 from regard.run.paths import free_path, latest_path, require_name, saved_settings
 from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, resolve, section_of
@@ -68,18 +69,19 @@ def train(
     out: str | Path | None = None,
     recipe: str | Path | None = None,
     resume: bool = False,
+    like: str | Path | None = None,
     quiet: bool = False,
     **settings: Any,
 ) -> Run:
     """Train a registered model on a file, a folder or a world, and give back the run.
 
     Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
-    `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`.
+    `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`. With `like` they begin as those of another run.
     """
     name = None if model is None else typed_name(model)
     named = {"model.name": name, "data.path": data, "train.budget": budget, "model.size": size}
     changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
-    job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, resume="last" if resume else "no")
+    job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, like=like, resume="last" if resume else "no")
     return train_run(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
 
 
@@ -90,13 +92,19 @@ def plan(
     out: str | Path | None,
     resume: str = "no",
     is_large: bool = False,
+    like: str | Path | None = None,
     keywords: Mapping[str, Any] = MappingProxyType({}),
 ) -> Job:
     """The job that a recipe and changes to it describe, on top of the defaults or of the run that goes on.
 
+    like      a run whose settings are those of the new one where nothing else is said.
     keywords  further changes, named by their key alone: which section one is of depends on the model.
     """
     given = (read_recipe(recipe) if recipe is not None else {}) | changes
+    if like is not None:
+        if resume != "no":
+            raise UsageError("--like begins a new run and --resume goes on with one: leave one of them out")
+        given = settings_like(Path(like).expanduser(), given) | given
     keywords = dict(keywords)
     # What the task is told by is needed before it is known which model, and so which settings, there are.
     telling = {key: keywords.pop(key) for key in ("task", "target") if key in keywords}

@@ -7,6 +7,7 @@ was touched and not let go of, so that whoever goes through an array lets go of 
 from __future__ import annotations
 
 import hashlib
+import io
 import mmap
 import os
 import tempfile
@@ -17,7 +18,8 @@ from typing import IO
 
 import numpy as np
 
-from regard.errors import ResourceError
+from regard.errors import CheckpointError, ResourceError
+from regard.storage.regular import read_regular
 
 IN_MEMORY = 64 << 20  # bytes of an array that stays in memory, unless somebody gives it more or less room
 WAITING = 1 << 20  # bytes that wait to be joined: an array has a cost of its own, however short
@@ -120,6 +122,23 @@ def slices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
         yield tuple(array[first : first + SLICE] for array in arrays)
         for array in arrays:
             release(array)
+
+
+def packed(array: np.ndarray) -> bytes:
+    """A small array as the bytes of a .npy file."""
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def read_packed(path: Path, largest: int) -> np.ndarray:
+    """The small array in a .npy file of at most so many bytes."""
+    try:
+        return np.load(io.BytesIO(read_regular(path, largest)), allow_pickle=False)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, EOFError) as error:
+        raise CheckpointError(f"{path}: damaged, {error}") from None
 
 
 def sha256(array: np.ndarray, before: bytes = b"") -> hashlib._Hash:

@@ -14,7 +14,6 @@ from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import ResourceError, Stopped, UsageError
-from regard.run.dataset import load_dataset
 from regard.run.settings import DEFAULT_DATA, Layer, Origin, Settings, read_recipe, resolve, section_of
 from regard.run.task_choice import with_task
 from regard.storage import disk
@@ -22,22 +21,24 @@ from regard.storage.lock import only_writer
 from regard.studies.board import Board, board_for
 from regard.studies.comparison import Comparison, reported_before
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
-from regard.studies.identity import fingerprint
 from regard.studies.ledger import KEPT, clear, read_kept, refuse_other
 from regard.studies.measure import recall_bits
 from regard.studies.preflight import fitted_layers, refuse_too_small
 from regard.studies.protocol import (
     DEFAULT_TOTAL,
-    FACTORS,
     HAND,
     SLICE,
     SMALL_BATCH,
+    TEST_SHARE,
+    TRIALS,
     Protocol,
     is_short,
     seeds_for,
     suitable_size,
 )
-from regard.studies.race import Race, Row
+from regard.studies.race import Race
+from regard.studies.readings import Readings, own_tokens, read, refuse_folds
+from regard.studies.row import Row
 from regard.studies.scaling import AT, SCALES
 from regard.tasks.dataset import Dataset
 from regard.training.interrupt import Interrupt
@@ -60,6 +61,7 @@ def compare(
     force: bool = False,
     parameters: int | None = None,
     scaling: bool = False,
+    folds: int = 1,
     board: Board | None = None,
     layer: Layer | None = None,
     **settings: Any,
@@ -68,7 +70,8 @@ def compare(
 
     Without more said: the whole ladder on world:stories, three minutes in all. Other settings are keywords and hold for
     every model: `compare(["lstm", "gpt"], "my.txt", budget="1m", tokens="words")`. With `scaling` each is trained at
-    four sizes, and the report has the fitted curve of loss by size.
+    four sizes, and the report has the fitted curve of loss by size. With `folds` each of so many parts of the examples
+    is held out in turn.
     """
     given = dict(read_recipe(recipe)) if recipe is not None else {}
     given |= layer or {}
@@ -78,7 +81,7 @@ def compare(
         given["model.size"] = Origin(size, "argument")
     given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
     models = None if models is None else [typed_name(text) for text in models]
-    planned = _plan(given, models, budget, seeds, parameters, SCALES if scaling else (1.0,))
+    planned = _plan(given, models, Asked(budget, seeds, parameters, folds, SCALES if scaling else (1.0,)))
     return _raced(planned, out, force, board or board_for(sys.stdout, quiet=False))
 
 
@@ -96,16 +99,20 @@ class _Planned:
         return [resolve(layer) for layer in self.layers.values()]
 
 
-def _plan(
-    given: Layer,
-    models: Sequence[str] | None,
-    budget: str | None,
-    seeds: int | None,
-    parameters: int | None,
-    scales: Sequence[float],
-) -> _Planned:
+@dataclass(frozen=True)
+class Asked:
+    """What a person may ask of the protocol; None: as the budget allows. scales: parts of the common size."""
+
+    budget: str | None = None
+    seeds: int | None = None
+    parameters: int | None = None
+    folds: int = 1
+    scales: Sequence[float] = (1.0,)
+
+
+def _plan(given: Layer, models: Sequence[str] | None, asked: Asked) -> _Planned:
     """The task is told from the data, and every entrant is checked to fit it, before anything is read."""
-    is_bare = "data.path" not in given and budget is None
+    is_bare = "data.path" not in given and asked.budget is None
     path = str(given["data.path"].value) if "data.path" in given else DEFAULT_DATA
     if path == "-":
         raise UsageError("a comparison reads its data several times: save standard input to a file first")
@@ -113,8 +120,11 @@ def _plan(
     plain = {key: origin for key, origin in given.items() if not key.startswith("model.") or key == "model.size"}
     task = str(with_task(plain)["data.task"].value)
     entrants = entrants_for(task, models)
-    budget = budget or (f"{DEFAULT_TOTAL / len(entrants):.3g}s" if is_bare else "1m")
-    protocol = Protocol(path, task, budget, seeds_for(budget, seeds), FACTORS, SLICE, parameters=parameters)
+    refuse_folds(asked.folds, task, path, plain)
+    budget = asked.budget or (f"{DEFAULT_TOTAL / len(entrants):.3g}s" if is_bare else "1m")
+    seeds = seeds_for(budget, asked.seeds, asked.folds)
+    per_byte = own_tokens(task, {one.label: one.changes for one in entrants})
+    protocol = Protocol(path, task, budget, seeds, SLICE, TEST_SHARE, asked.parameters, asked.folds, per_byte)
     shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}
     device = str(given["train.device"].value) if "train.device" in given else "cpu"
     if "train.batch_size" not in given and is_short(protocol.main_budget) and not device.startswith("cuda"):
@@ -122,8 +132,8 @@ def _plan(
     layers, scales_of = {}, {}
     for one in entrants:
         layer = with_task(shared | one.changes)
-        for scale in scales if not _fitted(layer) else (1.0,):
-            label = one.label if len(scales) == 1 or _fitted(layer) else f"{one.label}{AT}{scale:g}"
+        for scale in asked.scales if not _fitted(layer) else (1.0,):
+            label = one.label if len(asked.scales) == 1 or _fitted(layer) else f"{one.label}{AT}{scale:g}"
             layers[label], scales_of[label] = layer, scale
     return _Planned(protocol, layers, scales_of, {key: origin.value for key, origin in shared.items()})
 
@@ -143,11 +153,10 @@ class _Ready:
     layers      of each label, as the data can fill them. note: what was made smaller for that.
     """
 
-    data: Dataset[Any]
+    readings: Readings
     device: str
     found: dict[str, Size]
     parameters: int
-    fingerprint: str
     layers: dict[str, Layer]
     note: str
 
@@ -178,20 +187,20 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     protocol, settings = planned.protocol, planned.settings
     device = str(settings[0]["train.device"])
     device_named(device)
-    data = load_dataset(settings[0])
-    spec = data.spec
-    known_by = fingerprint(data)
+    readings = read(planned.layers, protocol)
+    data = {label: found[0] for label, found in readings.data.items()}
+    spec = readings.first[0].spec
     common = protocol.parameters or common_size(settings, spec, suitable_size(protocol.main_budget, device))
     if not force:
-        common = _agreed(path, planned, common, known_by)
+        common = _agreed(path, planned, common, readings.fingerprint)
     found = {
-        label: sized(one, spec, round(common * planned.scales[label]))
+        label: sized(one, data[label].spec, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
     }
-    layers, note = fitted_layers(planned.layers, found, data, spec)
-    refuse_too_small(protocol, {label: resolve(layer) for label, layer in layers.items()}, found, data, spec)
+    layers, note = fitted_layers(planned.layers, found, data)
+    refuse_too_small(protocol, {label: resolve(layer) for label, layer in layers.items()}, found, data)
     _refuse_full_disk(path, found, protocol)
-    return _Ready(data, device, found, common, known_by, layers, note)
+    return _Ready(readings, device, found, common, layers, note)
 
 
 def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: Interrupt) -> Comparison:
@@ -200,12 +209,11 @@ def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: 
         "protocol": protocol.to_dict(),
         "settings": planned.shared,
         "parameters": ready.parameters,
-        "data": ready.fingerprint,
+        "data": ready.readings.fingerprint,
     }
     disk.publish(path / KEPT, [json.dumps(told, default=str).encode()])
-    race = Race(
-        protocol, ready.layers, ready.found, ready.data, path, board, interrupt, ready.fingerprint, ready.device
-    )
+    data, known_by = ready.readings.data, ready.readings.fingerprints
+    race = Race(protocol, ready.layers, ready.found, data, path, board, interrupt, known_by, ready.device)
     if ready.note:
         board.note(ready.note)
     board.begin(list(planned.layers))
@@ -213,9 +221,9 @@ def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: 
         rows = race.run()
     finally:
         board.finish()
-    best = _optimum(rows, ready.data, protocol)
+    best = _optimum(rows, ready.readings.first[0], protocol)
     left_out = tuple(label for label in reported_before(path) if label not in planned.layers)
-    return Comparison(protocol, tuple(rows), path, _facts(ready.data), best, race.stopped, left_out)
+    return Comparison(protocol, tuple(rows), path, _facts(ready.readings), best, race.stopped, left_out)
 
 
 def _agreed(path: Path, planned: _Planned, common: int, data: str) -> int:
@@ -251,7 +259,7 @@ def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol)
     """Every training leaves its weights and a checkpoint."""
     there = next(place for place in (path, *path.absolute().parents) if place.exists())
     free = shutil.disk_usage(there).free
-    trainings = protocol.seeds + len(protocol.factors) + 1
+    trainings = protocol.trainings + (TRIALS if protocol.searches else 0)
     need = SMALLEST_FREE + sum(4 * COPIES * size.parameters * trainings for size in found.values())
     if free < need:
         raise ResourceError(
@@ -259,11 +267,12 @@ def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol)
         )
 
 
-def _facts(data: Dataset[Any]) -> dict[str, Any]:
+def _facts(readings: Readings) -> dict[str, Any]:
     """What the data is, in plain keys."""
-    bits = recall_bits(data.world) if data.world is not None else None
+    world = readings.first[0].world
+    bits = recall_bits(world) if world is not None else None
     known = {} if bits is None else {"recall_bits": round(bits, 1)}
-    return known | data.about()
+    return known | readings.about()
 
 
 def _optimum(rows: Sequence[Row], data: Dataset[Any], protocol: Protocol) -> float | None:

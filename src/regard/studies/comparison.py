@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,8 +15,10 @@ from regard.errors import CheckpointError
 from regard.storage.manifest import read_json
 from regard.studies.ledger import KEPT, REPORT
 from regard.studies.protocol import Protocol
-from regard.studies.race import Row, finished
-from regard.studies.standing import Standing, ranked, standing
+from regard.studies.row import Row, finished
+from regard.studies.standing import Standing
+from regard.studies.verdict import Contestant, Verdict, judged
+from regard.tasks import task_named
 
 LARGEST = 1 << 28  # bytes of a report
 
@@ -36,15 +39,28 @@ class Comparison:
     stopped: bool = False
     left_out: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        # Read while the folder is as the rows say: another go at the comparison may change it.
+        _ = self.verdict
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The ranking and what it bears; a model that was stopped has not had its budget and is left out."""
+        by_time = task_named(self.protocol.task).by_time
+        whole = [row for row in finished(self.rows) if not row.stopped and row.is_finite]
+        trainings = {row.label: row.trainings(by_time) for row in whole}
+        # Models that read in other tokens may have read further: what all of them have read is compared.
+        common = min((len(each) for found in trainings.values() for each in found), default=0)
+        contestants = [
+            Contestant(row.label, [each.first(common) for each in trainings[row.label]], fitted=not row.parameters)
+            for row in whole
+        ]
+        return judged(contestants, self.protocol.lower_is_better)
+
     @property
     def order(self) -> list[Standing]:
-        """Best first; a model that was stopped has not had its budget and is left out."""
-        known = [
-            standing(row.label, [run["score"] for run in row.runs], row.runs[0]["parts"])
-            for row in finished(self.rows)
-            if not row.stopped and all(math.isfinite(run["score"]) for run in row.runs)
-        ]
-        return ranked(known, self.protocol.lower_is_better)
+        """Best first."""
+        return list(self.verdict.order)
 
     @property
     def failed(self) -> list[Row]:
@@ -78,7 +94,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 def from_report(told: Mapping[str, Any], path: Path) -> Comparison:
     """The comparison of a report; its runs lie beside it, wherever the folder is now."""
-    protocol = Protocol(**told["protocol"] | {"factors": tuple(told["protocol"]["factors"])})
+    protocol = Protocol(**told["protocol"])
     rows = [Row(**row | {"runs": [_run(run, path) for run in row["runs"]]}) for row in told["rows"]]
     left_out = tuple(map(str, told.get("left_out", ())))
     return Comparison(protocol, tuple(rows), path, told["data"], told["optimum"], told["stopped"], left_out)

@@ -17,12 +17,12 @@ from typing import Any
 
 from regard.run.run import Run
 from regard.run.summary import state_size
+from regard.studies.row import keep_each
 from regard.tasks.verbs import Generates, Report, Scores
 from regard.training.estimate import on_meta
 
 TOKENS = 30_000  # of the test part, at most
 EXAMPLES = 1000
-PARTS = 8
 WRITTEN, ANSWERED = 64, 32
 SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
 SCORED, SCORED_TOKENS, CONTEXT = 6, 100, 12
@@ -33,21 +33,24 @@ DOCUMENTS = 40
 FEWEST = 3
 
 
-def measured(run: Run, *, intervals: bool) -> dict[str, Any]:
-    """Scores of the test part, its slices, what the run writes and how fast.
+def measured(run: Run, *, per_byte: bool = False) -> dict[str, Any]:
+    """Scores of the test part, its slices, what the run writes and how fast; those of each example are kept beside it.
 
-    intervals  also the score of each of some parts of the test, for the noise of a single training.
+    per_byte  the score is in bits a byte, for models whose tokens differ.
     """
     task, test = run.task, run.held_out("test")
     writes = isinstance(task, Generates)
     judged = task.limited(test, TOKENS if writes else EXAMPLES)
     report = task.evaluate(run.model, run.processor, judged)
-    pieces = task.pieces(judged, PARTS) if intervals else []
+    score, each = float(report.scores[task.metric]), report.each() if report.each is not None else None
+    if each is not None:
+        each = each.per_byte() if per_byte else each
+        score = each.score if per_byte else score
+        keep_each(run.path, each)
     found = {
-        "score": float(report.scores[task.metric]),
+        "score": score,
         "scores": {name: value for name, value in report.scores.items() if isinstance(value, (int, float))},
         "slices": _slices(report, task.metric),
-        "parts": [float(task.evaluate(run.model, run.processor, one).scores[task.metric]) for one in pieces],
     }
     found |= _written(run, test) if writes else _answered(run, test)
     length = run.config["train"]["length"]

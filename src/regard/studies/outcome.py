@@ -12,6 +12,7 @@ LARGEST = 1 << 62
 TRAINED: dict[str, Any] = {
     "path": str,
     "seed": int,
+    "fold": int,
     "step": int,
     "tokens": int,
     "seconds": float,
@@ -22,7 +23,6 @@ TRAINED: dict[str, Any] = {
 }
 MEASURED: dict[str, Any] = {
     "score": float,
-    "parts": tuple[float, ...],
     "speed": float,
     "speed_unit": str,
     "sample": str,

@@ -16,6 +16,7 @@ from regard.run.dataset import LENGTH, ROWS, SMALL, fitted, told_smaller, work
 from regard.run.settings import Layer, Settings, resolve
 from regard.studies.entrant import WIDTH, Size
 from regard.studies.protocol import HAND, Protocol
+from regard.tasks.dataset import Dataset
 from regard.training import budget
 from regard.training.estimate import on_meta
 from regard.training.flops import flops_per_target
@@ -24,17 +25,17 @@ ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anyt
 
 
 def refuse_too_small(
-    protocol: Protocol, settings: Mapping[str, Settings], found: Mapping[str, Size], data: Any, spec: DataSpec | int
+    protocol: Protocol, settings: Mapping[str, Settings], found: Mapping[str, Size], data: Mapping[str, Dataset[Any]]
 ) -> None:
     """Refuse a budget whose smallest training has no room for one step of some model, naming the smallest that has."""
     whole = budget.parse(protocol.budget)
-    smallest = budget.parse(protocol.trial_budget if protocol.factors else protocol.main_budget)
+    smallest = budget.parse(protocol.trial_budget if protocol.searches else protocol.main_budget)
     if smallest.kind == "steps" or (smallest.kind == "seconds" and smallest.amount >= ENOUGH_SECONDS):
         return
     for label, one in settings.items():
         if found[label].fitted:
             continue
-        need = _one_step(one, found[label], smallest.kind, data, spec)
+        need = _one_step(one, found[label], smallest.kind, data[label])
         if need > smallest.amount:
             unit = {"seconds": "s", "tokens": "tokens", "flops": "flops"}[smallest.kind]
             least = need * whole.amount / smallest.amount
@@ -45,7 +46,7 @@ def refuse_too_small(
 
 
 def fitted_layers(
-    layers: Mapping[str, Layer], found: Mapping[str, Size], data: Any, spec: DataSpec | int
+    layers: Mapping[str, Layer], found: Mapping[str, Size], data: Mapping[str, Dataset[Any]]
 ) -> tuple[dict[str, Layer], str]:
     """The layers of all models, with smaller batches, the same for all, where a text is small; and what was done."""
 
@@ -53,7 +54,7 @@ def fitted_layers(
         sizes = {key: asked.table[key] for key in (ROWS, LENGTH) if asked.table[key].place == SMALL}
         own = {label: {key: sizes[key] for key in sizes if key not in typed(layer)} for label, layer in layers.items()}
         changed = {label: {**layer, **own[label]} for label, layer in layers.items()}
-        refuse_misfit({label: resolve(layer) for label, layer in changed.items()}, found, data, spec)
+        refuse_misfit({label: resolve(layer) for label, layer in changed.items()}, found, data)
         return changed
 
     usual = resolve(next((layers[label] for label in layers if not found[label].fitted), {}))
@@ -66,13 +67,15 @@ def typed(layer: Layer) -> list[str]:
     return [key for key, origin in layer.items() if origin.place != HAND]
 
 
-def refuse_misfit(settings: Mapping[str, Settings], found: Mapping[str, Size], data: Any, spec: DataSpec | int) -> None:
+def refuse_misfit(
+    settings: Mapping[str, Settings], found: Mapping[str, Size], data: Mapping[str, Dataset[Any]]
+) -> None:
     """Refuse a model that could not be trained with these settings on this data, by its name."""
     for label, one in settings.items():
         if found[label].fitted:
             continue
         try:
-            work(one, data, on_meta(_config(one, found[label], spec)))
+            work(one, data[label], on_meta(_config(one, found[label], data[label].spec)))
         except (UsageError, DataError) as error:
             raise type(error)(f"{label} cannot be trained so: {error}, or name other --models") from None
 
@@ -82,9 +85,9 @@ def _config(settings: Settings, size: Size, spec: DataSpec | int) -> Config:
     return entry(settings["model.name"]).config(spec, settings["model.size"], **changes)
 
 
-def _one_step(settings: Settings, size: Size, kind: str, data: Any, spec: DataSpec | int) -> float:
+def _one_step(settings: Settings, size: Size, kind: str, data: Dataset[Any]) -> float:
     """What one training step takes, in the unit of the budget."""
-    model = _config(settings, size, spec).build()
+    model = _config(settings, size, data.spec).build()
     task = work(settings, data, model)
     batch = task.sampler.batch(0, settings["train.batch_size"])
     if kind == "tokens":

@@ -1,9 +1,8 @@
 """The protocol of a comparison: what every model gets, and how it is spent. docs/compare.md says it in words.
 
 budget B of a model   all that it may spend: seconds, tokens, steps or operations
-rates                 a slice of B: a short training at each of some learning rates around the model's own, and at one
-                      further out where the best of them is the lowest or the highest
-seeds                 the rest of B in equal parts: a training at the best rate for each seed
+rates                 a slice of B: short trainings at learning rates outward from the model's own (see `search`)
+seeds, folds          the rest of B in equal parts: a training at the best rate for each seed, on each fold
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.errors import UsageError
+from regard.studies.search import FEWEST
 from regard.tasks import task_named
 from regard.training import budget
 from regard.training.budget import share
 
 HAND = "comparison"  # where a setting comes from that the protocol gives
 SLICE = 0.25
-FACTORS = (1 / 3, 1.0, 3.0)
-RATE_STEP = 3.0
+TRIALS = 6  # short trainings that the slice has room for, more where some are ended early
 MOST_SEEDS = 3
 # A training shorter than this says little: with less, there are fewer seeds.
 SHORTEST = 30.0
@@ -36,48 +35,72 @@ STEP = 5e9
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is held equal. factors: learning rates, as multiples of each model's own."""
+    """What is held equal.
+
+    slice     the part of the budget that is for the search of a rate.
+    folds     parts of the examples that are held out in turn; 1: one split.
+    per_byte  texts are read in different tokens, and their losses told in bits a byte.
+    """
 
     data: str
     task: str
     budget: str
     seeds: int
-    factors: tuple[float, ...] = FACTORS
     slice: float = SLICE
     test: float = TEST_SHARE
     parameters: int | None = None
+    folds: int = 1
+    per_byte: bool = False
 
     @property
     def trial_budget(self) -> str:
         """Of one training at one learning rate."""
-        return share(self.budget, self.slice / (len(self.factors) + 1)) if self.factors else "0"
+        return share(self.budget, self.slice / TRIALS)
+
+    def has_room(self, spent: float, trials: int = 1) -> bool:
+        """Whether the slice has room for so many trials after `spent` of it."""
+        whole, trial = budget.parse(self.budget), budget.parse(self.trial_budget)
+        return spent + trials * trial.amount <= self.slice * whole.amount * (1 + 1e-9)
 
     @property
-    def may_extend(self) -> bool:
-        """Whether the slice has room for a rate beyond the edge; of very few steps it has not."""
-        whole, trial = budget.parse(self.budget), budget.parse(self.trial_budget)
-        return (len(self.factors) + 1) * trial.amount <= self.slice * whole.amount * (1 + 1e-9)
+    def searches(self) -> bool:
+        """Whether rates are tried; in very few steps there is no room for that."""
+        return self.has_room(0.0, FEWEST)
 
     @property
     def main_budget(self) -> str:
-        """Of one seed."""
-        return share(self.budget, (1 - self.slice if self.factors else 1.0) / self.seeds)
+        """Of one seed, on one fold."""
+        return self.whole_budget if not self.searches else share(self.budget, (1 - self.slice) / self.trainings)
+
+    @property
+    def whole_budget(self) -> str:
+        """The same of a model for which no rate is sought."""
+        return share(self.budget, 1 / self.trainings)
+
+    def fold(self, number: int) -> dict[str, str]:
+        """The settings of a fold: what is held out in it."""
+        return {"data.valid": f"fold:{number + 1}/{self.folds}"} if self.folds > 1 else {}
+
+    @property
+    def trainings(self) -> int:
+        """Of each model, at its best rate."""
+        return self.seeds * self.folds
 
     @property
     def metric(self) -> str:
         """What models are ranked by: the task's own score."""
-        return task_named(self.task).metric
+        return "bits_per_byte" if self.per_byte else task_named(self.task).metric
 
     @property
     def lower_is_better(self) -> bool:
-        return task_named(self.task).lower_is_better
+        return self.per_byte or task_named(self.task).lower_is_better
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def seeds_for(text: str, asked: int | None) -> int:
-    """As many seeds as were asked for, or up to three as long as each gets half a minute or more."""
+def seeds_for(text: str, asked: int | None, folds: int = 1) -> int:
+    """As many seeds as were asked for, or up to three as long as each training gets half a minute or more."""
     if asked is not None:
         if asked < 1:
             raise UsageError(f"--seeds: at least 1, found {asked}")
@@ -85,7 +108,7 @@ def seeds_for(text: str, asked: int | None) -> int:
     whole = budget.parse(text)
     if whole.kind != "seconds":
         return MOST_SEEDS
-    return max(1, min(MOST_SEEDS, int(whole.amount * (1 - SLICE) / SHORTEST)))
+    return max(1, min(MOST_SEEDS, int(whole.amount * (1 - SLICE) / SHORTEST / folds)))
 
 
 def suitable_size(text: str, device: str) -> int:

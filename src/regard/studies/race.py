@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,57 +21,48 @@ from regard.studies.entrant import WIDTH, Size
 from regard.studies.identity import Peak, mark
 from regard.studies.ledger import RATES, Ledger
 from regard.studies.measure import measured
-from regard.studies.protocol import HAND, RATE_STEP, Protocol
+from regard.studies.protocol import HAND, TRIALS, Protocol
+from regard.studies.row import Row
+from regard.studies.search import Behind, Watched, search
 from regard.tasks.dataset import Dataset
-from regard.training.budget import share
+from regard.training.budget import parse
 from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve
 from regard.training.settings import DEFAULT_LR
 
 T = TypeVar("T")
+DIVERGED, BEHIND = "diverged", "behind"  # why a short training ended before its budget
 
 
-@dataclass
-class Row:
-    """What became of one model.
+@dataclass(frozen=True)
+class _Trial:
+    """One training to be made.
 
-    rates    learning rates that were tried, and the held-out score of each; None where it diverged.
-    on_edge  the best rate is the lowest or the highest that was tried.
-    runs     what was measured of each seed.
-    failed   why there is nothing, if there is nothing. code: the exit code of that failure.
-    stopped  by a signal: tested are the seeds that had ended. held_out: the lowest loss of the one that had not.
+    ends  of the part of the model's budget that it is.
+    best  held-out losses that it is ended for being behind of.
     """
 
-    label: str
-    model: str
-    parameters: int
-    note: str = ""
-    lr: float | None = None
-    rates: list[tuple[float, float | None]] = field(default_factory=list)
-    on_edge: bool = False
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    failed: str = ""
-    code: int = 0
-    stopped: bool = False
-    held_out: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    name: str
+    told: str
+    ends: tuple[float, float]
+    changes: dict[str, Any]
+    fold: int = 0
+    best: Sequence[float] = ()
 
 
 @dataclass
 class Race:
-    """Everything that the trainings of a comparison share."""
+    """Everything that the trainings of a comparison share. data, fingerprints: of each model, those of each fold."""
 
     protocol: Protocol
     layers: Mapping[str, Layer]
     sizes: Mapping[str, Size]
-    data: Dataset[Any]
+    data: Mapping[str, Sequence[Dataset[Any]]]
     out: Path
     board: Board
     interrupt: Interrupt
-    fingerprint: str
+    fingerprints: Mapping[str, Sequence[str]]
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -99,96 +90,102 @@ class Race:
         return rows
 
     def _entrant(self, row: Row) -> None:
-        settings = self._settings(row.label)
+        protocol, settings = self.protocol, self._settings(row.label)
         fitted = self.sizes[row.label].fitted
         is_given = settings.table["train.lr"].place == "--models"
         own = (settings["train.lr"] or DEFAULT_LR) * (1.0 if is_given else self.sizes[row.label].factor)
-        searches = bool(self.protocol.factors) and not fitted and not is_given
+        searches = protocol.searches and not fitted and not is_given
         row.lr = None if fitted else own
         if searches:
             self._search(row, own)
-        first = self.protocol.slice if searches else 0.0
-        budget = self.protocol.main_budget if searches else share(self.protocol.budget, 1 / self.protocol.seeds)
-        seeds = 1 if fitted else self.protocol.seeds
-        for seed in range(seeds):
-            ends = [first + (1 - first) * place / seeds for place in (seed, seed + 1)]
-            name = row.label if seeds == 1 else f"{row.label}-{seed}"
+        first = protocol.slice if searches else 0.0
+        budget = protocol.main_budget if searches else protocol.whole_budget
+        places = [(seed, fold) for seed in range(1 if fitted else protocol.seeds) for fold in range(protocol.folds)]
+        for number, (seed, fold) in enumerate(places):
+            ends = [first + (1 - first) * place / len(places) for place in (number, number + 1)]
             changes = {"train.seed": seed} | ({} if fitted else {"train.lr": row.lr, "train.budget": budget})
-            told = "fitting" if fitted else f"seed {seed + 1} of {seeds}" if seeds > 1 else "training"
-            row.runs.append(self._made(row, name, told, (ends[0], ends[1]), changes, intervals=seeds == 1))
+            name, told = self._named(row.label, seed, fold, fitted)
+            trial = _Trial(name, told, (ends[0], ends[1]), changes, fold)
+            row.runs.append(self._made(row, trial, self._tested))
+
+    def _named(self, label: str, seed: int, fold: int, fitted: bool) -> tuple[str, str]:
+        """The name of a training among those of its model, and what a person is told of it."""
+        seeds, folds = 1 if fitted else self.protocol.seeds, self.protocol.folds
+        name = "".join([label, f"-{seed}" if seeds > 1 else "", f"-fold{fold + 1}" if folds > 1 else ""])
+        told = [f"seed {seed + 1} of {seeds}"] if seeds > 1 else []
+        told += [f"fold {fold + 1} of {folds}"] if folds > 1 else []
+        return name, ", ".join(told) or ("fitting" if fitted else "training")
 
     def _search(self, row: Row, own: float) -> None:
-        """A short training at each rate, and at one further out where the best is at the edge; the best chooses."""
-        for factor in self.protocol.factors:
-            self._try(row, own * factor)
-        best = self._best_rate(row)
-        if row.on_edge and self.protocol.may_extend:
-            self._try(row, best * RATE_STEP if best == row.rates[-1][0] else best / RATE_STEP)
-            best = self._best_rate(row)
-        row.lr = best
+        """Short trainings until the best rate lies between two that are worse; the best on validation is taken."""
+        trial = parse(self.protocol.trial_budget)
+        spent, best = 0.0, None
 
-    def _try(self, row: Row, lr: float) -> None:
-        """A short training at one rate, put among the others in their order."""
-        lr, number = float(f"{lr:.2g}"), len(row.rates)
-        of = len(self.protocol.factors)
-        ends = [self.protocol.slice * place / (of + 1) for place in (number, number + 1)]
-        changes = {"train.lr": lr, "train.budget": self.protocol.trial_budget, "train.seed": 0, "train.sample_every": 0}
-        told = f"rate {number + 1} of {of}" if number < of else "one rate further"
-        try:
-            score = self._made(row, f"{RATES}/{row.label}-{lr:g}", told, (ends[0], ends[1]), changes)["valid"]
-        except NumericError:
-            score = None
-        row.rates = sorted([*row.rates, (lr, score)], key=lambda pair: pair[0])
+        def tried(lr: float) -> float | None:
+            nonlocal spent, best
+            outcome = self._try(row, lr, [] if best is None else best["curve"])
+            early = {"seconds": outcome["seconds"], "steps": outcome["step"]} if outcome["reason"] == BEHIND else {}
+            spent += min(trial.amount, early.get(trial.kind, trial.amount))
+            if outcome["valid"] is not None and (best is None or outcome["valid"] < best["valid"]):
+                best = outcome
+            row.rates = sorted([*row.rates, (lr, outcome["valid"])], key=lambda pair: pair[0])
+            return outcome["valid"]
 
-    def _best_rate(self, row: Row) -> float:
-        """The rate with the best held-out score, and whether it is at the edge of those that were tried."""
-        known = [(lr, score) for lr, score in row.rates if score is not None]
-        if not known:
+        found = search(own, tried, lambda: self.protocol.has_room(spent))
+        if found.best is None:
             raise UsageError(f"every rate from {row.rates[0][0]:g} to {row.rates[-1][0]:g} diverged")
-        best = min(known, key=lambda pair: pair[1] if self.protocol.lower_is_better else -pair[1])[0]
-        row.on_edge = best in (row.rates[0][0], row.rates[-1][0])
-        return best
+        row.lr, row.on_edge = found.rate(found.best), found.next is not None
+
+    def _try(self, row: Row, lr: float, best: Sequence[dict[str, float]]) -> dict[str, Any]:
+        """A short training at one rate. best: the curve of the best one so far."""
+        number = len(row.rates)
+        ends = [min(1.0, self.protocol.slice * place / TRIALS) for place in (number, number + 1)]
+        changes = {
+            "train.lr": lr,
+            "train.budget": self.protocol.trial_budget,
+            "train.seed": 0,
+            "train.sample_every": 0,
+            "train.choose_by": "loss",
+        }
+        losses = [point["valid_loss"] for point in best]
+        name = f"{RATES}/{row.label}-{lr:g}"
+        return self._made(row, _Trial(name, f"rate {number + 1}", (ends[0], ends[1]), changes, best=losses))
 
     def _made(
-        self,
-        row: Row,
-        name: str,
-        told: str,
-        ends: tuple[float, float],
-        changes: dict[str, Any],
-        intervals: bool | None = None,
+        self, row: Row, trial: _Trial, measure: Callable[[Settings, Any], dict[str, Any]] | None = None
     ) -> dict[str, Any]:
-        """The outcome of one training, made now or found in the state. intervals None: nothing is measured of it."""
-        settings = self._settings(row.label, changes)
-        path, known_by = self.ledger.folder(name), mark(settings, self.fingerprint)
-        display = self.board.stage(row.label, told, *ends)
-        known = self.ledger.outcome(name, known_by)
+        """The outcome of one training, made now or found in the state. measure: tells what is measured of it."""
+        settings = self._settings(row.label, trial.changes | self.protocol.fold(trial.fold))
+        path = self.ledger.folder(trial.name)
+        known_by = mark(settings, self.fingerprints[row.label][trial.fold])
+        display = Watched(self.board.stage(row.label, trial.told, *trial.ends), trial.best)
+        known = self.ledger.outcome(trial.name, known_by)
         if known is not None:
             return known
         fitted = self.sizes[row.label].fitted
-        goes_on = self.ledger.goes_on(name, known_by, fitted)
-        self.ledger.write_down(name, known_by, None)
+        goes_on = self.ledger.goes_on(trial.name, known_by, fitted)
+        self.ledger.write_down(trial.name, known_by, None)
         peak = Peak(self.device)
         peak.start()
+        job, data = Job(settings, path, "auto" if goes_on else "no"), self.data[row.label][trial.fold]
         try:
-            job = Job(settings, path, "auto" if goes_on else "no")
             # A fit leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
-            run, result = self._unless_stopped(lambda: train_run(job, display, self.data), at_once=fitted)
-            tested = {} if intervals is None else self._unless_stopped(lambda: self._tested(settings, run, intervals))
+            run, result = self._unless_stopped(lambda: train_run(job, display, data), at_once=fitted)
+            found = {key: getattr(result, key) for key in ("step", "tokens", "seconds", "reason", "best_step")}
+            found["valid"] = result.best_loss if result.best_score is None else result.best_score
+            if measure is not None:
+                found |= self._unless_stopped(lambda: measure(settings, run))
         except Stopped:
-            if intervals is not None:
+            if measure is not None:
                 row.held_out = min((point["valid_loss"] for point in curve(path)), default=None)
             raise
-        outcome: dict[str, Any] = {
-            "path": str(path),
-            "seed": settings["train.seed"],
-            **{key: getattr(result, key) for key in ("step", "tokens", "seconds", "reason", "best_step")},
-            "valid": result.best_loss if result.best_score is None else result.best_score,
-            "peak_memory": peak.read(),
-            "curve": curve(path),
-            **tested,
-        }
-        self.ledger.write_down(name, known_by, outcome)
+        except NumericError as error:
+            if measure is not None:
+                raise
+            found = _ended(error)
+        found |= {"path": str(path), "seed": settings["train.seed"], "fold": trial.fold}
+        outcome = found | {"peak_memory": peak.read(), "curve": curve(path)}
+        self.ledger.write_down(trial.name, known_by, outcome)
         return outcome
 
     def _unless_stopped(self, work: Callable[[], T], at_once: bool = True) -> T:
@@ -200,14 +197,14 @@ class Race:
             raise Stopped(f"stopped by {self.interrupt.received}")
         return found
 
-    def _tested(self, settings: Settings, run: Any, intervals: bool) -> dict[str, Any]:
-        return measured(run, intervals=intervals) | self._read(settings, run)
+    def _tested(self, settings: Settings, run: Any) -> dict[str, Any]:
+        return measured(run, per_byte=self.protocol.per_byte) | self._read(settings, run)
 
     def _read(self, settings: Settings, run: Any) -> dict[str, Any]:
         """Of one model that learns by steps: operations of training for each target, and how its samples come."""
         if "fit" in run.config or settings["train.ensemble"] > 1:
             return {"flops_per_token": None, "samples": None}
-        task, size = work(settings, self.data, run.model), settings["train.batch_size"]
+        task, size = work(settings, run.dataset, run.model), settings["train.batch_size"]
         flops = flops_per_target(run.model, task.sampler.batch(0, size), task.objective)
         order = [type(task.sampler).__name__.lower(), size, settings["train.length"]]
         return {"flops_per_token": flops, "samples": order}
@@ -231,6 +228,10 @@ def _reason(error: Exception) -> tuple[str, int]:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__, RegardError.exit_code
 
 
-def finished(rows: Sequence[Row]) -> list[Row]:
-    """Those of which something was measured."""
-    return [row for row in rows if row.runs]
+def _ended(error: NumericError) -> dict[str, Any]:
+    """Of a short training that did not reach its end: where it was, and its loss, None where that is no number."""
+    if not isinstance(error, Behind):
+        return {"step": 0, "tokens": 0, "seconds": 0.0, "reason": DIVERGED, "best_step": None, "valid": None}
+    at = error.evaluation
+    told = {"step": at.step, "tokens": 0, "seconds": error.seconds, "best_step": at.step}
+    return told | {"reason": BEHIND, "valid": at.best_loss}

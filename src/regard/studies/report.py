@@ -14,13 +14,15 @@ from regard.charts.plot import Axis
 from regard.run.run import load
 from regard.storage import disk
 from regard.studies.identity import versions
-from regard.studies.standing import PARTS, SEEDS, Standing
-from regard.studies.summary import commands, contrasts, finding, law_lines, laws, notes, ranking, samples
+from regard.studies.notes import notes
+from regard.studies.standing import Standing
+from regard.studies.summary import commands, contrasts, finding, law_lines, laws, ranking, samples
 from regard.terminal.table import finite
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison
-    from regard.studies.race import Row
+    from regard.studies.row import Row
+    from regard.studies.verdict import Verdict
 
 
 def write_reports(comparison: Comparison) -> None:
@@ -41,6 +43,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
         "lower_is_better": comparison.protocol.lower_is_better,
         "optimum": comparison.optimum,
         "ranking": [_ranked(one) for one in order],
+        "verdict": _verdict(comparison.verdict),
         "finding": finding(comparison),
         "notes": notes(comparison),
         "rows": [row.to_dict() for row in comparison.rows],
@@ -59,8 +62,16 @@ def _ranked(one: Standing) -> dict[str, Any]:
         "mean": one.mean,
         "low": one.low,
         "high": one.high,
-        "interval_over": one.over,
-        "interval_count": one.count if one.over else None,
+        "seeds": one.seeds,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "winner": verdict.winner,
+        "ties": list(verdict.ties),
+        "p": dict(verdict.p),
+        "examples": verdict.examples,
     }
 
 
@@ -94,7 +105,7 @@ def as_html(comparison: Comparison) -> str:
         _differences(contrasts(comparison)),
         _inside(comparison.rows),
         "<h2>Learning rates</h2>",
-        _rates(comparison.rows, comparison.protocol.metric),
+        _rates(comparison.rows),
         "<h2>Next</h2>",
         f"<pre>{escape(chr(10).join(line.strip() for line in commands(comparison)[1:]))}</pre>",
         f"<p><small>{escape(', '.join(f'{name} {value}' for name, value in versions().items()))}</small></p>",
@@ -107,11 +118,8 @@ def _charts(comparison: Comparison) -> list[str]:
     by = (("seconds", "seconds of training"), ("tokens", "tokens"))
     curves = [*(_curve(shown, key, label, comparison.optimum) for key, label in by), _operations(shown)]
     order, metric = comparison.order, comparison.protocol.metric
-    over = next((one.over for one in order if one.over == SEEDS), PARTS)
-    # Of unlike intervals those over seeds are drawn: side by side they would be read against each other.
-    ends = [one.ends if one.over == over else (one.mean, one.mean) for one in order]
-    told = f"{metric}; lines: 95% over {over}"
-    scores = bar_chart(f"Test {metric}", [(one.label, one.mean) for one in order], told, ends, _names(shown))
+    bars, ends = [(one.label, one.mean) for one in order], [one.ends for one in order]
+    scores = bar_chart(f"Test {metric}", bars, f"{metric}; lines: 95%", ends, _names(shown))
     return [scores, *[chart for chart in curves if chart], *_slices(shown, comparison), *_tradeoffs(shown, comparison)]
 
 
@@ -238,13 +246,13 @@ def _inside(rows: Sequence[Row]) -> str:
     )
 
 
-def _rates(rows: Sequence[Row], metric: str) -> str:
+def _rates(rows: Sequence[Row]) -> str:
     cells = [[row.label, *(_rate(row, lr, score) for lr, score in row.rates)] for row in rows if row.rates]
     if not cells:
         return "<p>None were searched.</p>"
     width = max(map(len, cells))
     columns = ["model", *(f"rate {number}" for number in range(1, width))]
-    told = f"Held-out {escape(metric)} of a short training at each rate, the lowest first. The best was taken."
+    told = "Held-out loss of a short training at each rate, the lowest first. The best was taken."
     edge = " * It is the lowest or highest tried." if any(row.on_edge for row in rows) else ""
     return f"<p>{told}{edge}</p>" + html_table(columns, [row + [""] * (width - len(row)) for row in cells])
 

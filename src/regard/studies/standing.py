@@ -1,38 +1,33 @@
-"""Who stands where: means and intervals, a ranking that admits ties, a sentence that the numbers bear.
-
-Two kinds of chance are told apart. Over seeds: what another training would have come to. Over parts of the test: what
-another text would have come to, of this one training. They are not set against each other, and from one training of
-each model no difference is claimed.
-"""
+"""Who stands where: means and intervals, a ranking that admits ties, a sentence that the numbers bear."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from regard.evaluation.student import half_width
 from regard.terminal.table import human
 
-Over = Literal["seeds", "test parts"]
-SEEDS: Over = "seeds"
-PARTS: Over = "test parts"
+if TYPE_CHECKING:
+    from regard.studies.verdict import Verdict
+
+NUMBERS = {1: "one", 2: "two"}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The score of a model: its mean, and its 95% interval by Student's t. None where there is none.
+    """The score of a model: its mean over trainings, and its 95% interval. None where there is none.
 
-    over   what the interval was taken over, and so which chance it tells of.
-    count  of how many seeds or parts.
+    The interval is of both chances, that of the test examples and that of training, as far as they can be told: of one
+    training it is of the examples alone, and of a model that is fitted at once there is no other.
     """
 
     label: str
     mean: float
     low: float | None = None
     high: float | None = None
-    over: Over | None = None
-    count: int = 1
+    seeds: int = 1
+    fitted: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -40,67 +35,46 @@ class Standing:
         return (self.mean, self.mean) if self.low is None or self.high is None else (self.low, self.high)
 
 
-def standing(label: str, scores: Sequence[float], parts: Sequence[float]) -> Standing:
-    """From the scores of several seeds, or, with a single one, from those of parts of the test."""
-    mean = sum(scores) / len(scores)
-    sample, over = (scores, SEEDS) if len(scores) > 1 else (parts, PARTS)
-    if len(sample) < 2:
-        return Standing(label, mean)
-    half = half_width(sample)
-    return Standing(label, mean, mean - half, mean + half, over, len(sample))
-
-
-def ranked(standings: Sequence[Standing], lower_is_better: bool) -> list[Standing]:
-    """Best first, by the mean."""
-    return sorted(standings, key=lambda one: one.mean if lower_is_better else -one.mean)
-
-
-def comparable(one: Standing, other: Standing) -> bool:
-    """Whether the chance of training is known of both."""
-    return one.over == SEEDS and other.over == SEEDS
-
-
-def differ(one: Standing, other: Standing) -> bool:
-    """Whether the chance of training does not explain the difference; what is not known is no difference."""
-    (low, high), (other_low, other_high) = one.ends, other.ends
-    return comparable(one, other) and (high < other_low or other_high < low)
-
-
-def sentence(order: Sequence[Standing], facts: dict[str, dict[str, Any]], budget: str, metric: str) -> str:
-    """The finding in plain words. facts: what else was measured, by label."""
-    if not order:
+def sentence(verdict: Verdict, facts: dict[str, dict[str, Any]], budget: str, metric: str, what: str) -> str:
+    """The finding in plain words. facts: what else was measured, by label. what: the data, such as "text"."""
+    if not verdict.order:
         return "No model finished."
-    best, *others = order
+    best, *others = verdict.order
     if not others:
         return f"{best.label} reached {metric} {best.mean:.4g} with a budget of {budget}; there was nothing to compare."
-    known = [one for one in others if comparable(best, one)]
-    among = f" of the {len(known) + 1} with several seeds" if known and len(known) < len(others) else ""
-    told = _known(best, known, among, budget, metric) if known else _unknown(best, others, budget, metric)
-    apart = [f"{one.label} ({one.mean:.4g})" for one in others if known and one not in known]
-    if apart:
-        told += f". {_and(apart)} {'was' if len(apart) == 1 else 'were'} trained once and not compared with the others"
+    told = _known(verdict, budget, metric) if _is_known(verdict) else _unknown(verdict, budget, metric, what)
     return f"{told}. {_extremes(facts)}".strip()
 
 
-def _known(best: Standing, known: Sequence[Standing], among: str, budget: str, metric: str) -> str:
-    """Of models with several seeds: the winner, or those that chance does not tell from it. among: if not of all."""
-    ties = [one.label for one in known if not differ(best, one)]
-    if len(ties) == len(known) and len(ties) > 1:
+def _is_known(verdict: Verdict) -> bool:
+    """Whether the chance of training is known of all."""
+    return len(verdict.p) == len(verdict.order) - 1
+
+
+def _known(verdict: Verdict, budget: str, metric: str) -> str:
+    """Of models whose chances are known: the winner, or those that chance does not tell from the leader."""
+    best, *others = verdict.order
+    if verdict.winner is not None:
+        beaten, p = f"{others[0].label} ({others[0].mean:.4g})", max(p for _, p in verdict.p)
+        chance = "p below 0.001" if p < 0.001 else f"p {p:.2g} at most"
+        return f"{best.label} is best at {budget} a model: {metric} {best.mean:.4g}, beyond noise of {beaten}, {chance}"
+    ties = verdict.ties
+    if len(ties) == len(others) and len(ties) > 1:
         return f"No winner at {budget} a model: {_and(ties)} are all within noise of {best.label}"
-    if ties:
-        within = "is within noise of it" if len(ties) == 1 else "are within noise of it"
-        leads = f"{best.label} leads with {metric} {best.mean:.4g}"
-        return f"No winner at {budget} a model: {leads}, but {_and(ties)} {within}"
-    beaten = f"{known[0].label} ({known[0].mean:.4g})"
-    return f"{best.label} is best{among} at {budget} a model: {metric} {best.mean:.4g}, beyond noise of {beaten}"
+    within = "is within noise of it" if len(ties) == 1 else "are within noise of it"
+    leads = f"{best.label} leads with {metric} {best.mean:.4g}"
+    return f"No winner at {budget} a model: {leads}, but {_and(ties)} {within}"
 
 
-def _unknown(best: Standing, others: Sequence[Standing], budget: str, metric: str) -> str:
+def _unknown(verdict: Verdict, budget: str, metric: str, what: str) -> str:
     """Where the chance of training is not known: the order of the numbers, and that it is no more than that."""
+    best, *others = verdict.order
+    seeds = min(one.seeds for one in verdict.order if not one.fitted) if any(not o.fitted for o in verdict.order) else 0
     told = f"at {budget} a model: {metric} {best.mean:.4g}, then {others[0].label} with {others[0].mean:.4g}"
-    if any(one.over == SEEDS for one in (best, *others)):
-        return f"{best.label} is ahead {told}; of one training against several no difference is claimed"
-    return f"{best.label} is ahead in one training each {told}; whether another training would agree, --seeds 3 tells"
+    if seeds == 0 or best.low is None:
+        return f"{best.label} is ahead on this {what} {told}; from so few examples no difference is claimed"
+    trainings = f"{NUMBERS.get(seeds, str(seeds))} training{'s' if seeds > 1 else ''} each"
+    return f"{best.label} is ahead on this {what}, {trainings}, {told}; whether others would agree, --seeds 3 tells"
 
 
 def _extremes(facts: dict[str, dict[str, Any]]) -> str:

@@ -25,6 +25,7 @@ from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
 from regard.errors import UsageError
+from regard.evaluation.each import EachScore
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
 from regard.tasks import register_task
@@ -152,7 +153,8 @@ class Captions(ExampleTask[CaptionProcessor]):
         found = translation_scores(texts, [one.text for one in examples]).to_dict()
         scores = {"exact_match": found.pop("exact_match"), "chrf": found.pop("chrf"), **found}
         scores["captions"] = scores.pop("sentences")
-        return Report(scores, {"by_category": _by_category(texts, examples)})
+        right = [text.strip() == one.text.strip() for text, one in zip(texts, examples, strict=True)]
+        return Report(scores, {"by_category": _by_category(texts, examples)}, each=lambda: EachScore.mean_of(right))
 
     def is_right(self, example: Captioned, answer: Answer) -> bool:
         return answer.text == example.text

@@ -14,7 +14,7 @@ from regard.data.mask import WordDropout
 from regard.data.rows import Rows, Shuffled, Some, once
 from regard.data.settings import DataSettings
 from regard.data.source import shown
-from regard.data.split import here_and_there, overlap, places, rule, split_examples
+from regard.data.split import fold, here_and_there, overlap, places, rule, split_examples
 from regard.errors import UsageError
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
@@ -76,7 +76,7 @@ class ExampleTask(Task[C]):
         self, found: Sequence[E], valid: str, read: Callable[[str], Sequence[E]]
     ) -> tuple[Sequence[E], Sequence[E], tuple[str, ...]]:
         """Examples to train on, those held out by the rule `valid` or read from that file, and what is to be said."""
-        if rule(valid) is not None:
+        if rule(valid) is not None or fold(valid) is not None:
             return *split_examples(found, valid, self.keys(found)), ()
         other = read(valid)
         common = overlap(self.keys(found), self.keys(other))

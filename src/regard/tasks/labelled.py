@@ -27,6 +27,7 @@ from regard.data.tokenizer.tokenizer import code_points
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
+from regard.evaluation.each import EachScore
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
@@ -213,7 +214,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
         scores = {"accuracy": report.accuracy, "macro_f1": report.macro_f1, "examples": report.examples}
         scores["loss"] = float(-np.log(np.maximum(chances, 1e-30)).mean())
         table = [{"class": name, **vars(found)} for name, found in report.classes.items()]
-        return Report(scores, {"by_class": table})
+        right = [label == guess for label, guess in zip(column(examples, "label"), told, strict=True)]
+        return Report(scores, {"by_class": table}, each=lambda: EachScore.mean_of(right))
 
     def is_right(self, example: Labelled, answer: Answer) -> bool:
         return answer.text == example.label

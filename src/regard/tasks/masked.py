@@ -27,6 +27,7 @@ from regard.data.source import read_documents
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
+from regard.evaluation.each import EachScore
 from regard.tasks import register_task
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.example_task import ExampleTask
@@ -168,18 +169,20 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         self, model: nn.Module, processor: MaskedProcessor, examples: Sequence[Any], options: TextOptions | None = None
     ) -> Report:
         passages = [one for one in examples if isinstance(one, Passage)] or self._passages(processor, examples)
-        total, right, count = 0.0, 0, 0
+        right, nats, hidden = 0, np.zeros(len(passages)), np.zeros(len(passages))
         ids = ragged(one.ids for one in passages)
         numbers = np.array([one.number for one in passages])
         for rows in in_batches(ids.sizes.tolist()):
             tokens, lengths = ids.padded(rows, processor.tokenizer.eos_id)
             read, targets = processor.masking.hide(tokens.numpy(), lengths.numpy(), numbers[rows], HELD_OUT_SEED)
             batch = Batch(torch.from_numpy(read), torch.from_numpy(targets), lengths, [])
-            loss, correct = _judged(model, batch)
-            total, right, count = total + loss, right + correct, count + batch.n_counted
-        loss = total / max(1, count)
+            nats[rows], hidden[rows], correct = _judged(model, batch)
+            right += correct
+        count = int(hidden.sum())
+        loss = float(nats.sum()) / max(1, count)
         scores = {"accuracy": right / max(1, count), "loss": loss, "perplexity": math.exp(min(loss, 700.0))}
-        return Report(scores | {"hidden_tokens": count, "passages": len(passages)})
+        told = scores | {"hidden_tokens": count, "passages": len(passages)}
+        return Report(told, each=lambda: EachScore(nats, hidden))
 
     @torch.no_grad()
     def encode(self, model: nn.Module, processor: MaskedProcessor, text: str) -> Tensor:
@@ -267,15 +270,17 @@ def _examples(rows: MaskedRows) -> list[Passage]:
 
 
 @torch.no_grad()
-def _judged(model: nn.Module, batch: Batch) -> tuple[float, int]:
-    """The summed loss of the hidden tokens of a batch, and how many are told right."""
+def _judged(model: nn.Module, batch: Batch) -> tuple[np.ndarray, np.ndarray, int]:
+    """The loss of the hidden tokens of each row of a batch, their number, and how many are told right in all."""
     whole: Any = model
     batch = batch.to(device_of(model))
     at = batch.targets != NOT_COUNTED
     logits = whole.head(whole.encode(batch.tokens, context_of(batch))[at]).float()
     targets = batch.targets[at]
-    loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
-    return float(loss), int((logits.argmax(-1) == targets).sum())
+    losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none").double().cpu().numpy()
+    row = at.nonzero()[:, 0].cpu().numpy()
+    nats, hidden = (np.bincount(row, weights, len(at)) for weights in (losses, None))
+    return nats, hidden, int((logits.argmax(-1) == targets).sum())
 
 
 def _details(tokenizer: Tokenizer, top: Sequence[tuple[int, float]]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
 from regard.errors import DataError, UsageError
-from regard.evaluation.translation import alignment_accuracy, require_metrics, translation_scores
+from regard.evaluation.translation import alignment_accuracy, chrf_of_each, require_metrics, translation_scores
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
@@ -151,11 +151,13 @@ class Pairs(ExampleTask[PairProcessor]):
         by_word = processor.source.kind == processor.target.kind == "words"
         aligned = [pair for pair in examples if pair.links is not None and by_word]
         written = self.written(model, processor, sources, options or GREEDY)
-        found = translation_scores([one.text for one in written], [pair.target for pair in examples], sources).to_dict()
+        texts, targets = [one.text for one in written], [pair.target for pair in examples]
+        found = translation_scores(texts, targets, sources).to_dict()
         buckets = found.pop("by_length", None) or {}
         tables = {"by_length": [{"words": name, **bucket} for name, bucket in buckets.items()]}
         accuracy = self._alignment(model, processor, aligned) if aligned else None
-        return Report(found if accuracy is None else found | {"alignment_accuracy": accuracy}, tables)
+        found |= {} if accuracy is None else {"alignment_accuracy": accuracy}
+        return Report(found, tables, each=partial(chrf_of_each, texts, targets))
 
     def is_right(self, example: Pair, answer: Answer) -> bool:
         return answer.text == example.target

@@ -21,6 +21,7 @@ from regard.data.settings import BY_HASH, DataSettings
 from regard.data.worlds import PREFIX, from_spec
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
+from regard.evaluation.each import EachScore
 from regard.evaluation.forecast import forecast_report, seasonal_naive, seasonal_scale
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
@@ -185,7 +186,8 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         hours = [
             {"step": str(h + 1), "mae": float(np.abs(actual - median)[:, h].mean())} for h in range(processor.horizon)
         ]
-        return Report(report, {"by_quantile": rows, "by_step": hours})
+        each = np.abs(actual - median).mean(-1)
+        return Report(report, {"by_quantile": rows, "by_step": hours}, each=lambda: EachScore.mean_of(each))
 
     def describe(self, example: Moment, answer: Answer) -> str:
         forecast = np.array(answer.details["forecast"])

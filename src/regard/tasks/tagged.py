@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +23,7 @@ from regard.data.tagged import read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import UsageError
+from regard.evaluation.each import EachScore
 from regard.evaluation.tagging import tagging_report
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
@@ -149,7 +151,11 @@ class TaggedText(ExampleTask[TagProcessor]):
         found = [answer.details["tags"] for answer in self.answers(model, processor, examples)]
         seen = {word for one in examples for word in one.words if processor.knows(word)}
         words = [one.words for one in examples]
-        return Report(tagging_report([one.tags for one in examples], found, words, seen).to_dict())
+        truth = [one.tags for one in examples]
+        right = [sum(map(operator.eq, tags, guess)) for tags, guess in zip(truth, found, strict=True)]
+        sizes = [len(tags) for tags in truth]
+        told = tagging_report(truth, found, words, seen).to_dict()
+        return Report(told, each=lambda: EachScore(np.array(right, float), np.array(sizes, float)))
 
     def is_right(self, example: Tagged, answer: Answer) -> bool:
         return list(example.tags) == list(answer.details["tags"])

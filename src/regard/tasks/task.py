@@ -167,10 +167,6 @@ class Task(ABC, Generic[C]):
         """The first of the examples."""
         return examples[:limit]
 
-    def pieces(self, examples: Sequence[Any], count: int) -> Sequence[Sequence[Any]]:
-        """Examples in so many parts of equal worth, each large enough to be scored; none where there are too few."""
-        return [examples[number::count] for number in range(count)] if len(examples) >= 2 * count else []
-
     @abstractmethod
     def sample(self, model: nn.Module, dataset: Dataset[C]) -> str:
         """What the model makes of a little held-out data, or writes from nothing."""

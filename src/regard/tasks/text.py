@@ -250,16 +250,12 @@ class PlainText(Task[TextProcessor]):
         unknown = int((np.asarray(examples.shard.ids[: report.tokens]) == processor.tokenizer.unknown_id).sum())
         scores = dataclasses.replace(report, unknown=unknown or None).to_dict()
         recall = scores.pop("recall", None)
-        return Report(scores, by_distance={} if recall is None else {"recall": recall})
+        return Report(scores, by_distance={} if recall is None else {"recall": recall}, each=report.each)
 
     def limited(self, examples: Sequence[Any], limit: int | None) -> TextPart:
         """Its first tokens; in a world, whole documents within them."""
         assert isinstance(examples, TextPart)
         return replace(examples, limit=limit)
-
-    def pieces(self, examples: Sequence[Any], count: int) -> Sequence[TextPart]:
-        assert isinstance(examples, TextPart)
-        return examples.pieces(count)
 
     def encode(self, model: Any, processor: TextProcessor, text: str) -> Tensor:
         ids = torch.from_numpy(processor.read(text))

@@ -5,7 +5,7 @@ Answer and Report: what a model says to one input, and what it scores on many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from regard.data.settings import DataSettings
     from regard.decoding.text import ScoredText, TextGenerator
+    from regard.evaluation.each import EachScore
     from regard.tasks.dataset import Dataset
     from regard.tasks.rolling import Block
     from regard.tasks.task import Task, Trained
@@ -112,12 +113,14 @@ class Report:
     tables       of scores by length, class or category; a row is a mapping.
     by_distance  of a score, such as how often a fact was recalled, its value by how far back was to be looked.
     change       of scores since another report, where they were measured twice.
+    each         tells the task's own score of every example, where the task can.
     """
 
     scores: Mapping[str, Any]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     by_distance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     change: Mapping[str, float] = field(default_factory=dict)
+    each: Callable[[], EachScore] | None = None
 
     def since(self, before: Report) -> Report:
         """The same with the change of every score that is a fraction."""

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from regard.evaluation.student import half_width, t_quantile
+from regard.evaluation.student import outside, t_quantile
 
 # Two-sided 95%, as tables print it.
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228}
@@ -42,6 +42,8 @@ def test_without_freedom_there_is_no_quantile() -> None:
         t_quantile(0)
 
 
-def test_half_an_interval_by_hand() -> None:
-    assert half_width([1.0, 2.0, 3.0]) == pytest.approx(4.30265 / math.sqrt(3), rel=1e-5)
-    assert half_width([5.0] * 4) == 0
+@pytest.mark.parametrize("degrees", [1, 2.5, 4, 61.3])
+def test_beyond_a_quantile_lies_what_its_level_leaves(degrees: float) -> None:
+    assert outside(t_quantile(degrees, 0.95), degrees) == pytest.approx(0.05, abs=1e-9)
+    assert outside(-1.0, degrees) == outside(1.0, degrees)
+    assert outside(0.0, degrees) == pytest.approx(1.0)

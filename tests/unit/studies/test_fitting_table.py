@@ -11,16 +11,17 @@ from rich.console import Console
 
 from regard.studies.board import LiveBoard
 from regard.studies.comparison import Comparison
+from regard.studies.notes import notes
 from regard.studies.protocol import Protocol
-from regard.studies.race import Row
-from regard.studies.summary import lines, notes, ranking
+from regard.studies.row import Row
+from regard.studies.summary import lines, ranking
 from regard.training.display import Evaluation, Start, Update
 
 LABELS = ("ngram", "fnn", "lstm?n_layers=3", "backpack", "mamba")
 
 
 def measured(label: str, score: float) -> dict[str, object]:
-    found = {"path": f"runs/c/{label}", "score": score, "parts": [score - 0.01, score, score + 0.01], "scores": {}}
+    found = {"path": f"runs/c/{label}", "seed": 0, "fold": 0, "score": score, "scores": {}}
     found |= {"step": 12_345, "tokens": 1e6, "seconds": 3700.0, "speed": 12_345.0, "speed_unit": "tokens/s"}
     return found | {"state_bytes": 32_800, "state_grows": True, "peak_memory": 454_000_000, "curve": []}
 
@@ -50,12 +51,13 @@ def test_in_a_pipe_the_table_is_whole(found: Comparison) -> None:
     assert all(name.rstrip("#") in head for name in ranking(found)[0])
 
 
-def test_what_is_the_same_of_all_intervals_is_a_note(found: Comparison) -> None:
-    assert "+- over" not in ranking(found)[0]
-    assert any("+- is over 3 test parts" in note for note in notes(found))
-    seeds = replace(found.rows[0], runs=[found.rows[0].runs[0]] * 2)
-    other = replace(found, rows=(seeds, *found.rows[1:]))
-    assert "+- over" in ranking(other)[0]
+def test_what_was_tested_and_what_the_intervals_are_of_is_a_note(found: Comparison) -> None:
+    assert any(note.startswith("Tested on 1 examples, not told one by one") for note in notes(found))
+
+
+def test_the_columns_that_say_most_have_room_in_eighty(found: Comparison) -> None:
+    head = lines(found, 80)[0]
+    assert all(name in head for name in ("rank", "model", "loss", "+-", "over best", "params", "rate", "steps", "time"))
 
 
 def test_a_reason_stands_in_the_notes_and_not_in_the_table(found: Comparison) -> None:

@@ -16,8 +16,7 @@ import pytest
 
 from regard.errors import CheckpointError, DataError, LockedError, ResourceError, Stopped, UsageError
 from regard.storage.lock import only_writer
-from regard.studies import compare as comparing
-from regard.studies import ledger, summary
+from regard.studies import ledger, readings, summary
 from regard.studies import race as racing
 from regard.studies import report as reporting
 from regard.studies.board import LineBoard
@@ -129,7 +128,7 @@ def test_a_signal_while_the_data_is_read_leaves_nothing(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "d.txt", "ab")
-    monkeypatch.setattr(comparing, "load_dataset", sends(number, comparing.load_dataset))
+    monkeypatch.setattr(readings, "load_dataset", sends(number, readings.load_dataset))
     with pytest.raises(Stopped, match="same command"):
         run(tmp_path)
     assert not (tmp_path / "c").exists()
@@ -351,13 +350,14 @@ def test_a_kill_at_any_moment_of_setting_aside_and_bringing_back_loses_nothing(
 def test_a_link_in_the_place_of_a_folder_of_the_comparison_is_refused(tmp_path: Path, name: str) -> None:
     data, mine = write(tmp_path / "d.txt", "ab"), tmp_path / "mine"
     mine.mkdir()
-    run(tmp_path)
+    enough = {"budget": "24steps"}  # for rates to be tried
+    run(tmp_path, **enough)
     if name == "ngram":
         (tmp_path / "c" / "ngram").rename(tmp_path / "elsewhere")
         (tmp_path / "c" / "state.json").unlink()
     (tmp_path / "c" / name).symlink_to(mine)
     write(data, "abcdefgh")
-    found = run(tmp_path, "fnn" if name == "rates" else "ngram")
+    found = run(tmp_path, "fnn" if name == "rates" else "ngram", **enough)
     assert [row.code for row in found.failed] == [4]
     assert f"{name}: is a link" in found.failed[0].failed
     assert os.listdir(mine) == []
@@ -416,7 +416,7 @@ def test_a_target_that_is_too_long_for_a_model_is_told_before_any_is_trained(
 
 OUTCOMES: dict[str, Any] = {
     "score": "x",
-    "parts": [None],
+    "fold": [None],
     "curve": [{"step": 1}],
     "scores": [],
     "slices": {"a": 3},

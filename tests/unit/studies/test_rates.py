@@ -1,4 +1,4 @@
-"""The search for a learning rate: three around the model's own, and one further out where the best is at the edge."""
+"""The search for a learning rate: outward from the model's own until both neighbours are worse."""
 
 from __future__ import annotations
 
@@ -7,30 +7,40 @@ from typing import Any
 
 import pytest
 
-from regard.errors import NumericError
 from regard.studies.comparison import Comparison
 from regard.studies.entrant import read_entrant
+from regard.studies.notes import notes
 from regard.studies.protocol import Protocol
-from regard.studies.race import Race, Row
+from regard.studies.race import BEHIND, DIVERGED, Race
 from regard.studies.report import as_html
-from regard.studies.summary import notes
+from regard.studies.row import Row
+from regard.studies.search import Behind, Watched, search
 from regard.training import budget
+from regard.training.display import Evaluation, Silent
 
 OWN = 0.01
 
 
-def searched(best: float, text: str = "60s", diverges: float = 1.0) -> tuple[Row, list[str]]:
-    """A search in which the loss grows with the distance from `best`, and what was trained for it."""
+def searched(best: float, text: str = "60s", diverges: float = 1e9, ended: float = 1.0) -> tuple[Row, list[float]]:
+    """A search in which the loss grows with the distance from `best`, and the rates that were trained for it.
+
+    ended  the part of its budget that a training spends when another was better before it.
+    """
     race: Any = object.__new__(Race)
     race.protocol = Protocol("x", "text", text, 1)
-    made: list[str] = []
+    trial = budget.parse(race.protocol.trial_budget)
+    made: list[float] = []
 
-    def trained(_row: Row, name: str, told: str, _ends: object, changes: dict[str, Any]) -> dict[str, Any]:
-        made.append(told)
-        assert changes["train.budget"] == race.protocol.trial_budget
-        if changes["train.lr"] > diverges:
-            raise NumericError("the loss is nan")
-        return {"valid": abs(changes["train.lr"] - best)}
+    def trained(_row: Row, asked: Any) -> dict[str, Any]:
+        lr = asked.changes["train.lr"]
+        assert asked.changes["train.budget"] == race.protocol.trial_budget
+        loss = None if lr > diverges else abs(lr - best)
+        is_behind = bool(asked.best) and (loss is None or loss > min(asked.best)) and ended < 1
+        made.append(lr)
+        spent = trial.amount * (ended if is_behind else 1.0)
+        reason = DIVERGED if loss is None else BEHIND if is_behind else "budget"
+        curve = [] if loss is None else [{"valid_loss": loss}]
+        return {"valid": loss, "reason": reason, "seconds": spent, "step": spent, "curve": curve}
 
     race._made = trained
     row = Row("lstm", "lstm", 5)
@@ -38,42 +48,84 @@ def searched(best: float, text: str = "60s", diverges: float = 1.0) -> tuple[Row
     return row, made
 
 
-def test_a_best_rate_in_the_middle_is_taken_as_it_is():
-    row, made = searched(OWN)
-    assert (row.lr, row.on_edge, len(made)) == (OWN, False, 3)
-
-
-@pytest.mark.parametrize(("best", "rate"), [(0.03, 0.03), (0.0033, 0.0033)])
-def test_one_rate_further_out_takes_the_star_away(best: float, rate: float):
+@pytest.mark.parametrize("best", [0.00037, 0.0011, 0.0033, 0.01, 0.03, 0.09, 0.27])
+def test_a_rate_between_two_that_are_worse_bears_no_star(best: float) -> None:
     row, made = searched(best)
-    assert (row.lr, row.on_edge) == (rate, False)
-    assert made == ["rate 1 of 3", "rate 2 of 3", "rate 3 of 3", "one rate further"]
-    assert [lr for lr, _ in row.rates] == sorted(lr for lr, _ in row.rates)
+    assert (row.lr, row.on_edge) == (pytest.approx(best, rel=0.1), False)
+    place = [lr for lr, _ in row.rates].index(row.lr)
+    assert 0 < place < len(row.rates) - 1
+    assert [lr for lr, _ in row.rates] == sorted(made)
+    told = notes(Comparison(Protocol("x", "text", "60s", 1), (row,), Path("c")))
+    assert not any("*" in note for note in told)
 
 
-@pytest.mark.parametrize(("best", "rate"), [(0.5, 0.09), (0.0001, 0.0011)])
-def test_a_rate_at_the_edge_all_the_same_is_starred_and_the_next_one_named(best: float, rate: float):
+def test_a_best_rate_in_the_middle_takes_three_trainings() -> None:
+    assert searched(OWN)[1] == [OWN, 0.03, 0.0033]
+
+
+@pytest.mark.parametrize(("best", "rate"), [(99.0, 2.4), (0.00001, 0.00012)])
+def test_a_rate_that_could_not_be_bracketed_is_starred_and_the_next_one_named(best: float, rate: float) -> None:
     row, made = searched(best)
-    assert (row.lr, row.on_edge, len(made)) == (rate, True, 4)
+    assert (row.lr, row.on_edge, len(made)) == (rate, True, 6)
     compared = Comparison(Protocol("x", "text", "60s", 1), (row,), Path("c"))
-    told = notes(compared)
-    named = next(note for note in told if note.startswith("*")).rpartition("--models ")[2].strip("'")
+    named = next(note for note in notes(compared) if note.startswith("*")).rpartition("--models ")[2].strip("'")
     assert f"{rate:g}: {abs(rate - best):.4g} taken*" in as_html(compared)
     further = read_entrant(named).changes["train.lr"].value
     assert further == pytest.approx(rate * 3 if best > rate else rate / 3, rel=0.1)
 
 
-def test_a_rate_that_diverges_beyond_the_edge_is_the_edge():
+def test_a_rate_that_diverges_is_a_neighbour_that_is_worse() -> None:
     row, _ = searched(0.05, diverges=0.04)
     assert (row.lr, row.on_edge) == (0.03, False)
     assert row.rates[-1] == (0.09, None)
 
 
-@pytest.mark.parametrize("text", ["60s", "12steps", "24steps", "3Mtokens", "1e12flops"])
-def test_the_search_spends_no_more_than_its_quarter(text: str):
+def test_where_the_own_rate_diverges_lower_ones_are_tried() -> None:
+    row, made = searched(0.0011, diverges=0.005)
+    assert (row.lr, row.on_edge) == (0.0011, False)
+    assert made == [0.01, 0.0033, 0.0011, 0.00037]
+
+
+@pytest.mark.parametrize("text", ["60s", "12steps", "24steps", "240steps", "3Mtokens", "1e12flops"])
+@pytest.mark.parametrize("best", [1e9, 1e-9, 0.03])
+def test_the_search_spends_no_more_than_its_quarter(text: str, best: float) -> None:
     protocol = Protocol("x", "text", text, 1)
-    _, made = searched(0.03, text)
+    _, made = searched(best, text)
     whole, trial = budget.parse(text).amount, budget.parse(protocol.trial_budget).amount
     assert len(made) * trial <= whole / 4 * 1.000001
-    assert len(made) == (4 if protocol.may_extend else 3)
     assert budget.parse(protocol.main_budget).amount == pytest.approx(0.75 * whole)
+
+
+def test_what_a_training_did_not_spend_is_left_for_another() -> None:
+    row, made = searched(OWN / 3**4, ended=0.0)
+    assert (len(made), row.on_edge) == (7, False)
+    row, made = searched(OWN / 3**4)
+    assert (len(made), row.on_edge) == (6, True)
+
+
+def test_in_a_few_steps_no_rate_is_sought() -> None:
+    protocol = Protocol("x", "text", "8steps", 1)
+    assert not protocol.searches
+    assert protocol.main_budget == "8steps"
+
+
+def test_of_equal_losses_the_own_rate_is_taken() -> None:
+    found = search(OWN, lambda _: 1.0, lambda: True)
+    assert (found.best, found.next, len(found.losses)) == (0, None, 3)
+
+
+def at(loss: float, step: int = 5) -> Evaluation:
+    return Evaluation(step, loss, loss, True, 9, 0.1, None)
+
+
+def test_a_training_that_is_behind_half_way_is_ended() -> None:
+    ahead = Watched(Silent(), [3.0, 2.0, 1.5, 1.2])
+    for loss in (3.5, 2.01, 1.4, 9.0):
+        ahead.evaluated(at(loss))
+    behind = Watched(Silent(), [3.0, 2.0, 1.5, 1.2])
+    behind.evaluated(at(9.0))
+    with pytest.raises(Behind, match="step 7"):
+        behind.evaluated(at(2.2, 7))
+    first = Watched(Silent(), [])
+    for _ in range(5):
+        first.evaluated(at(9.0))

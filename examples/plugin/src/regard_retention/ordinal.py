@@ -30,6 +30,7 @@ from regard.data.rows import LabelRows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import DataError, nearest
+from regard.evaluation.each import EachScore
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
@@ -146,7 +147,8 @@ class Ordinal(ExampleTask[GradeProcessor]):
     ) -> Report:
         answers = self.answers(model, processor, examples)
         off = np.array([abs(int(answer.text) - one.grade) for one, answer in zip(examples, answers, strict=True)])
-        return Report({"mae": float(off.mean()), "accuracy": float((off == 0).mean()), "examples": len(off)})
+        scores = {"mae": float(off.mean()), "accuracy": float((off == 0).mean()), "examples": len(off)}
+        return Report(scores, each=lambda: EachScore.mean_of(off))
 
     def describe(self, example: Graded, answer: Answer) -> str:
         return f"{example.text[:200]} -> {answer.text} (right: {example.grade})"

@@ -1,0 +1,44 @@
+"""Like: a new run with the settings of another, for longer or at another size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from regard.data.split import FOLD
+from regard.errors import UsageError
+from regard.run.paths import saved_settings
+from regard.run.settings import Layer, Origin, resolve
+
+COMPARISON = "comparison"  # where a width and a rate come from that a comparison found
+WIDTH, RATE, SIZE, VALID = "model.d_model", "train.lr", "model.size", "data.valid"
+
+
+def settings_like(path: Path, given: Layer) -> Layer:
+    """What somebody or a comparison has set in the run at `path`, as the lowest layer of those `given`.
+
+    Another size takes the width of that size, and the rate that a comparison found goes with it: a wider model takes
+    smaller steps (Yang et al. 2022). Of a fold nothing is kept: the new run has the usual split.
+    """
+    saved = saved_settings(path)
+    _refuse_another(path, saved, given)
+    layer = {key: one for key, one in saved.items() if not _is_usual(one)}
+    if str(layer.get(VALID, Origin("", "")).value).startswith(FOLD):
+        del layer[VALID]
+    if SIZE in given and layer.get(WIDTH, Origin(None, "")).place == COMPARISON:
+        old = layer.pop(WIDTH).value
+        new = resolve(layer, given)[WIDTH]
+        if layer[RATE].place == COMPARISON:
+            layer[RATE] = replace(layer[RATE], value=float(f"{layer[RATE].value * old / new:.2g}"))
+    return {key: Origin(one.value, f"run {path}") for key, one in layer.items()}
+
+
+def _is_usual(one: Origin) -> bool:
+    """Whether a value is that of the package, of a size or of a model."""
+    return one.place == "default" or one.place.startswith(("size ", "model "))
+
+
+def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
+    name = saved["model.name"].value
+    if "model.name" in given and given["model.name"].value != name:
+        raise UsageError(f"--like {path}: is a run of {name}; leave out --model, or --like")

@@ -1,0 +1,87 @@
+"""Row: what became of one model of a comparison, and the scores of its trainings on the test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.errors import CheckpointError
+from regard.evaluation.each import EachScore
+from regard.storage.arrays import packed, read_packed
+from regard.storage.disk import publish
+
+SCORES = "test_scores.npy"  # beside a run of a comparison: values, weights and, of a text, bytes of each example
+LARGEST = 1 << 26
+
+
+@dataclass
+class Row:
+    """What became of one model.
+
+    rates    learning rates that were tried, and the held-out loss of each; None where it diverged.
+    on_edge  one further out might be better than the best of them: the budget ended before both neighbours were tried.
+    runs     what was measured of each training: for every seed one, or one of each fold.
+    failed   why there is nothing, if there is nothing. code: the exit code of that failure.
+    stopped  by a signal: tested are the seeds that had ended. held_out: the lowest loss of the one that had not.
+    """
+
+    label: str
+    model: str
+    parameters: int
+    note: str = ""
+    lr: float | None = None
+    rates: list[tuple[float, float | None]] = field(default_factory=list)
+    on_edge: bool = False
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    failed: str = ""
+    code: int = 0
+    stopped: bool = False
+    held_out: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every score is a number."""
+        return all(math.isfinite(run["score"]) for run in self.runs)
+
+    def trainings(self, by_time: bool) -> list[EachScore]:
+        """The scores on every test example, of each seed; of several folds those of all of them, one after the other.
+
+        by_time  examples are neighbours in time and alike: some together are drawn as one.
+        """
+        seeds = dict.fromkeys(run["seed"] for run in self.runs)
+        return [_joined([read_each(run, by_time) for run in self.runs if run["seed"] == seed]) for seed in seeds]
+
+
+def finished(rows: Sequence[Row]) -> list[Row]:
+    """Those of which something was measured."""
+    return [row for row in rows if row.runs]
+
+
+def keep_each(path: Path, each: EachScore) -> None:
+    """Write down the score of every example beside the run that it is of."""
+    columns = [each.values, each.weights, *([] if each.sizes is None else [each.sizes])]
+    publish(path / SCORES, [packed(np.stack(columns))])
+
+
+def read_each(run: dict[str, Any], by_time: bool) -> EachScore:
+    """The score of every example of a training; where that was not told the whole is one."""
+    try:
+        columns = read_packed(Path(run["path"]) / SCORES, LARGEST)
+    except (FileNotFoundError, CheckpointError):
+        columns = np.zeros((0, 0))
+    if columns.ndim != 2 or len(columns) not in (2, 3) or not np.isfinite(columns).all():
+        return EachScore.mean_of([run["score"]])
+    each = EachScore(*columns)
+    return each.in_blocks(round(len(each) ** (1 / 3))) if by_time else each
+
+
+def _joined(parts: Sequence[EachScore]) -> EachScore:
+    return EachScore(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("values", "weights")))

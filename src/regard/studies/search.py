@@ -1,0 +1,107 @@
+"""The search for a learning rate: short trainings outward from the model's own, until both neighbours are worse.
+
+    own rate, 3 times it, 9 times it ... as long as that is better; then a third, a ninth ... likewise
+
+A training that is behind the best one half-way is ended there, and what it did not spend is left for another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from regard.core.progress import Progress
+from regard.errors import NumericError
+from regard.training.display import Display, Evaluation, Result, Start, Update
+
+RATE_STEP = 3.0
+FEWEST = 3  # rates without which there is nothing to choose
+HALF_WAY = 2  # evaluations after which a training may be told to be behind
+BEHIND = 0.03  # how much worse that is
+
+
+class Searched:
+    """The rates that were tried, by their distance from the model's own in steps, and the held-out loss of each."""
+
+    def __init__(self, own: float) -> None:
+        self.own = own
+        self.losses: dict[int, float | None] = {}
+
+    def rate(self, step: int) -> float:
+        return float(f"{self.own * RATE_STEP**step:.2g}")
+
+    @property
+    def best(self) -> int | None:
+        """The step with the lowest loss, of equal ones the nearest to the model's own; None where all diverged."""
+        known = {step: loss for step, loss in self.losses.items() if loss is not None}
+        return min(known, key=lambda step: (known[step], abs(step))) if known else None
+
+    @property
+    def next(self) -> int | None:
+        """The step to try: that beside the best one; None where both are known to be worse."""
+        best = self.best
+        if best is None:
+            return min(self.losses) - 1 if self.losses else 0
+        return next((step for step in (best + 1, best - 1) if step not in self.losses), None)
+
+    @property
+    def rates(self) -> list[tuple[float, float | None]]:
+        return [(self.rate(step), self.losses[step]) for step in sorted(self.losses)]
+
+
+def search(own: float, tried: Callable[[float], float | None], has_room: Callable[[], bool]) -> Searched:
+    """Try rates around `own` until the best lies between two that are worse, or there is no room for another.
+
+    tried     the held-out loss of a short training at a rate; None where it diverged.
+    has_room  whether the budget has room for one more.
+    """
+    found = Searched(own)
+    while (step := found.next) is not None and has_room():
+        found.losses[step] = tried(found.rate(step))
+    return found
+
+
+class Behind(NumericError):
+    """A training that was ended because another one was clearly better by then."""
+
+    def __init__(self, evaluation: Evaluation, seconds: float) -> None:
+        super().__init__(f"step {evaluation.step}: a held-out loss of {evaluation.loss:.4g} is behind the best rate's")
+        self.evaluation, self.seconds = evaluation, seconds
+
+
+class Watched:
+    """A display that ends its training where it is behind. best: the held-out losses of the best one so far."""
+
+    def __init__(self, inner: Display, best: Sequence[float]) -> None:
+        self.inner, self.best = inner, best
+        self.count, self.began = 0, time.monotonic()
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        self.inner.evaluated(evaluation)
+        self.count += 1
+        # The last one ends the training anyway.
+        if not HALF_WAY <= self.count < len(self.best):
+            return
+        best = self.best[self.count - 1]
+        if evaluation.loss > best + BEHIND * abs(best):
+            raise Behind(evaluation, time.monotonic() - self.began)
+
+    def start(self, start: Start) -> None:
+        self.began = time.monotonic()
+        self.inner.start(start)
+
+    def update(self, update: Update) -> None:
+        self.inner.update(update)
+
+    def saved(self, step: int, path: Path) -> None:
+        self.inner.saved(step, path)
+
+    def progress(self, progress: Progress) -> None:
+        self.inner.progress(progress)
+
+    def note(self, text: str) -> None:
+        self.inner.note(text)
+
+    def finish(self, result: Result | None) -> None:
+        self.inner.finish(result)

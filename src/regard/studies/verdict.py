@@ -1,0 +1,188 @@
+"""Verdict: what may be said of several models by their scores on the same examples, each trained a few times.
+
+Two chances are at work together: another test would have had other examples, and another training other weights.
+
+    d    score of a less score of b, each the mean over its trainings, on the same examples
+    se   of d, by a bootstrap: examples are drawn anew for all models alike, trainings for each model on its own
+    p    of d / se by Student's t, with the degrees of freedom of Satterthwaite (1946)
+
+A bootstrap of n draws deviations that are too small by sqrt((n - 1) / n), which matters for three trainings: they are
+made larger by as much. What a training does to one example and not to others is in the draws of both, and is taken
+away once (Owen 2007). The leader is the winner where every p against it stays below 5% after Holm's correction (1979)
+for as many comparisons as there are other models. Which models are told apart from a leader that is no winner is
+corrected for all pairs, as the leader was chosen by the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from regard.evaluation.each import EachScore
+from regard.evaluation.student import outside, t_quantile
+from regard.studies.standing import Standing
+
+DRAWS = 1000
+SEED = 0
+LEVEL = 0.05
+FEWEST_SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A model by the scores of its trainings, each on the same examples. fitted: a training has no chance in it."""
+
+    label: str
+    trainings: Sequence[EachScore]
+    fitted: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The ranking, best first, and what it bears.
+
+    examples  that each was scored on.
+    p         of the leader against each other model that it can be compared with, corrected by Holm.
+    ties      those of them that cannot be told from the leader.
+    winner    the leader, where it is beyond chance of all others.
+    """
+
+    order: tuple[Standing, ...] = ()
+    examples: int = 0
+    p: tuple[tuple[str, float], ...] = ()
+    ties: tuple[str, ...] = ()
+    winner: str | None = None
+
+
+def judged(contestants: Sequence[Contestant], lower_is_better: bool) -> Verdict:
+    """What the scores say."""
+    if not contestants:
+        return Verdict()
+    drawn = _drawn(contestants)
+    sign = 1 if lower_is_better else -1
+    spreads = sorted((_Spread.of(one, *drawn[one.label]) for one in contestants), key=lambda one: sign * one.mean)
+    order = tuple(one.standing() for one in spreads)
+    known = [one for one in spreads if one.is_known]
+    if len(spreads) < 2 or spreads[0] not in known:
+        return Verdict(order, spreads[0].examples)
+    pairs = [(one.label, other.label, _chance(one, other)) for i, one in enumerate(known) for other in known[i + 1 :]]
+    leading = [(other, p) for leader, other, p in pairs if leader == known[0].label]
+    corrected = tuple(zip([name for name, _ in leading], holm([p for _, p in leading]), strict=True))
+    of_all = holm([p for _, _, p in pairs])
+    ties = tuple(
+        other for (leader, other, _), p in zip(pairs, of_all, strict=True) if leader == known[0].label and p >= LEVEL
+    )
+    wins = len(known) == len(spreads) and all(p < LEVEL for _, p in corrected)
+    return Verdict(order, spreads[0].examples, corrected, () if wins else ties, known[0].label if wins else None)
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """The p of each test, corrected so that all together are wrong as rarely as one.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    found, highest = [0.0] * len(chances), 0.0
+    for rank, place in enumerate(sorted(range(len(chances)), key=lambda number: chances[number])):
+        highest = max(highest, min(1.0, (len(chances) - rank) * chances[place]))
+        found[place] = highest
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """A model's mean, and how it comes out in draws of other examples and of other trainings.
+
+    twice  the part of their variances that is in both.
+    """
+
+    label: str
+    mean: float
+    by_examples: np.ndarray
+    by_seeds: np.ndarray
+    twice: float
+    examples: int
+    seeds: int
+    fitted: bool
+
+    @classmethod
+    def of(cls, one: Contestant, by_examples: np.ndarray, by_seeds: np.ndarray) -> _Spread:
+        mean = float(np.mean([each.score for each in one.trainings]))
+        counts = len(one.trainings[0]), len(one.trainings)
+        return cls(one.label, mean, by_examples, by_seeds, _twice(one.trainings), *counts, one.fitted)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both chances can be told."""
+        return self.examples > 1 and (self.fitted or self.seeds >= FEWEST_SEEDS)
+
+    def standing(self) -> Standing:
+        """With the interval of both chances, as far as they can be told."""
+        if self.examples < 2:
+            return Standing(self.label, self.mean, seeds=self.seeds, fitted=self.fitted)
+        error, degrees = _error([(self.by_examples, self.examples), (self.by_seeds, self.seeds)], self.twice)
+        half = error * t_quantile(degrees)
+        return Standing(self.label, self.mean, self.mean - half, self.mean + half, self.seeds, self.fitted)
+
+
+def _chance(one: _Spread, other: _Spread) -> float:
+    """p of the difference of two models; of none it is 1."""
+    parts = [(one.by_examples - other.by_examples, one.examples)]
+    parts += [(each.by_seeds, each.seeds) for each in (one, other)]
+    error, degrees = _error(parts, one.twice + other.twice)
+    apart = abs(one.mean - other.mean)
+    if error == 0:
+        return 0.0 if apart else 1.0
+    return outside(apart / error, degrees)
+
+
+def _twice(trainings: Sequence[EachScore]) -> float:
+    """The variance of a mean that comes from what each training does to each example alone."""
+    seeds, count = len(trainings), len(trainings[0])
+    if min(seeds, count) < 2:
+        return 0.0
+    # Deviations of examples from the score of their training, each as much as it weighs in it.
+    apart = np.stack([(each.values - each.score * each.weights) / each.weights.mean() for each in trainings])
+    rest = apart - apart.mean(0)
+    return float(np.square(rest).sum() / ((seeds - 1) * (count - 1)) / (seeds * count))
+
+
+def _error(parts: Sequence[tuple[np.ndarray, int]], twice: float) -> tuple[float, float]:
+    """The standard error of a sum of independent deviations, each known from so many, and its degrees of freedom."""
+    variances = [(float(np.var(drawn)), count - 1) for drawn, count in parts if count > 1]
+    counted, largest = sum(variance for variance, _ in variances), max((v for v, _ in variances), default=0.0)
+    total = max(counted - twice, largest)
+    below = sum(variance**2 / degrees for variance, degrees in variances)
+    return math.sqrt(total), max(1.0, total**2 / below) if below > 0 else 1.0
+
+
+def _drawn(contestants: Sequence[Contestant]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Of each model in every draw: its score on other examples, and that of other trainings, (DRAWS,) each."""
+    chance = np.random.default_rng(SEED)
+    count = len(contestants[0].trainings[0])
+    times, found = _times(count), {}
+    for one in contestants:
+        values, weights = (np.stack([getattr(each, name) for each in one.trainings]) for name in ("values", "weights"))
+        scores = (times @ values.T) / np.maximum(times @ weights.T, 1e-300)  # (DRAWS, S)
+        seeds = len(one.trainings)
+        trained = np.array([each.score for each in one.trainings])
+        again = trained[chance.integers(seeds, size=(DRAWS, seeds))].mean(1)
+        found[one.label] = (scores.mean(1) * _widened(count), again * _widened(seeds))
+    return found
+
+
+def _widened(count: int) -> float:
+    """By how much deviations drawn from so many are too small."""
+    return math.sqrt(count / (count - 1)) if count > 1 else 1.0
+
+
+@lru_cache(maxsize=1)
+def _times(count: int) -> np.ndarray:
+    """How often each example is drawn, (DRAWS, count)."""
+    chance = np.random.default_rng(SEED)
+    rows = (np.bincount(chance.integers(count, size=count), minlength=count) for _ in range(DRAWS))
+    return np.stack([row.astype(np.float32) for row in rows])

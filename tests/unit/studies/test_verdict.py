@@ -1,0 +1,126 @@
+"""Verdicts: what may be said of models that were scored on the same examples, and how often it is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from regard.evaluation.each import EachScore
+from regard.evaluation.student import t_quantile
+from regard.studies.standing import sentence
+from regard.studies.verdict import Contestant, Verdict, holm, judged
+
+EXAMPLES = 80
+CLAIMS = ("best", "beyond noise", "No winner", "within noise", "winner")
+
+
+def model(
+    label: str, mean: float, chance: np.random.Generator, seeds: int = 3, spread: float = 0.01, examples: int = EXAMPLES
+) -> Contestant:
+    """A model whose examples are alike for all of the same generator's first draw, and whose trainings differ."""
+    shared = np.random.default_rng(7).normal(0, 0.5, examples)
+    trained = [
+        EachScore.mean_of(mean + shared + chance.normal(0, spread) + chance.normal(0, 0.05, examples))
+        for _ in range(seeds)
+    ]
+    return Contestant(label, trained)
+
+
+def told(verdict: Verdict) -> str:
+    return sentence(verdict, {}, "1m", "loss", "text")
+
+
+def test_ranks_are_by_the_mean_never_by_the_best_seed() -> None:
+    lucky = Contestant("lucky", [EachScore.mean_of([0.1, 0.1]), EachScore.mean_of([5.0, 5.0])])
+    steady = Contestant("steady", [EachScore.mean_of([2.0, 2.0]), EachScore.mean_of([2.1, 2.1])])
+    assert [one.label for one in judged([lucky, steady], True).order] == ["steady", "lucky"]
+    assert [one.label for one in judged([lucky, steady], False).order] == ["lucky", "steady"]
+
+
+def test_a_difference_beyond_both_chances_is_a_winner_and_one_within_is_none() -> None:
+    chance = np.random.default_rng(0)
+    far = judged([model("a", 1.0, chance), model("b", 1.3, chance), model("c", 2.0, chance)], True)
+    assert (far.winner, far.ties) == ("a", ())
+    assert told(far).startswith("a is best at 1m a model: loss 0.9")
+    assert "beyond noise of b" in told(far)
+    near = judged([model("a", 1.0, chance), model("b", 1.0, chance), model("c", 2.0, chance)], True)
+    assert near.winner is None
+    assert len(near.ties) == 1
+    assert told(near).startswith("No winner at 1m a model")
+    same = judged([model(name, 1.0, chance) for name in "abc"], True)
+    assert "are all within noise of" in told(same)
+
+
+def test_examples_are_paired_what_is_hard_for_all_is_no_noise_of_the_difference() -> None:
+    """A tenth of the deviation between examples is told apart, because the models meet the same ones."""
+    chance = np.random.default_rng(1)
+    models = [model("a", 1.0, chance, spread=0.001), model("b", 1.05, chance, spread=0.001)]
+    assert judged(models, True).winner == "a"
+    first, second = judged(models, True).order
+    assert second.ends[0] < first.mean < second.mean < first.ends[1]
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_of_fewer_than_three_trainings_nothing_is_claimed_however_far_apart(seeds: int) -> None:
+    chance = np.random.default_rng(2)
+    found = judged([model("a", 1.0, chance, seeds), model("b", 9.0, chance, seeds)], True)
+    assert (found.winner, found.p) == (None, ())
+    words = {1: "one training each", 2: "two trainings each"}[seeds]
+    assert told(found).startswith(f"a is ahead on this text, {words}, at 1m a model: loss 0.9")
+    assert "--seeds 3 tells" in told(found)
+    assert not any(claim in told(found) for claim in CLAIMS)
+
+
+def test_a_model_that_is_fitted_at_once_has_no_chance_of_training_and_is_compared() -> None:
+    chance = np.random.default_rng(3)
+    counted = Contestant("ngram", model("ngram", 0.5, chance, seeds=1).trainings, fitted=True)
+    assert judged([counted, model("a", 1.0, chance)], True).winner == "ngram"
+    assert judged([counted, model("a", 1.0, chance, seeds=1)], True).winner is None
+    other = Contestant("majority", model("majority", 0.9, chance, seeds=1).trainings, fitted=True)
+    assert judged([counted, other], True).winner == "ngram"
+
+
+def test_from_a_single_score_nothing_is_claimed() -> None:
+    one = [Contestant(name, [EachScore.mean_of([score])] * 3) for name, score in (("a", 1.0), ("b", 2.0))]
+    found = judged(one, True)
+    assert (found.winner, found.order[0].low) == (None, None)
+    assert "no difference is claimed" in told(found)
+    assert told(judged([], True)) == "No model finished."
+
+
+def test_the_interval_of_trainings_that_differ_alone_is_students() -> None:
+    scores = [1.0, 2.0, 3.0]
+    each = [EachScore.mean_of(np.full(EXAMPLES, score)) for score in scores]
+    (one,) = judged([Contestant("a", each)], True).order
+    # Mean 2, deviation 1, two degrees of freedom: 4.303 / sqrt(3), within the chance of the draws.
+    assert one.high == pytest.approx(2 + t_quantile(2) / 3**0.5, rel=0.05)
+
+
+def test_the_interval_of_examples_alone_is_that_of_their_mean() -> None:
+    values = np.random.default_rng(4).normal(5, 2, 50)
+    (one,) = judged([Contestant("a", [EachScore.mean_of(values)])], True).order
+    half = t_quantile(49) * values.std(ddof=1) / 50**0.5
+    assert one.high == pytest.approx(values.mean() + half, rel=0.02)
+    assert judged([Contestant("a", [EachScore.mean_of(values)])], True).order[0] == one
+
+
+def test_holm_corrects_for_the_number_of_comparisons() -> None:
+    assert holm([0.01, 0.02, 0.03, 0.04]) == pytest.approx([0.04, 0.06, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("models", "spread"), [(2, 0.02), (2, 0.2), (4, 0.05)])
+def test_of_models_that_are_the_same_a_winner_is_named_at_most_one_time_in_twenty(models: int, spread: float) -> None:
+    chance = np.random.default_rng(5)
+    found = [judged([model(str(n), 1.0, chance, spread=spread) for n in range(models)], True) for _ in range(200)]
+    # Of 200 at 5% more than 18 are met once in a hundred times.
+    assert sum(one.winner is not None for one in found) <= 18
+    assert sum(len(one.ties) < models - 1 for one in found) <= 18
+
+
+def test_a_true_difference_of_five_deviations_is_found_more_often_than_not() -> None:
+    chance = np.random.default_rng(6)
+    found = [judged([model("a", 1.0, chance), model("b", 1.05, chance)], True).winner for _ in range(60)]
+    assert found.count("a") > 30
+    assert found.count("b") == 0
