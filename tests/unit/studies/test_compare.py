@@ -23,8 +23,9 @@ from regard.studies.compare import compare
 from regard.studies.comparison import Comparison, from_report, read_report
 from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.notes import notes
-from regard.studies.protocol import Protocol, seeds_for, share
+from regard.studies.protocol import Protocol, seeds_for
 from regard.studies.summary import ranking
+from regard.training.budget import share
 
 STORIES = "world:stories?train=60&valid=24"
 QUIET = LineBoard(None)
