@@ -91,9 +91,9 @@ def test_every_look_says_how_many_tokens_it_takes_and_one_that_reads_a_text_ofte
     assert all(0 < most <= ONE_PASS for most in by_name.values())
     assert {name for name, most in by_name.items() if most <= MANY_PASSES} == {"drop", "forgetting", "contributions"}
     assert set(limits(text_run("lstm"))) == set(registry.views(text_run("lstm")))
-    assert set(limits(text_run("backpack")).values()) == {64}  # positions of the tiny one
+    assert set(limits(text_run("backpack", position="learned")).values()) == {64}  # positions of the tiny one
     with pytest.raises(TooLong, match="the text has 81 tokens, and the model has positions for 64: give"):
-        refuse_long(text_run("backpack"), None, " ".join(WORDS * 10), Options())
+        refuse_long(text_run("backpack", position="learned"), None, " ".join(WORDS * 10), Options())
 
 
 def test_a_text_that_is_too_long_is_refused_before_anything_is_computed_and_says_what_fits() -> None:
