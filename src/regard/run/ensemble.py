@@ -44,29 +44,17 @@ class _Trains(Protocol):
     def __call__(self, settings: Settings, out: Path, display: Display) -> Result: ...
 
 
-class _PartDisplay(Silent):
+class _PartDisplay(Passing):
     """Tells of one part on the display of the whole, which stays open until the last is done."""
 
     def __init__(self, inner: Display, told: str) -> None:
-        self.inner, self.told = inner, told
+        super().__init__(inner)
+        self.told = told
 
     def start(self, start: Start) -> None:
-        self.inner.start(replace(start, choice=", ".join(filter(None, [start.choice, self.told]))))
+        super().start(replace(start, choice=", ".join(filter(None, [start.choice, self.told]))))
 
-    def update(self, update: Update) -> None:
-        self.inner.update(update)
-
-    def evaluated(self, evaluation: Evaluation) -> None:
-        self.inner.evaluated(evaluation)
-
-    def saved(self, step: int, path: Path) -> None:
-        self.inner.saved(step, path)
-
-    def progress(self, progress: Progress) -> None:
-        self.inner.progress(progress)
-
-    def note(self, text: str) -> None:
-        self.inner.note(text)
+    def finish(self, result: Result | None) -> None: ...
 
 
 @dataclass(frozen=True)
