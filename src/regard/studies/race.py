@@ -144,6 +144,7 @@ class Race:
             "train.lr": lr,
             "train.budget": self.protocol.trial_budget,
             "train.seed": 0,
+            "train.ensemble": 1,  # a rate that suits one suits its like
             "train.sample_every": 0,
             "train.choose_by": "loss",
         }
