@@ -211,7 +211,8 @@ def _ensemble(
         own = replace(job, settings=settings, out=out, resume="no" if job.resume == "no" else "auto")
         return _learnt(own, task, config, dataset, from_dict(settings.section("train")), display)
 
-    of = Ensemble(job.settings, training, job.out, description(job.settings), task, config, dataset)
+    about, override = description(job.settings), _resume(job).override
+    of = Ensemble(job.settings, training, job.out, about, task, config, dataset, override)
     return train_ensemble(of, display, part)
 
 
