@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from torch import nn
 from regard.core.config import from_dict
 from regard.core.fitted import FitSettings, Nobody
 from regard.core.progress import stage
-from regard.errors import Stopped
+from regard.errors import Stopped, UsageError
 from regard.storage import tensors
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.verbs import Fits, Report, Rolls, able
@@ -31,11 +32,15 @@ from regard.training.settings import from_dict as settings_from_dict
 if TYPE_CHECKING:
     from regard.run.run import Run
 
+USUAL = {"part": "valid"}  # what an evaluation is asked for where nothing is said
 SHARE, RATE = 0.1, 1 / 3  # of the run's budget and rate, for each block
 
 
-def evaluate_rolling(run: Run, data: str | None, every: str, limit: int | None = None) -> Report:
-    """The scores over all blocks of the run's held-out part, or of `data`."""
+def evaluate_rolling(run: Run, data: str | None, every: str, limit: int | None, others: Mapping[str, Any]) -> Report:
+    """The scores over all blocks of the run's held-out part, or of `data`. others: what else was said of it."""
+    unused = [name for name, value in others.items() if value != USUAL.get(name)]
+    if unused:
+        raise UsageError(f"every: {', '.join(unused)} means nothing beside it; leave one of them out")
     task = run.able(Rolls)
     blocks, model, told = task.blocks(run, data, every), copy.deepcopy(run.model), list[Any]()
     examples = [one for block in blocks for one in block.examples][:limit]
