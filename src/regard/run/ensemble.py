@@ -35,7 +35,8 @@ from regard.training.session import description
 from regard.training.settings import TrainSettings
 
 PARTS = "parts"
-JUDGED = 2000  # held-out examples by which an ensemble is scored when it is made
+# Held-out examples, or tokens, by which an ensemble is scored when it is made: as many as make a loss worth comparing.
+JUDGED = 20_000
 
 
 class _Trains(Protocol):
