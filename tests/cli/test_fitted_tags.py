@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from calling import call_here
+from calling import call_here, done, refused, told
 
 from regard.tasks import task_named
 
@@ -30,22 +29,6 @@ def spans() -> str:
 def texts(here: Path) -> Path:
     (here / "t.conll").write_text(spans(), encoding="utf-8")
     return here
-
-
-def done(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code == 0, (argv, outcome.err)
-    return outcome.out
-
-
-def told(*argv: str) -> Any:
-    return json.loads(done(*argv, "--json"))
-
-
-def refused(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code not in (0, 1), (argv, outcome.out)
-    return outcome.err.strip().splitlines()[-1]
 
 
 @pytest.mark.parametrize("model", OWN)

@@ -23,7 +23,7 @@ SMALL = {
     "world:electricity": "train=21&valid=3",
     "world:stories": "train=20&valid=3",
 }
-SHORT_COMPARE = (*("--size", "tiny", "--budget", "12steps", "--seeds", "1", "--force"), "--set", "train.length=64")
+SHORT_COMPARE = (*("--size", "tiny", "--budget", "8steps", "--seeds", "1", "--force"), "--set", "train.length=64")
 SHORT = (*TINY, "--budget", "2steps", "--quiet")
 
 

@@ -54,7 +54,7 @@ class TrainFlags:
         None
     )
     valid: Annotated[
-        str | None, typer.Option(help="What is held out: a path, hash:0.1 or tail:0.1.", metavar="DATA")
+        str | None, typer.Option(help="What is held out: a path, hash:0.1, tail:0.1 or fold:1/5.", metavar="DATA")
     ] = None
     sets: Annotated[
         list[str],

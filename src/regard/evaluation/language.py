@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -92,7 +92,7 @@ class LanguageReport:
     optimal_loss: float | None = None
     excess: float | None = None
     recall: dict[str, float] | None = None
-    each: Callable[[], EachScore] | None = None
+    each: Callable[[], EachScore] | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without what was not measured."""

@@ -219,9 +219,10 @@ def learn(subject: Subject, _ledger: Ledger) -> None:
         targets = tokens[:, 1:] if subject.has_state else _classes(logits)
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         losses.append(loss.item())
+        if losses[-1] < share * losses[0]:
+            return
         learn_step(loss)
-    if not losses[-1] < share * losses[0]:
-        raise Broken(f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g} in {len(losses)} steps")
+    raise Broken(f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g} in {len(losses)} steps")
 
 
 def _classes(logits: Tensor) -> Tensor:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.data import settings as data_settings
 from regard.errors import TooSmall
-from regard.run.settings import Origin, Settings
+from regard.run.settings import COMPARISON, Origin, Settings
 from regard.tasks import saved_name, task_named
 from regard.tasks.pretrained import read_start, require_start
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.run.settings import Settings
     from regard.tasks.dataset import Dataset
     from regard.tasks.task import Task
     from regard.training.problem import TrainingProblem
@@ -87,4 +86,4 @@ def told_smaller(usual: Settings, less: Settings) -> str:
 
 def _is_automatic(place: str) -> bool:
     """Whether a value is a default, of the package, of a model or of a comparison."""
-    return place in ("default", "comparison") or place.startswith("model ")
+    return place in ("default", COMPARISON) or place.startswith("model ")

@@ -11,7 +11,7 @@ written when the last part is done.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,23 +19,24 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from regard.core.config import Config
-from regard.core.device import device_named
-from regard.core.progress import Progress
-from regard.errors import Stopped, UsageError
+from regard.core.device import device_named, move
+from regard.errors import Stopped
 from regard.run.settings import Origin, Settings
 from regard.storage import manifest, tensors
 from regard.tasks.dataset import Dataset
 from regard.tasks.task import Task
 from regard.training import run_folder
 from regard.training.budget import share
-from regard.training.display import Display, Evaluation, Result, Silent, Start, Update
+from regard.training.display import Display, Passing, Result, Start
+from regard.training.resume import require_same_run
 from regard.training.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder, claim
 from regard.training.saved_model import saved_model
-from regard.training.session import environment
+from regard.training.session import description
 from regard.training.settings import TrainSettings
 
 PARTS = "parts"
-JUDGED = 2000  # held-out examples by which an ensemble is scored when it is made
+# Held-out examples, or tokens, by which an ensemble is scored when it is made: as many as make a loss worth comparing.
+JUDGED = 20_000
 
 
 class _Trains(Protocol):
@@ -44,29 +45,17 @@ class _Trains(Protocol):
     def __call__(self, settings: Settings, out: Path, display: Display) -> Result: ...
 
 
-class _PartDisplay(Silent):
+class _PartDisplay(Passing):
     """Tells of one part on the display of the whole, which stays open until the last is done."""
 
     def __init__(self, inner: Display, told: str) -> None:
-        self.inner, self.told = inner, told
+        super().__init__(inner)
+        self.told = told
 
     def start(self, start: Start) -> None:
-        self.inner.start(replace(start, choice=", ".join(filter(None, [start.choice, self.told]))))
+        super().start(replace(start, choice=", ".join(filter(None, [start.choice, self.told]))))
 
-    def update(self, update: Update) -> None:
-        self.inner.update(update)
-
-    def evaluated(self, evaluation: Evaluation) -> None:
-        self.inner.evaluated(evaluation)
-
-    def saved(self, step: int, path: Path) -> None:
-        self.inner.saved(step, path)
-
-    def progress(self, progress: Progress) -> None:
-        self.inner.progress(progress)
-
-    def note(self, text: str) -> None:
-        self.inner.note(text)
+    def finish(self, result: Result | None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -74,6 +63,7 @@ class Ensemble:
     """What is to be trained.
 
     settings, training   of the whole. about: what config.json says of them. config: of a part.
+    override             settings of training that a resume may change.
     """
 
     settings: Settings
@@ -83,20 +73,14 @@ class Ensemble:
     task: Task[Any]
     config: Config
     dataset: Dataset[Any]
+    override: Collection[str] = ()
 
     def described(self) -> dict[str, Any]:
         """What config.json says."""
-        data, about = self.dataset, self.about
+        data, training = self.dataset, self.training
         identity = {"name": data.name, "hash": data.hash, "tokenizer": data.processor.hash}
-        combined = self.task.combined(self.config, self.training.ensemble)
-        return {
-            **about,
-            "format_version": manifest.FORMAT_VERSION,
-            "model": {**about["model"], "config": combined.to_dict()},
-            "data": {**about["data"], **identity},
-            "train": self.training.to_dict(),
-            "environment": environment(device_named(self.training.device)),
-        }
+        combined = self.task.combined(self.config, training.ensemble)
+        return description(combined, identity, training, device_named(training.device), self.about)
 
 
 def train_ensemble(of: Ensemble, display: Display, train_part: _Trains) -> Result:
@@ -104,7 +88,7 @@ def train_ensemble(of: Ensemble, display: Display, train_part: _Trains) -> Resul
     described, result = of.described(), None
     with claim(of.out) as run:
         try:
-            _begin(run, described, of.dataset)
+            _begin(run, described, of)
             parts = range(of.training.ensemble)
             results = [_part(number, of.settings, of.out, display, train_part) for number in parts]
             result = _joined(run, of, results, display)
@@ -133,17 +117,13 @@ def _part(number: int, settings: Settings, out: Path, display: Display, train_pa
         raise Stopped(f"{out}: stopped in {told}, with a checkpoint; continue with --resume") from None
 
 
-def _begin(run: RunFolder, config: dict[str, Any], dataset: Dataset[Any]) -> None:
+def _begin(run: RunFolder, config: dict[str, Any], of: Ensemble) -> None:
     """Say what the folder will be, so that a resume finds it."""
     if not run.is_new:
-        saved = run.config()
-        for section, key in (("model", "config"), ("data", "hash")):
-            if saved[section].get(key) != config[section][key]:
-                raise UsageError(
-                    f"{run.path}: another run is in the folder, {section}.{key} differs; choose another --out"
-                )
+        # Before anything is written: what the parts would refuse must not stand in the folder of the whole.
+        require_same_run(run.config(), config, of.override)
         run.open_logs()
-    files = {name: [content] for name, content in dataset.processor.files().items()}
+    files = {name: [content] for name, content in of.dataset.processor.files().items()}
     run.publish({**files, CONFIG: run_folder.json_file(config)})
 
 
@@ -156,6 +136,7 @@ def _joined(run: RunFolder, of: Ensemble, results: list[Result], display: Displa
         weights |= {f"parts.{number}.{name}": tensor for name, tensor in part.items()}
     run.publish({WEIGHTS: tensors.chunks(weights, {"format": "pt"})})
     model = saved_model(run.path, run.config()).with_weights(run.path / WEIGHTS).eval()
+    move(model, device_named(of.training.device))
     held_out = dataset.part("valid")
     scores = {} if not held_out else task.evaluate(model, dataset.processor, task.limited(held_out, JUDGED)).scores
     score, loss = scores.get(task.metric), scores.get("loss")

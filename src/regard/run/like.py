@@ -7,10 +7,10 @@ from pathlib import Path
 
 from regard.data.split import FOLD
 from regard.errors import UsageError
+from regard.run.dataset import SMALL
 from regard.run.paths import saved_settings
-from regard.run.settings import Layer, Origin, resolve
+from regard.run.settings import COMPARISON, Layer, Origin, resolve
 
-COMPARISON = "comparison"  # where a width and a rate come from that a comparison found
 WIDTH, RATE, SIZE, VALID = "model.d_model", "train.lr", "model.size", "data.valid"
 
 
@@ -28,14 +28,14 @@ def settings_like(path: Path, given: Layer) -> Layer:
     if SIZE in given and layer.get(WIDTH, Origin(None, "")).place == COMPARISON:
         old = layer.pop(WIDTH).value
         new = resolve(layer, given)[WIDTH]
-        if layer[RATE].place == COMPARISON:
+        if RATE in layer and layer[RATE].place == COMPARISON:
             layer[RATE] = replace(layer[RATE], value=float(f"{layer[RATE].value * old / new:.2g}"))
     return {key: Origin(one.value, f"run {path}") for key, one in layer.items()}
 
 
 def _is_usual(one: Origin) -> bool:
-    """Whether a value is that of the package, of a size or of a model."""
-    return one.place == "default" or one.place.startswith(("size ", "model "))
+    """Whether a value is that of the package, of a size, of a model or of the smallness of a text."""
+    return one.place in ("default", SMALL) or one.place.startswith(("size ", "model "))
 
 
 def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from torch import nn
 from regard.core.config import from_dict
 from regard.core.fitted import FitSettings, Nobody
 from regard.core.progress import stage
-from regard.errors import UsageError
+from regard.errors import Stopped, UsageError
 from regard.storage import tensors
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.verbs import Fits, Report, Rolls, able
@@ -31,15 +32,15 @@ from regard.training.settings import from_dict as settings_from_dict
 if TYPE_CHECKING:
     from regard.run.run import Run
 
+USUAL = {"part": "valid"}  # what an evaluation is asked for where nothing is said
 SHARE, RATE = 0.1, 1 / 3  # of the run's budget and rate, for each block
 
 
-def evaluate_rolling(
-    run: Run, data: str | None, every: str, limit: int | None = None, weights: str | None = None
-) -> Report:
-    """The scores over all blocks of the run's held-out part, or of `data`."""
-    if weights is not None:
-        raise UsageError("weights of 8 bits cannot learn from block to block; leave out weights or every")
+def evaluate_rolling(run: Run, data: str | None, every: str, limit: int | None, others: Mapping[str, Any]) -> Report:
+    """The scores over all blocks of the run's held-out part, or of `data`. others: what else was said of it."""
+    unused = [name for name, value in others.items() if value != USUAL.get(name)]
+    if unused:
+        raise UsageError(f"every: {', '.join(unused)} means nothing beside it; leave one of them out")
     task = run.able(Rolls)
     blocks, model, told = task.blocks(run, data, every), copy.deepcopy(run.model), list[Any]()
     examples = [one for block in blocks for one in block.examples][:limit]
@@ -89,5 +90,10 @@ def _gone_on(run: Run, model: nn.Module, dataset: ExampleDataset[Any], training:
     """Train a model further, without choosing among its weights: the block is not to be looked at."""
     problem = replace(run.task.training(dataset, model, training, run.settings), held_out=None, metric=None)
     with tempfile.TemporaryDirectory() as folder:
-        loop.train(model, problem, replace(training, device=str(run.device)), Path(folder) / "run")
+        try:
+            loop.train(model, problem, replace(training, device=str(run.device)), Path(folder) / "run")
+        except Stopped:
+            raise Stopped(
+                f"stopped while a block was learnt; nothing was written, and {run.path} is as it was"
+            ) from None
         tensors.load_weights(model, verified_weights(Path(folder) / "run"))

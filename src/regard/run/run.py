@@ -184,7 +184,7 @@ class Run:
         every    of a series: block after block of so long, such as "28d", each after the model has learnt all before.
         """
         if every is not None:
-            return evaluate_rolling(self, data, every, limit, weights)
+            return evaluate_rolling(self, data, every, limit, {"part": part, "weights": weights, **options})
         narrow = None if weights is None else self.with_weights(weights)
         found = self.task.limited(self.held_out(part) if data is None else self._other(data), limit)
         given = self.processor, found, self._chosen(options)

@@ -31,6 +31,7 @@ SECTIONS = ("data", "model", "train")
 DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
+COMPARISON = "comparison"  # where a value comes from that a comparison gives or finds
 # What is known already is not to be unlearnt by large steps.
 FINE_TUNING = {"lr": 1e-3}
 LARGEST_RECIPE = 1 << 16

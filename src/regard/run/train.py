@@ -45,6 +45,7 @@ class Job:
     resume    "no", "last" (from the newest checkpoint) or "auto" (from the newest undamaged one).
     changed   training settings that the caller named on a resume, which may therefore differ.
     is_large  train it although the estimate says that it does not fit.
+    samples   what the model writes is shown at evaluations; where nobody looks, its time is better spent.
     """
 
     settings: Settings
@@ -52,6 +53,7 @@ class Job:
     resume: str = "no"
     changed: Collection[str] = ()
     is_large: bool = False
+    samples: bool = True
 
     @property
     def title(self) -> str:
@@ -194,7 +196,7 @@ def _learnt(
         job.out,
         about=description(settings),
         display=display,
-        sample=lambda trained: task.sample(trained, dataset),
+        sample=(lambda trained: task.sample(trained, dataset)) if job.samples else None,
         resume=_resume(job),
     )
 
@@ -211,7 +213,8 @@ def _ensemble(
         own = replace(job, settings=settings, out=out, resume="no" if job.resume == "no" else "auto")
         return _learnt(own, task, config, dataset, from_dict(settings.section("train")), display)
 
-    of = Ensemble(job.settings, training, job.out, description(job.settings), task, config, dataset)
+    about, override = description(job.settings), _resume(job).override
+    of = Ensemble(job.settings, training, job.out, about, task, config, dataset, override)
     return train_ensemble(of, display, part)
 
 

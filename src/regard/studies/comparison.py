@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,7 +15,7 @@ from regard.errors import CheckpointError
 from regard.storage.manifest import read_json
 from regard.studies.ledger import KEPT, REPORT
 from regard.studies.protocol import Protocol
-from regard.studies.row import Row, finished
+from regard.studies.row import Row, finished, trainings
 from regard.studies.standing import Standing
 from regard.studies.verdict import Contestant, Verdict, judged
 from regard.tasks import task_named
@@ -48,11 +48,11 @@ class Comparison:
         """The ranking and what it bears; a model that was stopped has not had its budget and is left out."""
         by_time = task_named(self.protocol.task).by_time
         whole = [row for row in finished(self.rows) if not row.stopped and row.is_finite]
-        trainings = {row.label: row.trainings(by_time) for row in whole}
+        scores = trainings(whole, by_time)
         # Models that read in other tokens may have read further: what all of them have read is compared.
-        common = min((len(each) for found in trainings.values() for each in found), default=0)
+        common = min((len(each) for found in scores.values() for each in found), default=0)
         contestants = [
-            Contestant(row.label, [each.first(common) for each in trainings[row.label]], fitted=not row.parameters)
+            Contestant(row.label, [each.first(common) for each in scores[row.label]], fitted=not row.parameters)
             for row in whole
         ]
         return judged(contestants, self.protocol.lower_is_better)
@@ -94,7 +94,9 @@ def read_report(path: Path) -> dict[str, Any]:
 
 def from_report(told: Mapping[str, Any], path: Path) -> Comparison:
     """The comparison of a report; its runs lie beside it, wherever the folder is now."""
-    protocol = Protocol(**told["protocol"])
+    known = {field.name for field in fields(Protocol)}
+    # A protocol of an earlier regard said more: of rates, which are now sought for.
+    protocol = Protocol(**{key: value for key, value in told["protocol"].items() if key in known})
     rows = [Row(**row | {"runs": [_run(run, path) for run in row["runs"]]}) for row in told["rows"]]
     left_out = tuple(map(str, told.get("left_out", ())))
     return Comparison(protocol, tuple(rows), path, told["data"], told["optimum"], told["stopped"], left_out)

@@ -67,15 +67,14 @@ def tested(comparison: Comparison) -> list[str]:
     order, facts = comparison.order, comparison.facts
     if not order:
         return []
+    if all(one.low is None for one in order):
+        return ["Test examples were not told one by one: there are no intervals."]
     texts, count = what_of(comparison.protocol) == TEXT, comparison.verdict.examples
     tokens = next((run["scores"].get("tokens") for row in comparison.rows for run in row.runs), None)
     size = f"{tokens:,} tokens in {count} documents or stretches" if texts and tokens else f"{count:,} examples"
-    told = f"Tested on {size}"
-    if all(one.low is None for one in order):
-        return [f"{told}, not told one by one: there are no intervals."]
     seeds = max(one.seeds for one in order)
     chance = f"the chance of the test and of {seeds} trainings" if seeds > 1 else "the chance of the test alone"
-    told = [f"{told}. +- is half of a 95% interval, {chance}."]
+    told = [f"Tested on {size}. +- is half of a 95% interval, {chance}."]
     if texts and 0 < int(facts.get("test", FEW_TOKENS)) < FEW_TOKENS and "vocabulary" in facts:
         told.append(f"The test part has {facts['test']} tokens: with so few, chance decides much.")
     return told

@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.errors import UsageError
+from regard.run.settings import COMPARISON
 from regard.studies.search import FEWEST
 from regard.tasks import task_named
 from regard.training import budget
 from regard.training.budget import share
 
-HAND = "comparison"  # where a setting comes from that the protocol gives
+HAND = COMPARISON  # where a setting comes from that the protocol gives
 SLICE = 0.25
 TRIALS = 6  # short trainings that the slice has room for, more where some are ended early
 MOST_SEEDS = 3

@@ -144,7 +144,7 @@ class Race:
             "train.lr": lr,
             "train.budget": self.protocol.trial_budget,
             "train.seed": 0,
-            "train.sample_every": 0,
+            "train.ensemble": 1,  # a rate that suits one suits its like
             "train.choose_by": "loss",
         }
         losses = [point["valid_loss"] for point in best]
@@ -167,7 +167,8 @@ class Race:
         self.ledger.write_down(trial.name, known_by, None)
         peak = Peak(self.device)
         peak.start()
-        job, data = Job(settings, path, "auto" if goes_on else "no"), self.data[row.label][trial.fold]
+        job = Job(settings, path, "auto" if goes_on else "no", samples=False)
+        data = self.data[row.label][trial.fold]
         try:
             # A fit leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
             run, result = self._unless_stopped(lambda: train_run(job, display, data), at_once=fitted)

@@ -51,18 +51,28 @@ class Row:
         """Whether every score is a number."""
         return all(math.isfinite(run["score"]) for run in self.runs)
 
-    def trainings(self, by_time: bool) -> list[EachScore]:
-        """The scores on every test example, of each seed; of several folds those of all of them, one after the other.
-
-        by_time  examples are neighbours in time and alike: some together are drawn as one.
-        """
-        seeds = dict.fromkeys(run["seed"] for run in self.runs)
-        return [_joined([read_each(run, by_time) for run in self.runs if run["seed"] == seed]) for seed in seeds]
-
 
 def finished(rows: Sequence[Row]) -> list[Row]:
     """Those of which something was measured."""
     return [row for row in rows if row.runs]
+
+
+def trainings(rows: Sequence[Row], by_time: bool) -> dict[str, list[EachScore]]:
+    """Of each model the scores on every test example, by seed; of several folds those of all, one after the other.
+
+    by_time  examples are neighbours in time and alike: some together are drawn as one.
+    Where a run does not tell them, the whole of each run is one: examples are not set against the score of a whole.
+    """
+    told = {row.label: [read_each(run, by_time) for run in row.runs] for row in rows}
+    is_told = all(each is not None for found in told.values() for each in found)
+    joined = {}
+    for row in rows:
+        by_seed: dict[int, list[EachScore]] = {}
+        for run, each in zip(row.runs, told[row.label], strict=True):
+            found = EachScore.mean_of([run["score"]]) if each is None or not is_told else each
+            by_seed.setdefault(run["seed"], []).append(found)
+        joined[row.label] = [_joined(parts) for parts in by_seed.values()]
+    return joined
 
 
 def keep_each(path: Path, each: EachScore) -> None:
@@ -71,14 +81,14 @@ def keep_each(path: Path, each: EachScore) -> None:
     publish(path / SCORES, [packed(np.stack(columns))])
 
 
-def read_each(run: dict[str, Any], by_time: bool) -> EachScore:
-    """The score of every example of a training; where that was not told the whole is one."""
+def read_each(run: dict[str, Any], by_time: bool) -> EachScore | None:
+    """The score of every example of a training; None where that was not told."""
     try:
         columns = read_packed(Path(run["path"]) / SCORES, LARGEST)
     except (FileNotFoundError, CheckpointError):
-        columns = np.zeros((0, 0))
+        return None
     if columns.ndim != 2 or len(columns) not in (2, 3) or not np.isfinite(columns).all():
-        return EachScore.mean_of([run["score"]])
+        return None
     each = EachScore(*columns)
     return each.in_blocks(round(len(each) ** (1 / 3))) if by_time else each
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from regard.core.progress import Progress
 from regard.errors import NumericError
-from regard.training.display import Display, Evaluation, Result, Start, Update
+from regard.training.display import Display, Evaluation, Passing, Start
 
 RATE_STEP = 3.0
 FEWEST = 3  # rates without which there is nothing to choose
-HALF_WAY = 2  # evaluations after which a training may be told to be behind
+HALF_WAY = 0.5  # of the evaluations of the best one, after which a training may be told to be behind
 BEHIND = 0.03  # how much worse that is
 
 
@@ -70,38 +68,24 @@ class Behind(NumericError):
         self.evaluation, self.seconds = evaluation, seconds
 
 
-class Watched:
-    """A display that ends its training where it is behind. best: the held-out losses of the best one so far."""
+class Watched(Passing):
+    """Ends its training where it is behind. best: the held-out losses of the best one so far."""
 
     def __init__(self, inner: Display, best: Sequence[float]) -> None:
-        self.inner, self.best = inner, best
+        super().__init__(inner)
+        self.best = best
         self.count, self.began = 0, time.monotonic()
 
+    def start(self, start: Start) -> None:
+        self.began = time.monotonic()
+        super().start(start)
+
     def evaluated(self, evaluation: Evaluation) -> None:
-        self.inner.evaluated(evaluation)
+        super().evaluated(evaluation)
         self.count += 1
         # The last one ends the training anyway.
-        if not HALF_WAY <= self.count < len(self.best):
+        if not HALF_WAY * len(self.best) <= self.count < len(self.best):
             return
         best = self.best[self.count - 1]
         if evaluation.loss > best + BEHIND * abs(best):
             raise Behind(evaluation, time.monotonic() - self.began)
-
-    def start(self, start: Start) -> None:
-        self.began = time.monotonic()
-        self.inner.start(start)
-
-    def update(self, update: Update) -> None:
-        self.inner.update(update)
-
-    def saved(self, step: int, path: Path) -> None:
-        self.inner.saved(step, path)
-
-    def progress(self, progress: Progress) -> None:
-        self.inner.progress(progress)
-
-    def note(self, text: str) -> None:
-        self.inner.note(text)
-
-    def finish(self, result: Result | None) -> None:
-        self.inner.finish(result)

@@ -123,6 +123,34 @@ class Silent:
     def finish(self, result: Result | None) -> None: ...
 
 
+class Passing:
+    """Passes all on to another display: for one that watches or changes a part of it."""
+
+    def __init__(self, inner: Display) -> None:
+        self.inner = inner
+
+    def start(self, start: Start) -> None:
+        self.inner.start(start)
+
+    def update(self, update: Update) -> None:
+        self.inner.update(update)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        self.inner.evaluated(evaluation)
+
+    def saved(self, step: int, path: Path) -> None:
+        self.inner.saved(step, path)
+
+    def progress(self, progress: Progress) -> None:
+        self.inner.progress(progress)
+
+    def note(self, text: str) -> None:
+        self.inner.note(text)
+
+    def finish(self, result: Result | None) -> None:
+        self.inner.finish(result)
+
+
 class Lines:
     """Plain lines: one every few seconds, one an evaluation, one a save."""
 

@@ -23,7 +23,7 @@ from regard.training import run_folder
 from regard.training.display import Display, Result, Start
 from regard.training.interrupt import ended_by_exception
 from regard.training.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder, claim
-from regard.training.session import environment
+from regard.training.session import description
 from regard.training.settings import TrainSettings
 
 D = TypeVar("D")
@@ -152,14 +152,7 @@ def _publish(
     weights, metadata = _stored(model)
     disk.require_space(run.path, tensors.size_of(weights))
     own: Any = model
-    config = {
-        **about,
-        "format_version": manifest.FORMAT_VERSION,
-        "model": {**about["model"], "config": own.config.to_dict()},
-        "data": {**about["data"], **problem.identity},
-        "train": settings.to_dict(),
-        "environment": environment(device_named(settings.device)),
-    }
+    config = description(own.config, problem.identity, settings, device_named(settings.device), about)
     record: dict[str, Any] = {"step": 1, "seconds": seconds, "tokens": problem.n_targets}
     record |= {f"valid_{name}": value for name, value in scores.items()}
     run.publish(

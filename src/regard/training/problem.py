@@ -71,10 +71,11 @@ def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) 
         raise UsageError("train.word_dropout: plain text has no input apart from what is predicted; leave it out")
     kind = corpus.samples if settings.samples == "auto" else settings.samples
     carries = carries_state(model, settings, kind)
+    packed = packs_documents(model, settings, kind)
     length, seed = settings.length, settings.seed
     sampler: Sampler
     if kind == "documents":
-        sampler = Documents(corpus.train, seed, length, packed=packs_documents(model, settings))
+        sampler = Documents(corpus.train, seed, length, packed=packed)
     elif carries:
         sampler = Lanes(corpus.train, length, settings.batch_size, seed)
     else:
@@ -106,8 +107,10 @@ def carries_state(model: nn.Module, settings: TrainSettings, kind: str) -> bool:
     return settings.carry_state
 
 
-def packs_documents(model: nn.Module, settings: TrainSettings) -> bool:
+def packs_documents(model: nn.Module, settings: TrainSettings, kind: str) -> bool:
     """Whether documents lie end to end, where that was asked for."""
+    if settings.packed and kind != "documents":
+        raise UsageError(f"train.packed: {kind} are full already; leave it out, or set train.samples to documents")
     if settings.packed and not getattr(model, "packs", False):
         raise UsageError("train.packed: a layer of this model reads no documents end to end; leave it out")
     return settings.packed

@@ -10,14 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torch import nn
-
 from regard.errors import CheckpointError, UsageError
 from regard.storage import disk, manifest, tensors
 from regard.training import checkpoint, metrics, run_folder, settings
 from regard.training.repair import repair
 from regard.training.run_folder import BOARD, CONFIG, LOGS, WEIGHTS, RunFolder
-from regard.training.session import Session, environment
+from regard.training.session import Session, description
 
 # Parts of config.json that make a run what it is, beside the identity fields of its settings.
 IDENTITY = (("model", "config"), ("data", "hash"), ("data", "tokenizer"))
@@ -37,27 +35,14 @@ class Resume:
     override: Collection[str] = ()
 
 
-def description(model: nn.Module, session: Session, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json says of a run."""
-    config: Any = getattr(model, "config", None)
-    tree = {"config": config.to_dict()} if config is not None else {}
-    return {
-        **about,
-        "format_version": manifest.FORMAT_VERSION,
-        "model": {**about.get("model", {}), **tree},
-        "data": {**about.get("data", {}), **session.task.identity},
-        "train": session.settings.to_dict(),
-        "environment": environment(session.device),
-    }
-
-
 def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) -> str | None:
     """Bring the session and its folder to where the run begins or goes on.
 
     Of a run that has ended and has nothing left to do the reason is given back, and its folder left as it is.
     """
     run = session.run
-    asked = description(session.model, session, about)
+    config = getattr(session.model, "config", None)
+    asked = description(config, session.task.identity, session.settings, session.device, about)
     # Weights for use, weights to go on with and two moments of each: found now, not at the first save.
     disk.require_space(run.path, 4 * tensors.size_of(tensors.weights_of(session.model)))
     if run.is_new:
@@ -66,8 +51,7 @@ def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) 
     if resume.mode == "no":
         raise UsageError(f"{run.path}: already holds a run; continue it with --resume or choose another --out")
     saved = run.config()
-    _require_same_run(saved, asked)
-    settings.require_resumable(settings.from_dict(saved["train"]), session.settings, resume.override)
+    require_same_run(saved, asked, resume.override)
     path, problems = checkpoint.newest(run.checkpoints, fall_back=resume.mode == "auto")
     for problem in problems:
         session.display.note(f"WARNING: {problem}; set aside, continuing from an older checkpoint")
@@ -125,7 +109,8 @@ def _start(session: Session, asked: dict[str, Any], resume: Resume) -> None:
     run.publish({**{name: [data] for name, data in session.task.files.items()}, CONFIG: run_folder.json_file(asked)})
 
 
-def _require_same_run(saved: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def require_same_run(saved: Mapping[str, Any], asked: Mapping[str, Any], override: Collection[str]) -> None:
+    """Refuse to go on with a run as another one. override: settings that may differ, as of `Resume`."""
     if not isinstance(saved.get("train"), dict):
         raise CheckpointError("config.json: has no training settings; the run cannot be continued")
     differences = []
@@ -138,6 +123,7 @@ def _require_same_run(saved: Mapping[str, Any], asked: Mapping[str, Any]) -> Non
         raise CheckpointError(
             f"another run is in the folder: {listed}{more}; choose another --out or give the old values"
         )
+    settings.require_resumable(settings.from_dict(saved["train"]), settings.from_dict(asked["train"]), override)
 
 
 def _differences(old: Any, new: Any, where: str) -> list[str]:

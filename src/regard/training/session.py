@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.core.config import Config
 from regard.core.state import State
 from regard.errors import CheckpointError, blamed_on
-from regard.storage import tensors
+from regard.storage import manifest, tensors
 from regard.training import budget, checkpoint
 from regard.training.captured import CapturedStep
 from regard.training.checkpoint import Contents
@@ -220,6 +221,25 @@ class Session:
 def average_in(path: Path) -> dict[str, Tensor]:
     """The moving average in a verified checkpoint, by parameter name; nothing where the run has none."""
     return _below(tensors.read(path / checkpoint.OPTIMISER), "average/")
+
+
+def description(
+    config: Config | None,
+    identity: Mapping[str, Any],
+    settings: TrainSettings,
+    device: torch.device,
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What config.json says of a run. config, identity: of its model and of its data. about: what else is known."""
+    tree = {"config": config.to_dict()} if config is not None else {}
+    return {
+        **about,
+        "format_version": manifest.FORMAT_VERSION,
+        "model": {**about.get("model", {}), **tree},
+        "data": {**about.get("data", {}), **identity},
+        "train": settings.to_dict(),
+        "environment": environment(device),
+    }
 
 
 def environment(device: torch.device) -> dict[str, Any]:

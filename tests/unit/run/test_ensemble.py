@@ -56,9 +56,12 @@ def test_of_a_language_model_the_probabilities_are_averaged(tmp_path: Path):
     assert run.generate("the", max_tokens=3, seed=1)
 
 
-def test_it_goes_on_with_a_larger_budget(tmp_path: Path):
+def test_it_goes_on_with_a_larger_budget_and_a_resume_that_is_refused_changes_nothing(tmp_path: Path):
     trained("series", tmp_path / "e")
-    before = load(tmp_path / "e").model.state_dict()
+    before, said = load(tmp_path / "e").model.state_dict(), (tmp_path / "e" / "config.json").read_bytes()
+    with pytest.raises(UsageError, match=r"train\.batch_size: the run was started with"):
+        regard.train(out=tmp_path / "e", resume=True, batch_size=5, quiet=True)
+    assert (tmp_path / "e" / "config.json").read_bytes() == said
     more = regard.train(out=tmp_path / "e", resume=True, budget="10steps", quiet=True)
     parts = [load(tmp_path / "e" / "parts" / str(number)) for number in range(2)]
     assert [part.config["train"]["budget"] for part in parts] == ["5steps", "5steps"]

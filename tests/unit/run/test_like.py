@@ -19,7 +19,7 @@ STORIES = "world:stories?train=30&valid=30"
 @pytest.fixture(scope="module")
 def winner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("like") / "c"
-    given: dict[str, Any] = {"budget": "12steps", "seeds": 1, "parameters": 20_000, "board": LineBoard(None)}
+    given: dict[str, Any] = {"budget": "8steps", "seeds": 1, "parameters": 20_000, "board": LineBoard(None)}
     found = regard.compare(["fnn"], STORIES, out=out, **given)
     assert not found.failed
     return Path(found.row("fnn").runs[0]["path"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from regard.studies.comparison import Comparison, from_report, read_report
 from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
 from regard.studies.notes import notes
 from regard.studies.protocol import Protocol, seeds_for
+from regard.studies.row import SCORES, trainings
 from regard.studies.summary import ranking
 from regard.training.budget import share
 
@@ -77,7 +79,7 @@ def test_the_test_part_is_neither_trained_on_nor_chosen_by(done: Comparison) -> 
 
 def test_the_score_of_every_document_is_kept_beside_its_run(done: Comparison) -> None:
     for row in done.rows:
-        (each,) = row.trainings(by_time=False)
+        (each,) = trainings([row], by_time=False)[row.label]
         assert len(each) == done.verdict.examples == len(regard.load(row.runs[0]["path"]).held_out("test"))
         assert each.score == pytest.approx(row.runs[0]["score"])
     assert all(one.low is not None for one in done.order)
@@ -86,6 +88,22 @@ def test_the_score_of_every_document_is_kept_beside_its_run(done: Comparison) ->
 def test_a_comparison_says_the_same_from_its_folder(done: Comparison) -> None:
     again = from_report(read_report(done.out), done.out)
     assert again.verdict == done.verdict
+
+
+def test_where_a_run_has_lost_its_examples_wholes_are_compared(done: Comparison, tmp_path: Path) -> None:
+    out = shutil.copytree(done.out, tmp_path / "c")
+    (out / "fnn" / SCORES).unlink()
+    again = from_report(read_report(out), out)
+    assert [one.label for one in again.order] == [one.label for one in done.order]
+    for one in again.order:
+        assert (one.mean, one.low) == (pytest.approx(again.row(one.label).runs[0]["score"]), None)
+    assert "Test examples were not told one by one: there are no intervals." in notes(again)
+
+
+def test_a_report_of_an_earlier_protocol_is_still_read(done: Comparison) -> None:
+    told = read_report(done.out)
+    earlier = told | {"protocol": told["protocol"] | {"factors": [0.3, 1.0, 3.0]}}
+    assert from_report(earlier, done.out).verdict == done.verdict
 
 
 def test_ranking_sentence_and_commands(done: Comparison) -> None:

@@ -52,7 +52,7 @@ def test_in_a_pipe_the_table_is_whole(found: Comparison) -> None:
 
 
 def test_what_was_tested_and_what_the_intervals_are_of_is_a_note(found: Comparison) -> None:
-    assert any(note.startswith("Tested on 1 examples, not told one by one") for note in notes(found))
+    assert any(note.startswith("Test examples were not told one by one") for note in notes(found))
 
 
 def test_the_columns_that_say_most_have_room_in_eighty(found: Comparison) -> None:

@@ -398,10 +398,10 @@ def test_a_model_that_does_not_fit_the_settings_is_told_before_any_is_trained(
 ) -> None:
     write(tmp_path / "d.txt", "ab")
     monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained"))
-    with pytest.raises(
-        UsageError, match=r"^backpack\?position=learned cannot .* 65 is above the 64 positions .* set train\.length=64"
-    ):
-        run(tmp_path, "ngram", "lstm", "backpack?position=learned", length=65)
+    short = "gpt?position=learned&max_length=64"
+    told = rf"^{re.escape(short)} cannot .* 65 is above the 64 positions .* set train\.length=64"
+    with pytest.raises(UsageError, match=told):
+        run(tmp_path, "ngram", "lstm", short, length=65)
     assert not (tmp_path / "c").exists()
 
 

@@ -126,6 +126,11 @@ def test_a_training_that_is_behind_half_way_is_ended() -> None:
     behind.evaluated(at(9.0))
     with pytest.raises(Behind, match="step 7"):
         behind.evaluated(at(2.2, 7))
+    early = Watched(Silent(), [9.0 - place for place in range(8)])
+    for _ in range(3):
+        early.evaluated(at(99.0))
+    with pytest.raises(Behind):
+        early.evaluated(at(99.0))
     first = Watched(Silent(), [])
     for _ in range(5):
         first.evaluated(at(9.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +12,9 @@ import pytest
 
 import regard
 from regard.data.series import Series
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, Stopped, UsageError
 from regard.tasks.rolling import blocks_of, continued, steps_of
+from regard.training import loop
 
 HOUR = np.timedelta64(3600, "s")
 
@@ -51,6 +54,9 @@ def test_a_fitted_model_is_fitted_anew_and_the_run_stays_as_it_is(run):
     assert rolled.scores["mae"] == pytest.approx(np.mean([row["mae"] for row in rolled.tables["by_block"]]))
     assert rolled.scores["mae"] != plain.scores["mae"]
     assert run.evaluate(every="2d", limit=3).scores["points"] == 72
+    for other in ({"part": "test"}, {"weights": "int8"}, {"beam": 2}):
+        with pytest.raises(UsageError, match=f"every: {next(iter(other))} means nothing beside it"):
+            run.evaluate(every="2d", **other)
 
 
 def _told(run, count: int):
@@ -59,12 +65,16 @@ def _told(run, count: int):
         yield told[:, 4], one.series.target[one.origin : one.origin + 24]
 
 
-def test_a_model_that_learns_by_steps_goes_on_and_so_does_each_part_of_an_ensemble(tmp_path: Path):
+def test_a_model_that_learns_by_steps_goes_on_and_so_does_each_part_of_an_ensemble(tmp_path: Path, monkeypatch):
     run = regard.train(
         *("forecaster", "world:electricity?train=20&valid=4"), budget="20steps", size="tiny", ensemble=2,
         out=tmp_path / "e", quiet=True,
     )  # fmt: skip
     before = [parameter.clone() for parameter in run.model.parameters()]
+    monkeypatch.setattr(loop, "read_is_due", lambda _: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(Stopped, match=r"nothing was written, .*/e is as it was"):
+        run.evaluate(every="2d")
+    monkeypatch.undo()
     report = run.evaluate(every="2d")
     assert all((a == b).all() for a, b in zip(before, run.model.parameters(), strict=True))
     assert len(report.tables["by_block"]) == 2

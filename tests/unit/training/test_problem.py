@@ -62,6 +62,11 @@ def test_documents_are_laid_end_to_end_where_that_is_asked_for(tmp_path, name, p
     assert share == 0 if packed else 0 < share < 0.05
 
 
+def test_windows_are_not_laid_end_to_end(corpus):
+    with pytest.raises(UsageError, match=r"train\.packed: windows are full already; .* train\.samples to documents"):
+        language_problem(corpus, build("gpt", corpus), replace(SETTINGS, samples="windows", packed=True))
+
+
 def test_a_model_that_reads_no_documents_end_to_end_says_so(corpus):
     with pytest.raises(UsageError, match=r"train\.packed: a layer of this model reads no documents end to end"):
         language_problem(corpus, build("mamba", corpus), replace(SETTINGS, samples="documents", packed=True))
