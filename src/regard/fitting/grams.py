@@ -92,7 +92,7 @@ def word_grams(words: Words, order: int, numbers: Numbers, width: Callable[[], i
     numbers  its columns; width: how many there are when all were asked for.
     """
     names, grams, place = words.names, words.ids, np.arange(len(words.ids))
-    rows, columns = [], []
+    rows, columns = [words.row_of[:0]], [words.ids[:0]]
     for n in range(1, order + 1):
         if n > 1:
             goes_on = np.zeros(len(place), bool)

@@ -123,14 +123,16 @@ class Hmm(LexiconTagger):
         return torch.from_numpy(found)
 
     def decode(self, vectors: Tensor, lengths: Tensor, allowed: Chain | None = None) -> Tensor:
-        steps = self.steps.to(vectors)
+        steps, beam = self.steps.to(vectors), self.config.beam
         if allowed is not None:
             steps = steps.clone()
             inner = allowed.to(vectors)
+            # A tag that may begin a sentence may follow any other: with one of them at each word there is a way.
+            beam = max(beam, 1 + int(inner.start.isinf().sum()))
             steps[:-1, :-1, :-1] += inner.between
             steps[-1, :-1, :-1] += inner.between
             steps[-1, -1, :-1] += inner.start
-        return trigram.viterbi(trigram.Lattice.of(steps, vectors, lengths, self.config.beam))
+        return trigram.viterbi(trigram.Lattice.of(steps, vectors, lengths, beam))
 
     def log_chances(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         return trigram.log_chances(self.steps.to(vectors), vectors, lengths, self.config.beam)
