@@ -150,7 +150,7 @@ def test_bad_series_get_one_line(here: Path, model: str, change: Any, message: s
 @pytest.mark.parametrize(
     ("model", "setting", "message"),
     [
-        ("lear", "data.history=48", "168 steps back and data.history is 48: raise that, or choose lags of at most 2"),
+        ("lear", "model.lags=[8]", "192 steps back and data.history is 168: raise that, or choose lags of at most 7"),
         ("lear", "model.lags=[0]", "lags are seasons back"),
         ("lear", "model.penalty=l2", "is not a choice"),
         ("dlinear", "model.kernel=4", "odd"),
