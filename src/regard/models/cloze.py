@@ -30,6 +30,7 @@ from regard.core.registry import register
 from regard.core.state import RecentTokens, State
 from regard.fitting.choice import lowest
 from regard.fitting.model import FittedModel, require
+from regard.fitting.spans import places_on
 from regard.fitting.sparse import summed
 from regard.models.ngram import NgramConfig, NgramModel
 
@@ -180,8 +181,7 @@ class Cloze(FittedModel):
         met = (self.pairs[place] == asked) & (left >= 0) & (right >= 0)
         sizes = torch.where(met, self.first[place + 1] - self.first[place], 0)
         row = torch.arange(len(left), device=left.device).repeat_interleave(sizes)
-        entries = torch.arange(len(row), device=left.device)
-        entries = entries + (self.first[place] - sizes.cumsum(0) + sizes).repeat_interleave(sizes)
+        entries = places_on(self.first[place], sizes)
         # An end is no word that a gap can hold.
         counts = self.counts[entries].double() * (self.words[entries] < self.vocab_size - 2)
         totals = counts.new_zeros(len(left)).index_add_(0, row, counts)

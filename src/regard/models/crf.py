@@ -33,7 +33,8 @@ from regard.fitting.evidence import Evidence
 from regard.fitting.grams import Vocabulary
 from regard.fitting.lbfgs import Lowest, minimise
 from regard.fitting.model import require
-from regard.fitting.word_features import Met, Table, sentences_of, tables
+from regard.fitting.spans import places_on
+from regard.fitting.word_features import Met, Table, clipped, sentences_of, tables
 from regard.layers.crf import Chain, log_chances, viterbi
 from regard.models.word_tagger import TaggedWords, WordTagger, WordTaggerConfig, given_to
 
@@ -144,7 +145,7 @@ class Crf(WordTagger):
         columns = np.concatenate(
             [
                 table.rows.columns[table.rows.starts[row] : table.rows.starts[row + 1]]
-                for table in self._tables([words])
+                for table in self._tables([[clipped(word) for word in words]])
                 for row in [table.index[place]]
             ]
         )
@@ -208,7 +209,7 @@ class Crf(WordTagger):
         rows = torch.from_numpy(columns).to(self.starts.device)
         first, sizes = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
         row_of = torch.arange(len(rows), device=rows.device).repeat_interleave(sizes)
-        places = torch.arange(len(row_of), device=rows.device) + (first - sizes.cumsum(0) + sizes)[row_of]
+        places = places_on(first, sizes)
         found = torch.zeros(len(rows), self.config.n_classes, device=rows.device)
         found[row_of, self.tags[places]] = self.weights[places]
         return found

@@ -29,7 +29,7 @@ from regard.errors import DataError
 from regard.fitting import trigram
 from regard.fitting.grams import Vocabulary
 from regard.fitting.model import require
-from regard.fitting.tag_lexicon import Lexicon
+from regard.fitting.tag_lexicon import TagLexicon
 from regard.layers.crf import Chain
 from regard.models.most_frequent import LexiconTagger
 from regard.models.word_tagger import TaggedWords, WordTaggerConfig, given_to
@@ -168,7 +168,7 @@ def endings_of(word: str, longest: int) -> list[str]:
     return [kind + word[len(word) - n :] for n in range(min(longest, len(word)) + 1)]
 
 
-def _endings(found: Lexicon, config: HmmConfig) -> tuple[Vocabulary, np.ndarray, float]:
+def _endings(found: TagLexicon, config: HmmConfig) -> tuple[Vocabulary, np.ndarray, float]:
     """Endings of rare words, log p(t | ending) of each, (S, C), and theta."""
     n_tags, names = config.n_classes, Vocabulary([CAPITAL, SMALL])
     of_tags = found.of_tags(n_tags)

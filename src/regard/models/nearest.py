@@ -23,6 +23,7 @@ from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
 from regard.fitting.lexicon import Texts
 from regard.fitting.model import require
+from regard.fitting.spans import places
 from regard.fitting.sparse import SparseRows, summed
 from regard.models.fitted_writer import PairData
 from regard.models.seq2seq import source_vocabulary
@@ -117,10 +118,9 @@ class _Index:
         """Of texts and all those of training, (B, n)."""
         rows, texts = self._vectors(asked), self.texts
         sizes = texts.sizes[rows.columns]
-        first = texts.starts[rows.columns] - np.cumsum(sizes) + sizes
-        places = np.arange(int(sizes.sum())) + np.repeat(first, sizes)
-        cells = np.repeat(rows.row_of, sizes) * texts.width + texts.columns[places]
-        products = np.repeat(rows.values, sizes) * texts.values[places]
+        at = places(texts.starts[rows.columns], sizes)
+        cells = np.repeat(rows.row_of, sizes) * texts.width + texts.columns[at]
+        products = np.repeat(rows.values, sizes) * texts.values[at]
         return np.bincount(cells, products, minlength=len(rows) * texts.width).reshape(len(rows), texts.width)
 
     def _vectors(self, texts: Texts) -> SparseRows:
