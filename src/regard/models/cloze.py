@@ -28,7 +28,7 @@ from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
 from regard.core.state import RecentTokens, State
-from regard.fitting.choice import lowest
+from regard.fitting.choice import Open, choose
 from regard.fitting.model import FittedModel, require
 from regard.fitting.spans import places_on
 from regard.fitting.sparse import summed
@@ -124,19 +124,11 @@ class Cloze(FittedModel):
         made = {name: torch.from_numpy(np.asarray(value, np.int64)) for name, value in numbers.items()}
         self.take(made | {"chosen": torch.tensor([BACK_OFF], dtype=torch.float64)})
         tell("counting", 1.0)
-        losses = self._choose(settings)
+        asked = [Open("back_off", 0, self.config.back_off, BACK_OFFS)]
+        losses = choose(self.chosen, asked, settings.judge, tell)
         m = float(self.chosen[0])
         told = f"{len(table.values):,} words between {len(pairs):,} pairs of neighbours, back-off {m:g}"
         return {"told": told, "back_off": m, "losses": losses}
-
-    def _choose(self, settings: FitSettings) -> dict[str, float]:
-        def set_to(value: float) -> None:
-            self.chosen[0] = value
-
-        if self.config.back_off is None:
-            return lowest(BACK_OFFS, set_to, settings.judge, BACK_OFF)[1]
-        set_to(self.config.back_off)
-        return {}
 
     def forward(
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY

@@ -49,7 +49,7 @@ class NearestConfig(SoftLookupConfig, kind="nearest"):
         """A memory of a few random pairs: what the laws are checked on."""
         model, chance = self.build(), np.random.default_rng(0)
         sides = [chance.integers(size, size=36) for size in (self.source_vocab_size, self.vocab_size - 1)]
-        source, target = (_Side(side, np.arange(10) * 4) for side in sides)
+        source, target = (Texts(side, np.arange(10) * 4) for side in sides)
         model.fit(_Example(source, target), FitSettings(), Nobody())
         return model
 
@@ -148,18 +148,9 @@ def _keys(texts: Texts, n_words: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class _Side:
-    values: np.ndarray
-    starts: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-
-@dataclass(frozen=True)
 class _Example:
-    source: _Side
-    target: _Side
+    source: Texts
+    target: Texts
 
     @property
     def rows(self) -> _Example:
