@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from regard.cli.main import main
 
@@ -59,6 +60,27 @@ def call_here(*argv: str, stdin: str = "") -> Outcome:
     finally:
         sys.stdin = before
     return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def done(*argv: str) -> str:
+    """What a command that succeeds prints."""
+    outcome = call_here(*argv)
+    assert outcome.code == 0, (argv, outcome.err)
+    return outcome.out
+
+
+def told(*argv: str) -> Any:
+    """The object that a command that succeeds prints."""
+    return json.loads(done(*argv, "--json"))
+
+
+def refused(*argv: str) -> str:
+    """The line that a command ends with that is refused."""
+    outcome = call_here(*argv)
+    assert outcome.code not in (0, 1), (argv, outcome.out)
+    last = outcome.err.strip().splitlines()[-1]
+    assert last.startswith("regard: error: ")
+    return last
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from calling import call_here
+from calling import call_here, done, refused, told
 
 from regard.core import registry
 from regard.tasks import task_named
@@ -94,24 +93,6 @@ def stranger(texts: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, tuple[s
     name = f"nearest{next(NUMBERS)}"
     (texts / f"{name}_parts.py").write_text(STRANGER.replace("NAME", name), encoding="utf-8")
     return name, ("--import", f"{name}_parts")
-
-
-def done(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code == 0, (argv, outcome.err)
-    return outcome.out
-
-
-def told(*argv: str) -> Any:
-    return json.loads(done(*argv, "--json"))
-
-
-def refused(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code not in (0, 1), (argv, outcome.out)
-    last = outcome.err.strip().splitlines()[-1]
-    assert last.startswith("regard: error: ")
-    return last
 
 
 @pytest.mark.parametrize("model", OWN)

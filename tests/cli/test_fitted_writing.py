@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from calling import call_here
+from calling import done, refused, told
 
 from regard.core import registry
 from regard.tasks import task_named
@@ -77,24 +75,6 @@ def places(spec: DataSpec):
     """The word that was written most often at each place."""
     return PlaceConfig(spec.vocab_size)
 '''
-
-
-def done(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code == 0, (argv, outcome.err)
-    return outcome.out
-
-
-def told(*argv: str) -> Any:
-    return json.loads(done(*argv, "--json"))
-
-
-def refused(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code not in (0, 1), (argv, outcome.out, outcome.err)
-    last = outcome.err.strip().splitlines()[-1]
-    assert last.startswith("regard: error: ")
-    return last
 
 
 @pytest.fixture

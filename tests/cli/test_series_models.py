@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from calling import call_here
+from calling import done, refused, told
 
 from regard.tasks import task_named
 
@@ -33,24 +32,6 @@ def table(days: int = 40, future: int = 0, first: int = 0) -> str:
 def prices(here: Path) -> Path:
     (here / "p.csv").write_text(table(), encoding="utf-8")
     return here
-
-
-def done(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code == 0, (argv, outcome.err)
-    return outcome.out
-
-
-def told(*argv: str) -> Any:
-    return json.loads(done(*argv, "--json"))
-
-
-def refused(*argv: str) -> str:
-    outcome = call_here(*argv)
-    assert outcome.code not in (0, 1), (argv, outcome.out)
-    last = outcome.err.strip().splitlines()[-1]
-    assert last.startswith("regard: error: ")
-    return last
 
 
 @pytest.mark.parametrize("model", OWN)
