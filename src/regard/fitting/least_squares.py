@@ -110,7 +110,7 @@ def _refuse_bad(x: np.ndarray, y: np.ndarray) -> None:
     if len(x) < FEWEST:
         raise DataError(f"{len(x)} windows are too few to fit a weight to; give a longer series")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise DataError("not all values are finite numbers; fill the gaps first (data.gaps=interpolate)")
+        raise DataError("not all values are finite numbers of 32 bits; look for values that are too large to be true")
 
 
 def _bounds(n: int, blocks: int) -> list[tuple[int, int]]:
