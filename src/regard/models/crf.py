@@ -25,7 +25,7 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.errors import DataError
 from regard.fitting.crf import Likelihood, emissions_of, kept
@@ -36,7 +36,7 @@ from regard.fitting.model import require
 from regard.fitting.spans import places_on
 from regard.fitting.word_features import Met, Table, clipped, sentences_of, tables
 from regard.layers.crf import Chain, log_chances, viterbi
-from regard.models.word_tagger import TaggedWords, WordTagger, WordTaggerConfig, given_to
+from regard.models.word_tagger import WordTagger, WordTaggerConfig, given_to
 
 MOST_WEIGHTS = 1 << 28
 OUTSIDE = "O"
@@ -99,7 +99,7 @@ class Crf(WordTagger):
         self.register_buffer("between", torch.zeros(0, 0))
         self._vocabulary, self._met, self._read_from = Vocabulary(), Met({}), self.features
 
-    def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         config = self.config
         sentences, tags, sizes = given_to(data)
         counts = Counter(chained.from_iterable(sentences))
@@ -215,7 +215,7 @@ class Crf(WordTagger):
         return found
 
 
-def _outside(data: TaggedWords, config: CrfConfig) -> Tensor:
+def _outside(data: GivenExamples, config: CrfConfig) -> Tensor:
     """What is added to the score of each tag: nothing, or less for O."""
     found = torch.zeros(config.n_classes)
     if config.outside:

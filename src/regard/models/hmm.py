@@ -23,7 +23,7 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.errors import DataError
 from regard.fitting import trigram
@@ -32,7 +32,7 @@ from regard.fitting.model import require
 from regard.fitting.tag_lexicon import TagLexicon
 from regard.layers.crf import Chain
 from regard.models.most_frequent import LexiconTagger
-from regard.models.word_tagger import TaggedWords, WordTaggerConfig, given_to
+from regard.models.word_tagger import WordTaggerConfig, given_to
 
 MOST_TAGS = 256
 HOPELESS = -50.0  # log p of a word with a tag that it was never met with
@@ -79,7 +79,7 @@ class Hmm(LexiconTagger):
         self.register_buffer("tag_log_p", torch.zeros(0))
         self._endings, self._endings_from = Vocabulary(), self.endings
 
-    def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         n_tags = self.config.n_classes
         if n_tags > MOST_TAGS:
             raise DataError(

@@ -34,14 +34,14 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.errors import DataError
 from regard.fitting.linear import LinearPoint, LossName, examples
 from regard.fitting.model import require
 from regard.fitting.newton import Minimum, minimise
 from regard.fitting.sparse import SparseRows
-from regard.models.gram_classifier import GramClassifier, GramConfig, LabelledTexts, concatenated, labels_of
+from regard.models.gram_classifier import GramClassifier, GramConfig, concatenated, labels_of
 
 WeightsName = Literal["tfidf", "nb"]
 MOST_WEIGHTS = 1 << 28  # 2 GiB in float64, of which a solver needs a few
@@ -81,11 +81,11 @@ class LinearClassifier(GramClassifier):
         self.register_buffer("bias", torch.zeros(0))
         self.register_buffer("idf", torch.zeros(0))
 
-    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         config, labels = self.config, labels_of(data)
         blocks = self.learn_grams(data.column("text"), tell)
         _require_room(self.n_grams, config.n_classes)
-        idf = np.concatenate([_idf(block) for block in blocks])
+        idf = np.concatenate([block.idf() for block in blocks])
         self.take({"weights": torch.zeros(0, 0), "bias": torch.zeros(0), "idf": torch.from_numpy(idf).float()})
         rows, here = self.values(blocks), torch.from_numpy(labels)
         scale = None if config.weights == "tfidf" else log_count_ratios(concatenated(blocks), labels, config.n_classes)
@@ -111,8 +111,7 @@ class LinearClassifier(GramClassifier):
             values = np.ones(len(block.values))
             if self.config.weights == "tfidf":
                 values = (1 + np.log(block.values)) * idf[first + block.columns]
-            norms = np.sqrt(block.sums(values * values))
-            made.append(block.with_values(values / norms[block.row_of]))
+            made.append(block.of_length_one(values))
             first += block.width
         return concatenated(made)
 
@@ -155,10 +154,6 @@ def log_count_ratios(rows: SparseRows, labels: np.ndarray, n_classes: int) -> Te
     inside, everywhere = occurs @ hits, torch.from_numpy(rows.frequencies().astype(np.float64))[:, None]
     p, q = 1 + inside, 1 + everywhere - inside
     return (p / p.sum(0)).log() - (q / q.sum(0)).log()
-
-
-def _idf(block: SparseRows) -> np.ndarray:
-    return np.log((1 + len(block)) / (1 + block.frequencies())) + 1
 
 
 def _by_class(z: Tensor, n_classes: int) -> Tensor:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.fitting.grams import Vocabulary
 from regard.fitting.model import require
 from regard.fitting.tag_lexicon import TagLexicon, lexicon
-from regard.models.word_tagger import TaggedWords, WordTagger, WordTaggerConfig, given_to
+from regard.models.word_tagger import WordTagger, WordTaggerConfig, given_to
 
 LEAST = 1e-9  # the chance of a tag that a word was never met with
 
@@ -71,7 +71,7 @@ class LexiconTagger(WordTagger):
 class MostFrequent(LexiconTagger):
     """log p(c | w)."""
 
-    def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         sentences, tags, _ = given_to(data)
         self.take(self.learn_lexicon(sentences, tags))
         return {"told": f"{len(self.lexicon.words):,} words, {self.config.n_classes:,} tags"}

@@ -29,12 +29,12 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.fitting.model import require
 from regard.fitting.spans import places, places_on
 from regard.fitting.sparse import SparseRows, summed
-from regard.models.gram_classifier import GramClassifier, GramConfig, LabelledTexts, concatenated, labels_of
+from regard.models.gram_classifier import GramClassifier, GramConfig, concatenated, labels_of
 
 Counting = Literal["multinomial", "binary"]
 
@@ -71,7 +71,7 @@ class NaiveBayes(GramClassifier):
         for name in ("first", "classes"):
             self.register_buffer(name, torch.zeros(0, dtype=torch.int64))
 
-    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         labels, alpha, n_classes = labels_of(data), self.config.alpha, self.config.n_classes
         rows = self.values(self.learn_grams(data.column("text"), tell)).transposed()
         table = summed(rows.row_of, labels[rows.columns], rows.values, len(rows), n_classes)  # n_fc

@@ -106,12 +106,11 @@ class _Index:
     """In which texts of training each n-gram occurs, and how much it counts there."""
 
     def __init__(self, texts: Texts, n_words: int) -> None:
-        n = len(texts.starts) - 1
         self.n_words = n_words
         keys, row = _keys(texts, n_words)
         self.grams, column = np.unique(keys, return_inverse=True)
-        each = summed(row, column, np.ones(len(row)), n, len(self.grams))
-        self.idf = np.log((1 + n) / (1 + each.frequencies())) + 1
+        each = summed(row, column, np.ones(len(row)), len(texts.starts) - 1, len(self.grams))
+        self.idf = each.idf()
         self.texts = self._vectors(texts).transposed()  # of each n-gram
 
     def cosines(self, asked: Texts) -> np.ndarray:
@@ -131,9 +130,7 @@ class _Index:
         inside = column < len(self.grams)
         known[inside] = self.grams[column[inside]] == keys[inside]
         found = summed(row[known], column[known], np.ones(int(known.sum())), len(texts.starts) - 1, len(self.grams))
-        values = (1 + np.log(found.values)) * self.idf[found.columns]
-        norms = np.sqrt(found.sums(values * values))
-        return found.with_values(values / norms[found.row_of])
+        return found.of_length_one((1 + np.log(found.values)) * self.idf[found.columns])
 
 
 def _keys(texts: Texts, n_words: int) -> tuple[np.ndarray, np.ndarray]:
