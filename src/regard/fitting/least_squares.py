@@ -68,7 +68,6 @@ def solve(
     *,
     blocks: int = 5,
     given: float | None = None,
-    max_events: int | None = None,
     judge: Callable[[np.ndarray], np.ndarray] = lambda told: told,
 ) -> Solution:
     """The weights of (n, F) on (n, H).
@@ -83,7 +82,7 @@ def solve(
     columns = (x - centre) / scale * moves
     bounds = _bounds(len(x), blocks)
     found = _equations(columns, y, bounds)
-    lasso = LassoPath(found.gram, found.cross, max_events) if penalty == "lasso" else None
+    lasso = LassoPath(found.gram, found.cross) if penalty == "lasso" else None
     path = (
         _ridge_path(found, RIDGE if given is None else (given,))
         if lasso is None

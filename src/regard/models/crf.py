@@ -32,13 +32,12 @@ from regard.fitting.crf import Likelihood, emissions_of, kept
 from regard.fitting.evidence import Evidence
 from regard.fitting.grams import Vocabulary
 from regard.fitting.lbfgs import Lowest, minimise
-from regard.fitting.model import require
+from regard.fitting.model import require, require_room
 from regard.fitting.spans import places_on
 from regard.fitting.word_features import Met, Table, clipped, sentences_of, tables
 from regard.layers.crf import Chain, log_chances, viterbi
 from regard.models.word_tagger import WordTagger, WordTaggerConfig, given_to
 
-MOST_WEIGHTS = 1 << 28
 OUTSIDE = "O"
 PairsName = Literal["seen", "all"]
 
@@ -109,7 +108,8 @@ class Crf(WordTagger):
         found, columns = kept(found, config.min_words, config.min_pairs)
         vocabulary = vocabulary.kept(columns)
         tell("looking", 1.0)
-        _require_room(len(vocabulary), config.n_classes)
+        advice = "raise model.min_words and model.min_pairs, or take most_frequent"
+        require_room(len(vocabulary), "features", config.n_classes, "tags", advice)
         function = Likelihood(found, tags, sizes, config.n_classes, config.strength, config.pairs == "seen")
         lowest = minimise(
             function, function.zero(), config.tolerance, config.max_steps, lambda share: tell("solving", share)
@@ -225,14 +225,6 @@ def _outside(data: GivenExamples, config: CrfConfig) -> Tensor:
             raise DataError(f"model.outside: there is no tag {OUTSIDE} in the training part; leave it out")
         found[int(number)] = -config.outside
     return found
-
-
-def _require_room(n_features: int, n_tags: int) -> None:
-    if n_features * n_tags > MOST_WEIGHTS:
-        raise DataError(
-            f"{n_features:,} features times {n_tags:,} tags are {n_features * n_tags:.1e} weights, more than the "
-            f"{MOST_WEIGHTS:.1e} that fit: raise model.min_words and model.min_pairs, or take most_frequent"
-        )
 
 
 def _not_there(lowest: Lowest, config: CrfConfig) -> str:
