@@ -63,21 +63,21 @@ def call_here(*argv: str, stdin: str = "") -> Outcome:
 
 
 def done(*argv: str) -> str:
-    """What a command that succeeds prints."""
+    """What a command that must succeed writes."""
     outcome = call_here(*argv)
     assert outcome.code == 0, (argv, outcome.err)
     return outcome.out
 
 
 def told(*argv: str) -> Any:
-    """The object that a command that succeeds prints."""
+    """Its object of --json."""
     return json.loads(done(*argv, "--json"))
 
 
 def refused(*argv: str) -> str:
-    """The line that a command ends with that is refused."""
+    """The line with which a command that must fail says why."""
     outcome = call_here(*argv)
-    assert outcome.code not in (0, 1), (argv, outcome.out)
+    assert outcome.code not in (0, 1), (argv, outcome.out, outcome.err)
     last = outcome.err.strip().splitlines()[-1]
     assert last.startswith("regard: error: ")
     return last
