@@ -40,7 +40,7 @@ def commands() -> list[list[str]]:
 @pytest.mark.usefixtures("pictures")
 def test_every_command_of_the_page_works_in_its_order():
     found = commands()
-    assert len(found) == 9
+    assert len(found) == 11
     for argv in found:
         argv = [SMALL if word == "world:shapes" else word for word in argv]
         outcome = call_here(*argv, *(SHORT if argv[0] == "train" else ()))
@@ -106,7 +106,7 @@ def test_the_card_ends_with_captions_and_a_command_that_works(here: Path):
         (("train", "pictures", "--set", "data.size=30"), 2, "2 widths halve"),
         (("train", "pictures", "--set", "data.tag=x"), 2, "data.tag means nothing to the task captions"),
         (("train", "pictures", "--set", "data.caption=de"), 2, "no header"),
-        (("train", "pictures", "--model", "lstm"), 2, "choose --model captioner"),
+        (("train", "pictures", "--model", "lstm"), 2, "choose --model nearest_picture or captioner"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(

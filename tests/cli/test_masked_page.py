@@ -33,7 +33,7 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
     (here / "reviews.tsv").write_text(REVIEWS, encoding="utf-8")
     (here / "words.conll").write_text(SENTENCES, encoding="utf-8")
     commands = [shlex.split(line)[1:] for block in blocks("") for line in block.splitlines()]
-    assert len(commands) == 9
+    assert len(commands) == 10
     outcomes = {}
     for argv in commands:
         short = []
