@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from calling import call_here, done, refused, told
 
-from regard.tasks import task_named
-
 OWN = ("most_frequent", "hmm", "crf")
 QUICK = ("--quiet", "--device", "cpu")
 PLACES, PEOPLE = ("Rome", "Bonn", "Oslo", "Lima"), ("Ann Lee", "Bob Ray", "Eve Fox", "Tom Kay")
@@ -58,14 +56,6 @@ def test_explain_tells_what_decided_and_what_tags_say_of_neighbours(texts: Path)
     assert sum(value > 0 for value in panels["features"]["values"]) > 0
     strongest = told("explain", "r", "Ann", "--view", "transitions")["panels"][1]["rows"]
     assert ["B-PER", "I-PER"] in [row[:2] for row in strongest[:4]]
-
-
-def test_compare_runs_the_foot_of_the_ladder_first(texts: Path):
-    words = ("--models", ",".join(OWN), "--budget", "3steps", "--seeds", "1", "--out", "c")
-    report = told("compare", "t.conll", *words)
-    rows = {row["label"]: row for row in report["rows"]}
-    assert all(rows[one]["note"] == "is fitted at once" for one in OWN)
-    assert task_named("tagged").ladder[:3] == OWN
 
 
 @pytest.mark.parametrize("encoder", ["fnn", "lstm", "transformer"])
