@@ -15,8 +15,7 @@ from regard.errors import CheckpointError, LockedError, NumericError, UsageError
 from regard.storage.lock import only_writer
 
 SMALL = ("--size", "tiny", "--budget", "12steps", "--seeds", "1")
-# So few steps that every model keeps its own rate: how one is sought is in tests/unit/studies/test_rates.py.
-SMALLEST = ("--size", "tiny", "--budget", "4steps", "--seeds", "1", "--set", "train.length=32")
+SHORTEST = ("--size", "tiny", "--budget", "8steps", "--seeds", "1")  # too short for a search of rates
 USAGE = UsageError.exit_code
 
 
@@ -213,8 +212,8 @@ def test_the_commands_of_the_page_work(page: str, here: Path) -> None:
         if argv[0] == "compare":
             smaller = {"world:reviews": "world:reviews?train=30&valid=20", "lstm,gpt": "fnn"}
             argv = [smaller.get(word, word) for word in argv]
-            models = [] if "--models" in argv else ["--models", "fnn,lstm"]
-            argv = [*argv, *models, *SMALLEST, "--set", "train.batch_size=4", "--force"]
+            models = [] if "--models" in argv else ["--models", "fnn?lr=0.01,lstm?lr=0.01"]
+            argv = [*argv, *models, *SHORTEST, "--force"]
         elif argv[0] == "train":
             argv = [{"30m": "14steps", "base": "tiny"}.get(word, word) for word in argv]
         elif "--list" not in argv and "--report" not in argv:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from calling import call_here, done, refused, told
 
+from regard.tasks import task_named
+
 OWN = ("most_frequent", "hmm", "crf")
 QUICK = ("--quiet", "--device", "cpu")
 PLACES, PEOPLE = ("Rome", "Bonn", "Oslo", "Lima"), ("Ann Lee", "Bob Ray", "Eve Fox", "Tom Kay")
@@ -124,3 +126,7 @@ def test_the_same_sentences_give_the_same_file(texts: Path):
 
 def test_a_fitted_model_takes_no_encoder(texts: Path):
     assert "no encoder to load" in refused("train", "t.conll", "--model", "crf", "--from", "r", "--out", "x", *QUICK)
+
+
+def test_the_ladder_begins_with_them():
+    assert task_named("tagged").ladder[:3] == OWN

@@ -173,7 +173,6 @@ def test_a_translator_from_outside_goes_through_every_verb(pairs: Path, monkeypa
 
 def test_ladders_begin_with_what_is_fitted():
     feet = {"pairs": ("nearest", "ibm1"), "captions": ("nearest_picture",), "masked": ("cloze",)}
-    feet |= {"tagged": ("most_frequent", "hmm", "crf"), "series": ("naive", "lear", "dlinear")}
     for task, foot in feet.items():
         assert task_named(task).ladder[: len(foot)] == foot
 

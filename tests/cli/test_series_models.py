@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from calling import done, refused, told
 
+from regard.tasks import task_named
+
 OWN = ("naive", "lear", "dlinear")
 QUICK = ("--quiet", "--device", "cpu", "--valid", "tail:6d")
 
@@ -65,6 +67,7 @@ def test_explain_shows_which_hours_and_columns_count(prices: Path):
 def test_they_are_compared(prices: Path):
     report = told("compare", "p.csv", "--models", ",".join(OWN), "--budget", "4steps", "--seeds", "1", "--out", "c")
     assert {row["label"]: row["note"] for row in report["rows"]} == dict.fromkeys(OWN, "is fitted at once")
+    assert task_named("series").ladder[:3] == OWN
 
 
 def test_an_ensemble_goes_through_the_verbs(prices: Path):

@@ -120,7 +120,7 @@ class Report:
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     by_distance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     change: Mapping[str, float] = field(default_factory=dict)
-    each: Callable[[], EachScore] | None = field(default=None, compare=False, repr=False)
+    each: Callable[[], EachScore] | None = field(default=None, compare=False)
 
     def since(self, before: Report) -> Report:
         """The same with the change of every score that is a fraction."""
