@@ -11,12 +11,13 @@ file (`OwnFile`), as `regard.fitting.model.FittedModel` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 D = TypeVar("D", contravariant=True)
 DEFAULT_MEMORY = 1 << 30
@@ -36,6 +37,16 @@ class FitSettings:
     memory: int = DEFAULT_MEMORY
     folder: Path | None = None
     judge: Callable[[], float] = lambda: float("nan")
+
+
+@runtime_checkable
+class GivenExamples(Protocol):
+    """The training part of a task of examples: `rows`, of which batches are made, and columns as people write them."""
+
+    @property
+    def rows(self) -> Any: ...
+
+    def column(self, name: str) -> Sequence[Any]: ...
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from regard.fitting.spans import places
 from regard.fitting.sparse import SparseRows, summed
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -92,7 +93,7 @@ def word_grams(words: Words, order: int, numbers: Numbers, width: Callable[[], i
     numbers  its columns; width: how many there are when all were asked for.
     """
     names, grams, place = words.names, words.ids, np.arange(len(words.ids))
-    rows, columns = [], []
+    rows, columns = [words.row_of[:0]], [words.ids[:0]]
     for n in range(1, order + 1):
         if n > 1:
             goes_on = np.zeros(len(place), bool)
@@ -123,9 +124,7 @@ def character_grams(
     # Each word of a text once, with how often it occurs there.
     once = _by_text(words.row_of, words.ids, None, words.n_texts, len(words.names))
     n_pieces = sizes[once.columns]
-    ends = np.cumsum(n_pieces)
-    places = np.arange(int(n_pieces.sum())) + np.repeat(starts[once.columns] - ends + n_pieces, n_pieces)
-    column, weights = columns[places], np.repeat(once.values, n_pieces)
+    column, weights = columns[places(starts[once.columns], n_pieces)], np.repeat(once.values, n_pieces)
     row = np.repeat(once.row_of, n_pieces)
     known = column >= 0
     return _by_text(row[known], column[known], weights[known], words.n_texts, width())

@@ -32,11 +32,10 @@ class LassoPath:
     events     columns that joined or left so far. converged: whether every path came to where it was asked.
     """
 
-    def __init__(self, gram: np.ndarray, cross: np.ndarray, max_events: int | None = None) -> None:
+    def __init__(self, gram: np.ndarray, cross: np.ndarray) -> None:
         self.weights = np.zeros(cross.shape)
-        most = EVENTS * gram.shape[-1] if max_events is None else max_events
         self._paths = {
-            (b, h): _OnePath(gram[b], np.ascontiguousarray(cross[b, :, h]), most)
+            (b, h): _OnePath(gram[b], np.ascontiguousarray(cross[b, :, h]))
             for b in range(cross.shape[0])
             for h in range(cross.shape[2])
         }
@@ -61,8 +60,8 @@ class LassoPath:
 class _OnePath:
     """One target: G (F, F), c (F,). largest: the least lambda that leaves no weight."""
 
-    def __init__(self, gram: np.ndarray, cross: np.ndarray, max_events: int) -> None:
-        self.gram, self.cross, self.max_events = gram, cross, max_events
+    def __init__(self, gram: np.ndarray, cross: np.ndarray) -> None:
+        self.gram, self.cross = gram, cross
         self.largest = float(np.abs(cross).max(initial=0.0))
         self.strength = self.largest
         self.weights = np.zeros(len(cross))
@@ -75,7 +74,7 @@ class _OnePath:
     def down_to(self, strength: float) -> None:
         """Follow the weights until lambda is `strength`."""
         while self.strength > strength and self.largest > 0 and self.converged:
-            if self.events >= self.max_events:
+            if self.events >= EVENTS * len(self.cross):
                 self.converged = False
                 return
             self._leg(strength)

@@ -68,7 +68,6 @@ def solve(
     *,
     blocks: int = 5,
     given: float | None = None,
-    max_events: int | None = None,
     judge: Callable[[np.ndarray], np.ndarray] = lambda told: told,
 ) -> Solution:
     """The weights of (n, F) on (n, H).
@@ -83,7 +82,7 @@ def solve(
     columns = (x - centre) / scale * moves
     bounds = _bounds(len(x), blocks)
     found = _equations(columns, y, bounds)
-    lasso = LassoPath(found.gram, found.cross, max_events) if penalty == "lasso" else None
+    lasso = LassoPath(found.gram, found.cross) if penalty == "lasso" else None
     path = (
         _ridge_path(found, RIDGE if given is None else (given,))
         if lasso is None
@@ -110,7 +109,7 @@ def _refuse_bad(x: np.ndarray, y: np.ndarray) -> None:
     if len(x) < FEWEST:
         raise DataError(f"{len(x)} windows are too few to fit a weight to; give a longer series")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise DataError("not all values are finite numbers; fill the gaps first (data.gaps=interpolate)")
+        raise DataError("not all values are finite numbers of 32 bits; look for values that are too large to be true")
 
 
 def _bounds(n: int, blocks: int) -> list[tuple[int, int]]:

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from regard.fitting.spans import places
+
 AT_ONCE = 1 << 22  # pairs of words that are looked at together
 
 
@@ -126,8 +128,7 @@ def _parts(source: Texts, target: Texts, n_target: int) -> Iterator[tuple[np.nda
         begin = np.repeat(source.starts[first:last], lengths[1][first:last])
         words = target.values[target.starts[first] : target.starts[last]].astype(np.int64)
         words, begin, sizes = words[sizes > 0], begin[sizes > 0], sizes[sizes > 0]
-        begins = np.cumsum(sizes) - sizes
-        places = np.arange(int(sizes.sum())) + np.repeat(begin - begins, sizes)
-        if len(places):
-            yield source.values[places].astype(np.int64) * n_target + np.repeat(words, sizes), begins, sizes
+        met = source.values[places(begin, sizes)].astype(np.int64)
+        if len(met):
+            yield met * n_target + np.repeat(words, sizes), np.cumsum(sizes) - sizes, sizes
         first = last

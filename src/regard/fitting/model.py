@@ -14,8 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.tap import Traced
-from regard.errors import LONGEST_TOLD, CheckpointError
+from regard.errors import LONGEST_TOLD, CheckpointError, DataError
 from regard.storage import tensors
+
+MOST_WEIGHTS = 1 << 28  # 2 GiB in float64, of which a solver needs a few
 
 
 @runtime_checkable
@@ -102,3 +104,12 @@ def require(condition: bool, what: str) -> None:
     """Refuse numbers of a file."""
     if not condition:
         raise ValueError(f"{what} is out of range")
+
+
+def require_room(rows: int, what: str, columns: int, each: str, advice: str) -> None:
+    """Refuse data that asks for more weights than can be solved for."""
+    if rows * columns > MOST_WEIGHTS:
+        raise DataError(
+            f"{rows:,} {what} times {columns:,} {each} are {rows * columns:.1e} weights, more than the "
+            f"{MOST_WEIGHTS:.1e} that fit: {advice}"
+        )

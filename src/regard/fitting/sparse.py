@@ -53,6 +53,14 @@ class SparseRows:
         """In how many rows each column occurs."""
         return np.bincount(self.columns, minlength=self.width)
 
+    def idf(self) -> np.ndarray:
+        """1 + log((1 + n) / (1 + d)) of each column, which occurs in d of the n rows."""
+        return np.log((1 + len(self)) / (1 + self.frequencies())) + 1
+
+    def of_length_one(self, values: np.ndarray) -> SparseRows:
+        """With `values` (P,), each row brought to a length of 1."""
+        return self.with_values(values / np.sqrt(self.sums(values * values))[self.row_of])
+
     def kept(self, columns: np.ndarray) -> SparseRows:
         """The rows with the columns that are True in `columns` (width,), numbered anew."""
         numbers = np.cumsum(columns) - 1

@@ -1,4 +1,4 @@
-"""Lexicon: which tags each word was met with, and how often.
+"""TagLexicon: which tags each word was met with, and how often.
 
 n_(w,c)   how often word w has tag c; kept are only the pairs that were met
 """
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from regard.fitting.grams import Vocabulary
+from regard.fitting.spans import places
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
+class TagLexicon:
     """words: those that were met. starts (V + 1,): where the tags of each begin. tags, counts (P,): of all of them."""
 
     words: Vocabulary
@@ -29,9 +30,8 @@ class Lexicon:
         rows, made = found[known], np.zeros((len(words), n_tags))
         sizes = self.starts[rows + 1] - self.starts[rows]
         row_of = np.repeat(np.flatnonzero(known), sizes)
-        inner = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        places = np.repeat(self.starts[rows], sizes) + inner
-        made[row_of, self.tags[places]] = self.counts[places]
+        at = places(self.starts[rows], sizes)
+        made[row_of, self.tags[at]] = self.counts[at]
         return made, known
 
     @property
@@ -46,10 +46,10 @@ class Lexicon:
         return np.bincount(self.tags[stays], self.counts[stays], minlength=n_tags)
 
 
-def lexicon(words: Sequence[str], tags: np.ndarray, n_tags: int) -> Lexicon:
+def lexicon(words: Sequence[str], tags: np.ndarray, n_tags: int) -> TagLexicon:
     """The lexicon of words with their tags (N,)."""
     vocabulary = Vocabulary()
     pairs, counts = np.unique(vocabulary.added(words) * n_tags + tags, return_counts=True)
     rows, found = np.divmod(pairs, n_tags)
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(vocabulary)))]).astype(np.int64)
-    return Lexicon(vocabulary, starts, found.astype(np.int64), counts.astype(np.int64))
+    return TagLexicon(vocabulary, starts, found.astype(np.int64), counts.astype(np.int64))

@@ -11,6 +11,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from regard.fitting.spans import places_on
+
 LEAST = 1e-300  # below any probability
 
 
@@ -41,9 +43,7 @@ class Translations:
         row, place = (source >= 0).nonzero(as_tuple=True)
         ids = source[row, place]
         sizes = self.first[ids + 1] - self.first[ids]
-        ends = sizes.cumsum(0)
-        entries = torch.arange(int(sizes.sum()), device=source.device)
-        entries = entries + (self.first[ids] - ends + sizes).repeat_interleave(sizes)
+        entries = places_on(self.first[ids], sizes)
         cells = row.repeat_interleave(sizes) * self.n_words + self.words[entries]
         added = weights.transpose(1, 2)[row, place].repeat_interleave(sizes, 0) * self.t[entries, None]
         found = weights.new_zeros(len(source) * self.n_words, weights.shape[1]).index_add_(0, cells, added)

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from regard.core.inputs import PastKnown
-from regard.errors import DataError
 
 CALENDAR = 8
 WEEKDAY = -6  # where the sine of the weekday stands, its cosine after it
@@ -77,15 +76,6 @@ def in_parts(rows: WindowRows, chosen: np.ndarray) -> Iterator[tuple[PastKnown, 
         part = chosen[first : first + AT_ONCE]
         batch = rows.batch_of(part, part)
         yield PastKnown(batch.source.double(), batch.tokens.double()), batch.targets.double()
-
-
-def require_history(history: int, steps: int, setting: str, season: int) -> None:
-    """Refuse lags that reach behind what is read."""
-    if steps > history:
-        raise DataError(
-            f"{setting}: the farthest reaches {steps} steps back and data.history is {history}: raise that, or choose "
-            f"lags of at most {history // season}"
-        )
 
 
 def example_windows(history: int, horizon: int, n_known: int) -> ExampleWindows:

@@ -28,8 +28,9 @@ from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
 from regard.core.state import RecentTokens, State
-from regard.fitting.choice import lowest
+from regard.fitting.choice import Open, choose
 from regard.fitting.model import FittedModel, require
+from regard.fitting.spans import places_on
 from regard.fitting.sparse import summed
 from regard.models.ngram import NgramConfig, NgramModel
 
@@ -123,19 +124,11 @@ class Cloze(FittedModel):
         made = {name: torch.from_numpy(np.asarray(value, np.int64)) for name, value in numbers.items()}
         self.take(made | {"chosen": torch.tensor([BACK_OFF], dtype=torch.float64)})
         tell("counting", 1.0)
-        losses = self._choose(settings)
+        asked = [Open("back_off", 0, self.config.back_off, BACK_OFFS)]
+        losses = choose(self.chosen, asked, settings.judge, tell)
         m = float(self.chosen[0])
         told = f"{len(table.values):,} words between {len(pairs):,} pairs of neighbours, back-off {m:g}"
         return {"told": told, "back_off": m, "losses": losses}
-
-    def _choose(self, settings: FitSettings) -> dict[str, float]:
-        def set_to(value: float) -> None:
-            self.chosen[0] = value
-
-        if self.config.back_off is None:
-            return lowest(BACK_OFFS, set_to, settings.judge, BACK_OFF)[1]
-        set_to(self.config.back_off)
-        return {}
 
     def forward(
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
@@ -180,8 +173,7 @@ class Cloze(FittedModel):
         met = (self.pairs[place] == asked) & (left >= 0) & (right >= 0)
         sizes = torch.where(met, self.first[place + 1] - self.first[place], 0)
         row = torch.arange(len(left), device=left.device).repeat_interleave(sizes)
-        entries = torch.arange(len(row), device=left.device)
-        entries = entries + (self.first[place] - sizes.cumsum(0) + sizes).repeat_interleave(sizes)
+        entries = places_on(self.first[place], sizes)
         # An end is no word that a gap can hold.
         counts = self.counts[entries].double() * (self.words[entries] < self.vocab_size - 2)
         totals = counts.new_zeros(len(left)).index_add_(0, row, counts)

@@ -25,19 +25,19 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.errors import DataError
 from regard.fitting.crf import Likelihood, emissions_of, kept
 from regard.fitting.evidence import Evidence
 from regard.fitting.grams import Vocabulary
 from regard.fitting.lbfgs import Lowest, minimise
-from regard.fitting.model import require
-from regard.fitting.word_features import Met, Table, sentences_of, tables
+from regard.fitting.model import require, require_room
+from regard.fitting.spans import places_on
+from regard.fitting.word_features import Met, Table, clipped, sentences_of, tables
 from regard.layers.crf import Chain, log_chances, viterbi
-from regard.models.word_tagger import TaggedWords, WordTagger, WordTaggerConfig, given_to
+from regard.models.word_tagger import WordTagger, WordTaggerConfig, given_to
 
-MOST_WEIGHTS = 1 << 28
 OUTSIDE = "O"
 PairsName = Literal["seen", "all"]
 
@@ -98,7 +98,7 @@ class Crf(WordTagger):
         self.register_buffer("between", torch.zeros(0, 0))
         self._vocabulary, self._met, self._read_from = Vocabulary(), Met({}), self.features
 
-    def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         config = self.config
         sentences, tags, sizes = given_to(data)
         counts = Counter(chained.from_iterable(sentences))
@@ -108,7 +108,8 @@ class Crf(WordTagger):
         found, columns = kept(found, config.min_words, config.min_pairs)
         vocabulary = vocabulary.kept(columns)
         tell("looking", 1.0)
-        _require_room(len(vocabulary), config.n_classes)
+        advice = "raise model.min_words and model.min_pairs, or take most_frequent"
+        require_room(len(vocabulary), "features", config.n_classes, "tags", advice)
         function = Likelihood(found, tags, sizes, config.n_classes, config.strength, config.pairs == "seen")
         lowest = minimise(
             function, function.zero(), config.tolerance, config.max_steps, lambda share: tell("solving", share)
@@ -144,7 +145,7 @@ class Crf(WordTagger):
         columns = np.concatenate(
             [
                 table.rows.columns[table.rows.starts[row] : table.rows.starts[row + 1]]
-                for table in self._tables([words])
+                for table in self._tables([[clipped(word) for word in words]])
                 for row in [table.index[place]]
             ]
         )
@@ -208,13 +209,13 @@ class Crf(WordTagger):
         rows = torch.from_numpy(columns).to(self.starts.device)
         first, sizes = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
         row_of = torch.arange(len(rows), device=rows.device).repeat_interleave(sizes)
-        places = torch.arange(len(row_of), device=rows.device) + (first - sizes.cumsum(0) + sizes)[row_of]
+        places = places_on(first, sizes)
         found = torch.zeros(len(rows), self.config.n_classes, device=rows.device)
         found[row_of, self.tags[places]] = self.weights[places]
         return found
 
 
-def _outside(data: TaggedWords, config: CrfConfig) -> Tensor:
+def _outside(data: GivenExamples, config: CrfConfig) -> Tensor:
     """What is added to the score of each tag: nothing, or less for O."""
     found = torch.zeros(config.n_classes)
     if config.outside:
@@ -224,14 +225,6 @@ def _outside(data: TaggedWords, config: CrfConfig) -> Tensor:
             raise DataError(f"model.outside: there is no tag {OUTSIDE} in the training part; leave it out")
         found[int(number)] = -config.outside
     return found
-
-
-def _require_room(n_features: int, n_tags: int) -> None:
-    if n_features * n_tags > MOST_WEIGHTS:
-        raise DataError(
-            f"{n_features:,} features times {n_tags:,} tags are {n_features * n_tags:.1e} weights, more than the "
-            f"{MOST_WEIGHTS:.1e} that fit: raise model.min_words and model.min_pairs, or take most_frequent"
-        )
 
 
 def _not_there(lowest: Lowest, config: CrfConfig) -> str:

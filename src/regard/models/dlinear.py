@@ -19,6 +19,7 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
+from regard.core.fitted import Tell
 from regard.core.registry import register
 from regard.fitting.lag_weights import LagGroup, laid_out
 from regard.fitting.windows import WindowRows
@@ -44,7 +45,7 @@ class Dlinear(LinearForecaster):
 
     config: DlinearConfig
 
-    def learn_layout(self, rows: WindowRows) -> None:
+    def learn_layout(self, rows: WindowRows, tell: Tell) -> None:
         """There is nothing to learn: the columns are the history."""
 
     @property

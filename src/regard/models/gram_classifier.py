@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
-from regard.core.fitted import FitSettings, Nobody, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Nobody, Tell
 from regard.core.state import State
 from regard.fitting.evidence import Evidence
 from regard.fitting.grams import Vocabulary, Words, character_grams, word_grams, words_of
@@ -32,16 +32,6 @@ from regard.fitting.sparse import SparseRows, side_by_side
 AT_ONCE = 1 << 14  # n-grams that are compared together
 LONGEST = 32  # words or characters in an n-gram
 EXAMPLE_TEXTS = ("abc cde abd", "fgh def ggh abc", "bcd hij cde", "abd abd fgh", "", "jji hij abc cc")
-
-
-@runtime_checkable
-class LabelledTexts(Protocol):
-    """The examples of a fit: rows whose `labels` (n,) are classes, and the column `text`."""
-
-    @property
-    def rows(self) -> Any: ...
-
-    def column(self, name: str) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -95,7 +85,8 @@ class GramClassifier(FittedModel):
         self._read_from = self.words, self.characters
 
     @abstractmethod
-    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]: ...
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+        """Of the column `text`, and of the rows' `labels` (n,), classes by number."""
 
     @abstractmethod
     def values(self, blocks: Sequence[SparseRows]) -> SparseRows:
@@ -199,7 +190,7 @@ def texts_of(tokens: Tensor, lengths: Tensor | None) -> list[str]:
     return [row[:end].tobytes().decode("utf-32-le", "replace") for row, end in zip(rows, ends, strict=True)]
 
 
-def labels_of(data: LabelledTexts) -> np.ndarray:
+def labels_of(data: GivenExamples) -> np.ndarray:
     """The class of each example."""
     return np.asarray(data.rows.labels, np.int64)
 

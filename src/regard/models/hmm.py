@@ -23,16 +23,16 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.errors import DataError
 from regard.fitting import trigram
 from regard.fitting.grams import Vocabulary
 from regard.fitting.model import require
-from regard.fitting.tag_lexicon import Lexicon
+from regard.fitting.tag_lexicon import TagLexicon
 from regard.layers.crf import Chain
 from regard.models.most_frequent import LexiconTagger
-from regard.models.word_tagger import TaggedWords, WordTaggerConfig, given_to
+from regard.models.word_tagger import WordTaggerConfig, given_to
 
 MOST_TAGS = 256
 HOPELESS = -50.0  # log p of a word with a tag that it was never met with
@@ -79,7 +79,7 @@ class Hmm(LexiconTagger):
         self.register_buffer("tag_log_p", torch.zeros(0))
         self._endings, self._endings_from = Vocabulary(), self.endings
 
-    def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         n_tags = self.config.n_classes
         if n_tags > MOST_TAGS:
             raise DataError(
@@ -123,14 +123,16 @@ class Hmm(LexiconTagger):
         return torch.from_numpy(found)
 
     def decode(self, vectors: Tensor, lengths: Tensor, allowed: Chain | None = None) -> Tensor:
-        steps = self.steps.to(vectors)
+        steps, beam = self.steps.to(vectors), self.config.beam
         if allowed is not None:
             steps = steps.clone()
             inner = allowed.to(vectors)
+            # A tag that may begin a sentence may follow any other: with one of them at each word there is a way.
+            beam = max(beam, 1 + int(inner.start.isinf().sum()))
             steps[:-1, :-1, :-1] += inner.between
             steps[-1, :-1, :-1] += inner.between
             steps[-1, -1, :-1] += inner.start
-        return trigram.viterbi(trigram.Lattice.of(steps, vectors, lengths, self.config.beam))
+        return trigram.viterbi(trigram.Lattice.of(steps, vectors, lengths, beam))
 
     def log_chances(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         return trigram.log_chances(self.steps.to(vectors), vectors, lengths, self.config.beam)
@@ -166,7 +168,7 @@ def endings_of(word: str, longest: int) -> list[str]:
     return [kind + word[len(word) - n :] for n in range(min(longest, len(word)) + 1)]
 
 
-def _endings(found: Lexicon, config: HmmConfig) -> tuple[Vocabulary, np.ndarray, float]:
+def _endings(found: TagLexicon, config: HmmConfig) -> tuple[Vocabulary, np.ndarray, float]:
     """Endings of rare words, log p(t | ending) of each, (S, C), and theta."""
     n_tags, names = config.n_classes, Vocabulary([CAPITAL, SMALL])
     of_tags = found.of_tags(n_tags)

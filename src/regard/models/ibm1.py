@@ -36,7 +36,7 @@ from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
 from regard.core.state import State
 from regard.core.tap import Tap
-from regard.fitting.choice import lowest
+from regard.fitting.choice import Open, choose
 from regard.fitting.lexicon import Texts, expectation_maximisation
 from regard.fitting.model import require
 from regard.fitting.translations import LEAST, Translations
@@ -138,7 +138,11 @@ class Ibm1(FittedWriter):
         numbers = {"first": kept.first, "words": kept.words, "t": kept.t, "fertility": kept.fertility}
         made = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in numbers.items()}
         self.take(made | {"chosen": torch.tensor([LANGUAGE, DIAGONAL], dtype=torch.float64)})
-        losses = self._choose(settings, tell)
+        asked = (
+            Open("diagonal", 1, config.diagonal, DIAGONALS),
+            Open("language", 0, config.language, LANGUAGES),
+        )
+        losses = choose(self.chosen, asked, settings.judge, tell)
         a, k = self.chosen.tolist()
         return {
             "told": f"{len(kept.t):,} translations by {config.iterations} steps of EM, language {a:g}, diagonal {k:g}",
@@ -147,22 +151,6 @@ class Ibm1(FittedWriter):
             "diagonal": k,
             "losses": losses,
         }
-
-    def _choose(self, settings: FitSettings, tell: Tell) -> dict[str, dict[str, float]]:
-        """Take what the config says, or what has the lowest held-out loss: the diagonal first, then the language."""
-        losses: dict[str, dict[str, float]] = {}
-        asked = (1, "diagonal", self.config.diagonal, DIAGONALS), (0, "language", self.config.language, LANGUAGES)
-        for number, (place, name, given, values) in enumerate(asked):
-
-            def set_to(value: float, place: int = place) -> None:
-                self.chosen[place] = value
-
-            if given is not None:
-                set_to(given)
-            else:
-                losses[name] = lowest(values, set_to, settings.judge, float(self.chosen[place]))[1]
-            tell("choosing", (number + 1) / len(asked))
-        return losses
 
     def encode(self, source: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """The ids themselves, (B, S, 1)."""

@@ -22,11 +22,13 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
+from regard.core.fitted import Tell
 from regard.core.registry import register
+from regard.errors import DataError
 from regard.fitting.lag_weights import LagGroup, laid_out
 from regard.fitting.least_squares import PenaltyName
 from regard.fitting.model import require
-from regard.fitting.windows import WindowRows, require_history, seasons_of, weekdays
+from regard.fitting.windows import WindowRows, seasons_of, weekdays
 from regard.models.linear_forecaster import LinearForecaster, LinearForecasterConfig
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -34,8 +36,8 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 
 @dataclass(frozen=True)
 class LearConfig(LinearForecasterConfig, kind="lear"):
-    """lags: seasons back whose values are seen. known_lags: those whose known columns are. season: steps of one, 0 for
-    those of a day as the data's step gives them.
+    """lags: seasons back whose values are seen. known_lags: those whose known columns are. Those that reach behind
+    `history` are left out. season: steps of one, 0 for those of a day as the data's step gives them.
     """
 
     lags: tuple[int, ...] = (1, 2, 3, 7)
@@ -48,7 +50,8 @@ class LearConfig(LinearForecasterConfig, kind="lear"):
         check(bool(self.lags) and min(both) > 0, f"lags are seasons back, 1 or more of them, found {list(both)}")
         unlike = len(set(self.lags)) == len(self.lags) and len(set(self.known_lags)) == len(self.known_lags)
         check(unlike, f"lags are there twice: {list(self.lags)}, {list(self.known_lags)}")
-        check(self.season >= 0, f"season must be 0, for a day, or more, found {self.season}")
+        told = f"season must lie in 0 .. {self.history}, which is data.history, found {self.season}"
+        check(0 <= self.season <= self.history, told)
 
     def build(self) -> Lear:
         return Lear(self)
@@ -64,23 +67,42 @@ class Lear(LinearForecaster):
         super().__init__(config)
         self.register_buffer("season", torch.zeros(0, dtype=torch.int64))
 
-    def learn_layout(self, rows: WindowRows) -> None:
+    def learn_layout(self, rows: WindowRows, tell: Tell) -> None:
         config = self.config
         season = config.season or seasons_of(rows.known).day
-        farthest = max(*config.lags, *config.known_lags, 1)
-        require_history(config.history, farthest * season, "model.lags", season)
+        if season > config.history:
+            tell.note(f"a day is {season} steps and data.history {config.history}: those steps stand for a day")
+            season = config.history
         self.take({"season": torch.tensor([season])})
+        if not self.lags:
+            raise DataError(
+                f"model.lags: the nearest reaches {min(config.lags) * season} steps back and data.history is "
+                f"{config.history}: raise that, or choose lags of at most {config.history // season}"
+            )
+        left = sorted({*config.lags, *config.known_lags} - {*self.lags, *self.known_lags})
+        if left:
+            told = ", ".join(map(str, left))
+            tell.note(f"lags {told} of {season} steps reach behind data.history {config.history} and are left out")
+
+    @property
+    def lags(self) -> tuple[int, ...]:
+        """Those of the config that reach no farther back than is read."""
+        return self._within(self.config.lags)
+
+    @property
+    def known_lags(self) -> tuple[int, ...]:
+        return self._within(self.config.known_lags)
 
     @property
     def n_columns(self) -> int:
         season, config = int(self.season), self.config
-        known = config.n_measured * (config.horizon + season * len(config.known_lags))
-        return season * len(config.lags) + known + len(DAYS)
+        known = config.n_measured * (config.horizon + season * len(self.known_lags))
+        return season * len(self.lags) + known + len(DAYS)
 
     def columns(self, past: Tensor, known: Tensor) -> Tensor:
         measured = 1 + self.config.n_measured
-        values = [self._day(past, lag)[..., 0] for lag in self.config.lags]
-        ahead = [known[..., : measured - 1], *(self._day(past, lag)[..., 1:measured] for lag in self.config.known_lags)]
+        values = [self._day(past, lag)[..., 0] for lag in self.lags]
+        ahead = [known[..., : measured - 1], *(self._day(past, lag)[..., 1:measured] for lag in self.known_lags)]
         days = F.one_hot(weekdays(known[:, 0]), len(DAYS)).double()
         # Of each known column all times one after the other, so that a group is one column on one day.
         return torch.cat([*values, *(one.transpose(1, 2).flatten(1) for one in ahead), days], 1)
@@ -88,15 +110,18 @@ class Lear(LinearForecaster):
     def groups(self, names: Sequence[str]) -> list[LagGroup]:
         season, config = int(self.season), self.config
         times, ahead = [str(i + 1) for i in range(season)], [str(i + 1) for i in range(config.horizon)]
-        parts = [(f"value, {_ago(lag)}", times) for lag in config.lags]
+        parts = [(f"value, {_ago(lag)}", times) for lag in self.lags]
         parts += [(f"{name}, ahead", ahead) for name in names]
-        parts += [(f"{name}, {_ago(lag)}", times) for lag in config.known_lags for name in names]
+        parts += [(f"{name}, {_ago(lag)}", times) for lag in self.known_lags for name in names]
         return laid_out([*parts, ("weekday", DAYS)])
 
     def settle(self) -> None:
         if not self.season.is_meta and len(self.season):
             require(len(self.season) == 1 and 1 <= int(self.season) <= self.config.history, "the season")
             super().settle()
+
+    def _within(self, lags: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(lag for lag in lags if lag * int(self.season) <= self.config.history)
 
     def _day(self, past: Tensor, lag: int) -> Tensor:
         """All of the season so many seasons ago, (B, season, 1 + K)."""

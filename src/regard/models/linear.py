@@ -34,17 +34,15 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
-from regard.errors import DataError
 from regard.fitting.linear import LinearPoint, LossName, examples
-from regard.fitting.model import require
+from regard.fitting.model import require, require_room
 from regard.fitting.newton import Minimum, minimise
 from regard.fitting.sparse import SparseRows
-from regard.models.gram_classifier import GramClassifier, GramConfig, LabelledTexts, concatenated, labels_of
+from regard.models.gram_classifier import GramClassifier, GramConfig, concatenated, labels_of
 
 WeightsName = Literal["tfidf", "nb"]
-MOST_WEIGHTS = 1 << 28  # 2 GiB in float64, of which a solver needs a few
 
 
 @dataclass(frozen=True)
@@ -81,11 +79,12 @@ class LinearClassifier(GramClassifier):
         self.register_buffer("bias", torch.zeros(0))
         self.register_buffer("idf", torch.zeros(0))
 
-    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         config, labels = self.config, labels_of(data)
         blocks = self.learn_grams(data.column("text"), tell)
-        _require_room(self.n_grams, config.n_classes)
-        idf = np.concatenate([_idf(block) for block in blocks])
+        advice = "raise model.min_texts, lower model.order, or take naive_bayes"
+        require_room(self.n_grams, "n-grams", config.n_classes, "classes", advice)
+        idf = np.concatenate([block.idf() for block in blocks])
         self.take({"weights": torch.zeros(0, 0), "bias": torch.zeros(0), "idf": torch.from_numpy(idf).float()})
         rows, here = self.values(blocks), torch.from_numpy(labels)
         scale = None if config.weights == "tfidf" else log_count_ratios(concatenated(blocks), labels, config.n_classes)
@@ -111,8 +110,7 @@ class LinearClassifier(GramClassifier):
             values = np.ones(len(block.values))
             if self.config.weights == "tfidf":
                 values = (1 + np.log(block.values)) * idf[first + block.columns]
-            norms = np.sqrt(block.sums(values * values))
-            made.append(block.with_values(values / norms[block.row_of]))
+            made.append(block.of_length_one(values))
             first += block.width
         return concatenated(made)
 
@@ -157,21 +155,9 @@ def log_count_ratios(rows: SparseRows, labels: np.ndarray, n_classes: int) -> Te
     return (p / p.sum(0)).log() - (q / q.sum(0)).log()
 
 
-def _idf(block: SparseRows) -> np.ndarray:
-    return np.log((1 + len(block)) / (1 + block.frequencies())) + 1
-
-
 def _by_class(z: Tensor, n_classes: int) -> Tensor:
     """z (n, K) for every class, (n, C)."""
     return torch.cat([-z / 2, z / 2], 1) if n_classes == 2 else z
-
-
-def _require_room(n_grams: int, n_classes: int) -> None:
-    if n_grams * n_classes > MOST_WEIGHTS:
-        raise DataError(
-            f"{n_grams:,} n-grams times {n_classes:,} classes are {n_grams * n_classes:.1e} weights, more than the "
-            f"{MOST_WEIGHTS:.1e} that fit: raise model.min_texts, lower model.order, or take naive_bayes"
-        )
 
 
 def _not_there(found: Minimum, config: LinearConfig) -> str:

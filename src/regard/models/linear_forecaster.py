@@ -67,7 +67,7 @@ class LinearForecaster(PointForecaster):
             self.register_buffer(name, torch.zeros((0,) * axes, dtype=torch.float64))
 
     @abstractmethod
-    def learn_layout(self, rows: WindowRows) -> None:
+    def learn_layout(self, rows: WindowRows, tell: Tell) -> None:
         """Take from the data what x is made of; data that is too short for it is refused."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class LinearForecaster(PointForecaster):
 
     def fit(self, data: Windows, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         config, rows = self.config, data.rows
-        self.learn_layout(rows)
+        self.learn_layout(rows, tell)
         _require_room(self.n_columns)
         x, y = self._table(rows, settings, tell)
         # A window that is longer than the series is all of it, and is not solved for twice.

@@ -17,11 +17,11 @@ from torch import Tensor
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.core.state import State
 from regard.fitting.model import FittedModel, require
-from regard.models.gram_classifier import LabelledTexts, labels_of
+from regard.models.gram_classifier import labels_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Majority(FittedModel):
         self.config = config
         self.register_buffer("log_p", torch.zeros(0, dtype=torch.float64))
 
-    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         counts = np.bincount(labels_of(data), minlength=self.config.n_classes)
         # A class that no training row is left of keeps a finite, hopeless chance.
         self.take({"log_p": torch.from_numpy(np.log(np.maximum(counts, 1e-9) / max(1, counts.sum())))})

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.fitting.grams import Vocabulary
 from regard.fitting.model import require
-from regard.fitting.tag_lexicon import Lexicon, lexicon
-from regard.models.word_tagger import TaggedWords, WordTagger, WordTaggerConfig, given_to
+from regard.fitting.tag_lexicon import TagLexicon, lexicon
+from regard.models.word_tagger import WordTagger, WordTaggerConfig, given_to
 
 LEAST = 1e-9  # the chance of a tag that a word was never met with
 
@@ -60,7 +60,7 @@ class LexiconTagger(WordTagger):
             return
         self._read_from = self.words
         words, starts, tags, counts = (part.cpu().numpy() for part in (self.words, self.starts, self.tags, self.counts))
-        self.lexicon = Lexicon(Vocabulary.unpacked(words), starts, tags, counts)
+        self.lexicon = TagLexicon(Vocabulary.unpacked(words), starts, tags, counts)
         n_words, pairs = len(self.lexicon.words), len(tags)
         require(len(starts) == n_words + 1 and len(counts) == pairs, "the number of words")
         require(int(starts[0]) == 0 and int(starts[-1]) == pairs, "where the tags of a word begin")
@@ -71,7 +71,7 @@ class LexiconTagger(WordTagger):
 class MostFrequent(LexiconTagger):
     """log p(c | w)."""
 
-    def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         sentences, tags, _ = given_to(data)
         self.take(self.learn_lexicon(sentences, tags))
         return {"told": f"{len(self.lexicon.words):,} words, {self.config.n_classes:,} tags"}
@@ -85,9 +85,9 @@ class MostFrequent(LexiconTagger):
         return torch.from_numpy(np.log(np.maximum(chances, LEAST))).log_softmax(-1)
 
 
-def _empty() -> Lexicon:
+def _empty() -> TagLexicon:
     none = np.zeros(0, np.int64)
-    return Lexicon(Vocabulary(), np.zeros(1, np.int64), none, none)
+    return TagLexicon(Vocabulary(), np.zeros(1, np.int64), none, none)
 
 
 @register("most_frequent", sizes={size: {} for size in ("tiny", "small", "base", "paper")}, task="tagged")

@@ -29,11 +29,12 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.fitting.model import require
+from regard.fitting.spans import places, places_on
 from regard.fitting.sparse import SparseRows, summed
-from regard.models.gram_classifier import GramClassifier, GramConfig, LabelledTexts, concatenated, labels_of
+from regard.models.gram_classifier import GramClassifier, GramConfig, concatenated, labels_of
 
 Counting = Literal["multinomial", "binary"]
 
@@ -70,7 +71,7 @@ class NaiveBayes(GramClassifier):
         for name in ("first", "classes"):
             self.register_buffer(name, torch.zeros(0, dtype=torch.int64))
 
-    def fit(self, data: LabelledTexts, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         labels, alpha, n_classes = labels_of(data), self.config.alpha, self.config.n_classes
         rows = self.values(self.learn_grams(data.column("text"), tell)).transposed()
         table = summed(rows.row_of, labels[rows.columns], rows.values, len(rows), n_classes)  # n_fc
@@ -96,19 +97,17 @@ class NaiveBayes(GramClassifier):
         weight = torch.zeros(len(rows), dtype=torch.float64, device=device).index_add(0, row, x)
         found = self.prior + weight[:, None] * self.unseen
         sizes = self.first[column + 1] - self.first[column]
-        ends = sizes.cumsum(0)
-        places = torch.arange(int(sizes.sum()), device=device)
-        places = places + (self.first[column] - ends + sizes).repeat_interleave(sizes)
-        cells = row.repeat_interleave(sizes) * self.config.n_classes + self.classes[places]
-        added = x.repeat_interleave(sizes) * self.seen[places]
+        at = places_on(self.first[column], sizes)
+        cells = row.repeat_interleave(sizes) * self.config.n_classes + self.classes[at]
+        added = x.repeat_interleave(sizes) * self.seen[at]
         return found.flatten().index_add(0, cells, added).view_as(found)
 
     def weights_of(self, columns: np.ndarray) -> np.ndarray:
         found = np.tile(self.unseen.cpu().numpy(), (len(columns), 1))
         first, classes, seen = (part.cpu().numpy() for part in (self.first, self.classes, self.seen))
-        for place, column in enumerate(columns.tolist()):
-            own = slice(first[column], first[column + 1])
-            found[place, classes[own]] += seen[own]
+        sizes = first[columns + 1] - first[columns]
+        at = places(first[columns], sizes)
+        found[np.repeat(np.arange(len(columns)), sizes), classes[at]] += seen[at]
         return found
 
     @property

@@ -23,6 +23,7 @@ from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
 from regard.fitting.lexicon import Texts
 from regard.fitting.model import require
+from regard.fitting.spans import places
 from regard.fitting.sparse import SparseRows, summed
 from regard.models.fitted_writer import PairData
 from regard.models.seq2seq import source_vocabulary
@@ -48,7 +49,7 @@ class NearestConfig(SoftLookupConfig, kind="nearest"):
         """A memory of a few random pairs: what the laws are checked on."""
         model, chance = self.build(), np.random.default_rng(0)
         sides = [chance.integers(size, size=36) for size in (self.source_vocab_size, self.vocab_size - 1)]
-        source, target = (_Side(side, np.arange(10) * 4) for side in sides)
+        source, target = (Texts(side, np.arange(10) * 4) for side in sides)
         model.fit(_Example(source, target), FitSettings(), Nobody())
         return model
 
@@ -105,22 +106,20 @@ class _Index:
     """In which texts of training each n-gram occurs, and how much it counts there."""
 
     def __init__(self, texts: Texts, n_words: int) -> None:
-        n = len(texts.starts) - 1
         self.n_words = n_words
         keys, row = _keys(texts, n_words)
         self.grams, column = np.unique(keys, return_inverse=True)
-        each = summed(row, column, np.ones(len(row)), n, len(self.grams))
-        self.idf = np.log((1 + n) / (1 + each.frequencies())) + 1
+        each = summed(row, column, np.ones(len(row)), len(texts.starts) - 1, len(self.grams))
+        self.idf = each.idf()
         self.texts = self._vectors(texts).transposed()  # of each n-gram
 
     def cosines(self, asked: Texts) -> np.ndarray:
         """Of texts and all those of training, (B, n)."""
         rows, texts = self._vectors(asked), self.texts
         sizes = texts.sizes[rows.columns]
-        first = texts.starts[rows.columns] - np.cumsum(sizes) + sizes
-        places = np.arange(int(sizes.sum())) + np.repeat(first, sizes)
-        cells = np.repeat(rows.row_of, sizes) * texts.width + texts.columns[places]
-        products = np.repeat(rows.values, sizes) * texts.values[places]
+        at = places(texts.starts[rows.columns], sizes)
+        cells = np.repeat(rows.row_of, sizes) * texts.width + texts.columns[at]
+        products = np.repeat(rows.values, sizes) * texts.values[at]
         return np.bincount(cells, products, minlength=len(rows) * texts.width).reshape(len(rows), texts.width)
 
     def _vectors(self, texts: Texts) -> SparseRows:
@@ -131,9 +130,7 @@ class _Index:
         inside = column < len(self.grams)
         known[inside] = self.grams[column[inside]] == keys[inside]
         found = summed(row[known], column[known], np.ones(int(known.sum())), len(texts.starts) - 1, len(self.grams))
-        values = (1 + np.log(found.values)) * self.idf[found.columns]
-        norms = np.sqrt(found.sums(values * values))
-        return found.with_values(values / norms[found.row_of])
+        return found.of_length_one((1 + np.log(found.values)) * self.idf[found.columns])
 
 
 def _keys(texts: Texts, n_words: int) -> tuple[np.ndarray, np.ndarray]:
@@ -148,18 +145,9 @@ def _keys(texts: Texts, n_words: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class _Side:
-    values: np.ndarray
-    starts: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-
-@dataclass(frozen=True)
 class _Example:
-    source: _Side
-    target: _Side
+    source: Texts
+    target: Texts
 
     @property
     def rows(self) -> _Example:

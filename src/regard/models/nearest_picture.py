@@ -20,6 +20,7 @@ from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
 from regard.errors import UsageError
+from regard.fitting.lexicon import Texts
 from regard.fitting.model import require
 from regard.layers.picture import as_input
 from regard.models.soft_lookup import SoftLookup, SoftLookupConfig
@@ -66,7 +67,7 @@ class NearestPictureConfig(SoftLookupConfig, kind="nearest_picture"):
         """A memory of a few random pictures: what the laws are checked on."""
         model, chance = self.build(), np.random.default_rng(0)
         pictures = chance.integers(256, size=(9, self.size, self.size, 3), dtype=np.uint8)
-        captions = _Captions(chance.integers(self.vocab_size - 1, size=36), np.arange(10) * 4)
+        captions = Texts(chance.integers(self.vocab_size - 1, size=36), np.arange(10) * 4)
         model.fit(_Example(pictures, captions), FitSettings(), Nobody())
         return model
 
@@ -121,18 +122,9 @@ class NearestPicture(SoftLookup):
 
 
 @dataclass(frozen=True)
-class _Captions:
-    values: np.ndarray
-    starts: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-
-@dataclass(frozen=True)
 class _Example:
     pictures: np.ndarray
-    target: _Captions
+    target: Texts
 
     @property
     def rows(self) -> _Example:

@@ -27,12 +27,13 @@ from regard.core.config import Config, check
 from regard.core.context import Context, real_tokens
 from regard.core.fitted import FitSettings, Tell
 from regard.core.state import RecentTokens, State
-from regard.fitting.choice import lowest
+from regard.fitting.choice import Open, choose
 from regard.fitting.lookup import Found
 from regard.fitting.model import require
 from regard.models.fitted_writer import FittedWriter
 
 AT_ONCE = 1 << 20  # places of texts that are compared together
+SOURCES_AT_ONCE = 1 << 22  # similarities that are worked out together
 FIRST = 1e-9  # of equally similar sources the earlier is taken, by so much for each
 BACK_OFFS = (0.01, 0.03, 0.1, 0.3, 1.0)
 BACK_OFF = 0.1
@@ -111,21 +112,13 @@ class SoftLookup(FittedWriter):
         parts = {"texts": target.values, "starts": target.starts}
         made = {name: torch.from_numpy(np.asarray(value, np.int64)) for name, value in parts.items()}
         self.take({**made, **own} | {"chosen": torch.tensor([self.bandwidths[0], BACK_OFF], dtype=torch.float64)})
-        losses: dict[str, dict[str, float]] = {}
-        asked = ("bandwidth", self.bandwidths), ("back_off", BACK_OFFS)
-        for place, (name, values) in enumerate(asked):
-
-            def set_to(value: float, place: int = place) -> None:
-                self.chosen[place] = value
-
-            given = getattr(self.config, name)
-            if given is not None:
-                set_to(given)
-            else:
-                losses[name] = lowest(values, set_to, settings.judge, float(self.chosen[place]))[1]
-            tell("choosing", (place + 1) / len(asked))
+        asked = (
+            Open("bandwidth", 0, self.config.bandwidth, self.bandwidths),
+            Open("back_off", 1, self.config.back_off, BACK_OFFS),
+        )
+        losses = choose(self.chosen, asked, settings.judge, tell)
         h, m = self.chosen.tolist()
-        told = f"{len(target):,} texts to look up, bandwidth {h:g}, back-off {m:g}"
+        told = f"{len(self.starts) - 1:,} texts to look up, bandwidth {h:g}, back-off {m:g}"
         return {"told": told, "bandwidth": h, "back_off": m, "losses": losses}
 
     def begin(self, memory: Tensor, lengths: Tensor | None) -> LookedUp:
@@ -133,12 +126,15 @@ class SoftLookup(FittedWriter):
         k, n = self.config.neighbours, max(0, len(self.starts) - 1)
         rows = torch.full((len(memory), k), -1, device=memory.device)
         weights = torch.zeros(len(memory), k, dtype=torch.float64, device=memory.device)
-        if memory.shape[1] and n and len(memory):
-            similar = self.similarity(memory, lengths)
+        met = len(memory) if memory.shape[1] and n else 0
+        size = max(1, SOURCES_AT_ONCE // max(1, n))
+        for first in range(0, met, size):
+            part = slice(first, first + size)
+            similar = self.similarity(memory[part], None if lengths is None else lengths[part])
             similar = similar - FIRST * torch.arange(n, device=memory.device) / n
             best, index = similar.topk(min(k, n), -1)
-            rows[:, : min(k, n)] = index
-            weights[:, : min(k, n)] = (best / self.chosen[0]).softmax(-1)
+            rows[part, : min(k, n)] = index
+            weights[part, : min(k, n)] = (best / self.chosen[0]).softmax(-1)
         return LookedUp(rows, weights, rows >= 0, recent)
 
     def looked_up(self, source: Tensor) -> list[Found]:

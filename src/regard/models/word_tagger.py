@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
-from regard.core.fitted import FitSettings, Nobody, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Nobody, Tell
 from regard.core.state import State
 from regard.fitting.model import FittedModel
 from regard.fitting.word_features import clipped
@@ -25,16 +25,6 @@ from regard.fitting.word_features import clipped
 LETTERS = "letters"
 HIGHEST, NO_CHARACTER = 0x10FFFF, 0xFFFD
 EXAMPLE_SENTENCES = (("a", "b", "c"), ("c", "a"), ("d", "e", "f", "b"), ("b",), ("g", "h", "a", "i", "j", "c"))
-
-
-@runtime_checkable
-class TaggedWords(Protocol):
-    """The examples of a fit: the columns `words` and `tags`, and `rows.tags` (`Ragged`), the tags by number."""
-
-    @property
-    def rows(self) -> Any: ...
-
-    def column(self, name: str) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,8 @@ class WordTagger(FittedModel):
         self.config = config
 
     @abstractmethod
-    def fit(self, data: TaggedWords, settings: FitSettings, tell: Tell) -> dict[str, Any]: ...
+    def fit(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> dict[str, Any]:
+        """Of the columns `words` and `tags`, and of the rows' `tags` (`Ragged`), the same by number."""
 
     @abstractmethod
     def emissions(self, sentences: Sequence[Sequence[str]]) -> Tensor:
@@ -96,7 +87,7 @@ def words_of(tokens: Tensor, lengths: Tensor | None) -> list[list[str]]:
     return [row[:end].tolist() for row, end in zip(text, ends, strict=True)]
 
 
-def given_to(data: TaggedWords) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
+def given_to(data: GivenExamples) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
     """The words of each sentence, the tags of all, end to end, and how long each sentence is."""
     sentences = [[clipped(word) for word in words] for words in data.column("words")]
     tags = np.asarray(data.rows.tags.values, np.int64)

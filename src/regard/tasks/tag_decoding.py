@@ -69,6 +69,7 @@ def best_tags(model: nn.Module, vectors: Tensor, lengths: Tensor, allowed: Chain
     return viterbi(logits, lengths, allowed.to(logits))
 
 
+@torch.no_grad()
 def tag_rows(
     model: nn.Module, ids: Ragged, rows: np.ndarray, places: Sequence[np.ndarray], allowed: Chain | None
 ) -> list[list[int]]:

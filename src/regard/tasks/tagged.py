@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 
 from regard.core.progress import watched
 from regard.data.example import Tagged, column
@@ -122,8 +121,12 @@ class TaggedText(ExampleTask[TagProcessor]):
         # A word that is cut off has no tag, so that nothing is.
         return TagRows(fitted(rows.text, whole.max_length), rows.tags)
 
-    @torch.no_grad()
     def combined(self, config: Config, count: int) -> Config:
+        if getattr(config, "head", None) == "crf":
+            raise UsageError(
+                "train.ensemble: with model.head=crf the tags of a sentence are chosen together, and such answers have "
+                "no mean; leave one of the two out"
+            )
         return EnsembleConfig(config, count)
 
     def answers(

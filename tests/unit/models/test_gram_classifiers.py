@@ -187,7 +187,7 @@ def test_a_damaged_file_is_refused(config: Any, name: str, change: Any, tmp_path
 
 
 def test_more_weights_than_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(linear_file, "MOST_WEIGHTS", 100)
+    monkeypatch.setattr("regard.fitting.model.MOST_WEIGHTS", 100)
     with pytest.raises(DataError, match="or take naive_bayes"):
         fitted(LinearConfig(3), made_up(n_classes=3))
 

@@ -47,16 +47,12 @@ class Told(Nobody):
         self.notes.append(text)
 
 
-def hours(
-    days: int = 60, step: int = 3600, history: int = HISTORY, horizon: int = HORIZON, seed: int = 0
-) -> SeriesRows:
-    n = days * 86_400 // step
+def hours(days: int = 60, history: int = HISTORY, horizon: int = HORIZON) -> SeriesRows:
+    n = 24 * days
     times = START + np.arange(n) * np.timedelta64(3600, "s")
     chance = np.random.default_rng(0)
     known = np.concatenate([chance.standard_normal((n, 2)), calendar(times)], 1)
-    values = (
-        0.5 * np.sin(np.arange(n) * 2 * np.pi * step / 86_400) + 0.8 * known[:, 0] + 0.1 * chance.standard_normal(n)
-    )
+    values = 0.5 * np.sin(np.arange(n) * np.pi / 12) + 0.8 * known[:, 0] + 0.1 * chance.standard_normal(n)
     origins = np.arange(history, n - horizon + 1)
     origins = origins[origins % horizon == 0]
     return SeriesRows(values, known, origins, history, horizon)
@@ -186,10 +182,24 @@ def test_a_series_that_never_changes_is_forecast_as_it_is(config: Any):
     assert forecast(fitted(config, still), still, np.arange(3)) == pytest.approx(np.full((3, 24), 2.0))
 
 
-def test_lags_behind_the_history_and_too_many_columns_are_refused(monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(DataError, match=r"168 steps back and data\.history is 48: .* lags of at most 2"):
-        fitted(LearConfig(KNOWN, 48, HORIZON), hours(history=48))
-    assert fitted(LearConfig(KNOWN, 48, HORIZON, lags=(1, 2), known_lags=()), hours(history=48)).n_columns == 103
+def test_lags_behind_the_history_are_left_out_and_told_of():
+    told, config = Told(), LearConfig(KNOWN, 48, HORIZON, penalty="ridge")
+    model = fitted(config, hours(history=48), told)
+    assert told.notes == ["lags 3, 7 of 24 steps reach behind data.history 48 and are left out"]
+    assert (model.lags, model.known_lags, model.n_columns) == ((1, 2), (1,), 24 * 2 + 2 * (24 + 24) + 7)
+    assert sum(len(group.columns) for group in model.groups(["wind", "sun"])) == model.n_columns
+    with pytest.raises(DataError, match=r"72 steps back and data\.history is 48: .* lags of at most 2"):
+        fitted(LearConfig(KNOWN, 48, HORIZON, lags=(3,)), hours(history=48))
+
+
+def test_a_day_that_is_longer_than_the_history_is_the_history():
+    told, rows = Told(), hours(history=12, horizon=6)
+    model = fitted(LearConfig(KNOWN, 12, 6, penalty="ridge", lags=(1,), known_lags=()), rows, told)
+    assert told.notes == ["a day is 24 steps and data.history 12: those steps stand for a day"]
+    assert forecast(model, rows, np.arange(3)).shape == (3, 6)
+
+
+def test_too_many_columns_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("regard.models.linear_forecaster.MOST_COLUMNS", 100)
     with pytest.raises(DataError, match="336 columns are more than the 100"):
         fitted(CONFIGS[2], hours())
@@ -229,6 +239,7 @@ def test_settings_out_of_range_are_refused():
     for name, value, told in (
         ("lags", [0], "lags are seasons back"),
         ("lags", [1, 1], "twice"),
+        ("season", 500, r"season must lie in 0 \.\. 168"),
         ("strength", 2.0, "1 at most"),
         ("blocks", 1, "blocks"),
         ("windows", [], "windows"),

@@ -16,7 +16,6 @@ from regard.core.fitted import FitSettings, Nobody
 from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
 from regard.errors import CheckpointError
-from regard.fitting.choice import lowest
 from regard.models.cloze import ClozeConfig
 from regard.models.ibm1 import Ibm1Config
 from regard.models.nearest import NearestConfig
@@ -93,6 +92,16 @@ def test_a_soft_lookup_is_what_its_equations_say(written: list[int]):
     log_p = logits_of(model, SourceTokens(source, torch.tensor([prefix])))[0, -1]
     assert np.allclose(log_p.exp().numpy(), expected, atol=1e-12)
     assert expected.sum() == pytest.approx(1)
+
+
+def test_many_sources_are_looked_up_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    model, source = fitted(NEAREST), torch.tensor([[0, 1, END], [4, END, 0], [3, 3, 3]])
+    lengths = torch.tensor([3, 2, 3])
+    whole = model.start(source, lengths)
+    monkeypatch.setattr("regard.models.soft_lookup.SOURCES_AT_ONCE", 2 * len(TARGETS))
+    parts = model.start(source, lengths)
+    assert torch.equal(whole.rows, parts.rows)
+    assert torch.equal(whole.weights, parts.weights)
 
 
 def test_similarities_are_cosines_of_tf_idf():
@@ -201,10 +210,3 @@ def test_a_damaged_file_is_refused(config: Any, name: str, change: Any, tmp_path
     manifest.write_file(path, tensors.chunks(stored | {name: change(stored[name]).contiguous()}))
     with pytest.raises(CheckpointError, match="not the file of"):
         config.build().open_file(path)
-
-
-def test_the_lowest_loss_is_chosen_and_without_any_the_default_stays():
-    tried: list[float] = []
-    assert lowest((1.0, 2.0, 3.0), tried.append, lambda: (tried[-1] - 2) ** 2, 9.0)[0] == 2.0
-    assert tried == [1.0, 2.0, 3.0, 2.0]
-    assert lowest((1.0, 2.0), tried.append, lambda: math.nan, 9.0) == (9.0, {})

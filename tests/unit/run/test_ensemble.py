@@ -103,3 +103,9 @@ def test_a_task_that_has_no_mean_of_answers_refuses_it_and_leaves_nothing(tmp_pa
             quiet=True,
         )
     assert not (tmp_path / "e").exists()
+
+
+def test_tags_that_are_chosen_together_have_no_mean(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"train\.ensemble: with model\.head=crf .* leave one of the two out"):
+        regard.train(None, WORLDS["tagged"], size="tiny", ensemble=2, out=tmp_path / "e", head="crf", quiet=True)
+    assert not (tmp_path / "e").exists()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from regard.core.fitted import FitSettings, Nobody
+from regard.data.ragged import ragged
 from regard.evaluation.tagging import span_scores
 from regard.layers.crf import CrfHead
 from regard.layers.head import LinearHead
-from regard.tasks.tag_decoding import best_tags, bio_chain, keeps_bio
+from regard.models.hmm import HmmConfig
+from regard.tasks.tag_decoding import best_tags, bio_chain, keeps_bio, tag_rows
+from regard.tasks.vocabulary import letters
 
 CLASSES = ("B-A", "B-B", "I-A", "I-B", "O")
 
@@ -72,3 +79,25 @@ def test_scores_of_noisy_tags_do_not_fall():
         found = best_tags(model, logits, lengths, allowed)
         scores.append(span_scores(truth, [[CLASSES[tag] for tag in row] for row in found.tolist()]).f1)
     assert scores[1] > scores[0]
+
+
+def test_a_narrow_beam_keeps_the_rule():
+    """A word that was met inside of spans alone is still no beginning of one."""
+    data = SimpleNamespace(rows=SimpleNamespace(tags=ragged([[0, 2, 4]])), column=lambda _: [("Ann", "Lee", "x")])
+    model = HmmConfig(5, beam=1).build()
+    model.fit(data, FitSettings(), Nobody())
+    asked = [("Lee",), ("Lee", "Lee"), ("x", "Lee")]
+    places = [np.arange(len(one)) for one in asked]
+    found = tag_rows(model, letters(asked), np.arange(3), places, bio_chain(CLASSES))
+    assert keeps_bio([["B-A"], *([CLASSES[tag] for tag in row] for row in found)])
+
+
+def test_answers_keep_no_gradients():
+    class Reads(Headed):
+        def forward(self, tokens: torch.Tensor, state: None, context: object) -> tuple[torch.Tensor, None]:
+            told.append(torch.is_grad_enabled())
+            return tokens[..., None].float().expand(*tokens.shape, 4), None
+
+    told = list[bool]()
+    tag_rows(Reads(CrfHead(4, 5)), ragged([[1, 2]]), np.arange(1), [np.arange(2)], None)
+    assert told == [False]
