@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import xml.etree.ElementTree as ElementTree
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 import torch
 
 import regard
+from regard.charts.page import SCRIPT
 from regard.core import registry
 from regard.errors import ResourceError, Stopped, UsageError
 from regard.run.settings import Origin, resolve
@@ -104,8 +108,9 @@ def test_ranking_sentence_and_commands(done: Comparison) -> None:
 
 def test_reports_are_self_contained_and_whole(done: Comparison) -> None:
     page = (done.out / "report.html").read_text()
-    assert "<script" not in page
-    assert "default-src 'none'" in page
+    assert re.findall("<script.*?</script>", page, re.DOTALL) == [f"<script>{SCRIPT}</script>"]
+    digest = b64encode(sha256(SCRIPT.encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}'; " in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     pictures = page.split("<svg")[1:]
     assert len(pictures) > 4
