@@ -19,7 +19,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) { :root { --good: #4fd1a5; --bad: #ff8a80; --open: #ffd54f;
   --ink: #e8ecf0; --faint: #a3afba; --ground: #14181c; --card: #1d2329; } }
 * { box-sizing: border-box; }
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 68rem; margin: 0 auto; padding: 1.5rem 1rem 4rem;
+body { font: 16px/1.55 system-ui, sans-serif; max-width: 76rem; margin: 0 auto; padding: 1.5rem 1rem 4rem;
   color: var(--ink); background: var(--ground); overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; }
 h1:has(+ .answer) { font-size: 1rem; font-weight: 600; color: var(--faint); margin: 0 0 0.5rem; }

@@ -26,7 +26,7 @@ TOKENS = 30_000  # of the test part, at most
 EXAMPLES = 1000
 WRITTEN, ANSWERED = 64, 32
 SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
-SCORED, SCORED_TOKENS, CONTEXT, SAID_WITH = 6, 100, 12, 4
+SCORED, SCORED_TOKENS, CONTEXT, SAID_WITH, FEW = 6, 100, 12, 4, 2
 SURE = 0.5
 LOOKED_AT = 16  # tokens of the test that a look inside is made of
 DOCUMENTS = 40
@@ -148,10 +148,10 @@ def _between(rows: Sequence[tuple[str, dict[str, Any]]], most: int) -> list[dict
 
 
 def _before(tokens: Sequence[str], place: int) -> str:
-    """What came before a token; where it was said earlier than that, from there, with how much was in between."""
+    """What came before a token; where it was said earlier than that, and not often, from there, with how much more."""
     near = "".join(tokens[max(0, place - CONTEXT) : place])
     earlier = [number for number in range(max(0, place - CONTEXT)) if tokens[number] == tokens[place]]
-    if not earlier:
+    if not 1 <= len(earlier) <= FEW:
         return near
     said = "".join(tokens[max(0, earlier[-1] - SAID_WITH) : earlier[-1] + 1]).strip()
     return f"{said} ... {place - CONTEXT - earlier[-1] - 1} more ... {near}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.studies.comparison import Comparison
     from regard.studies.row import Row
 
-BROAD, NARROW = 920, 440
+BROAD, NARROW = 1040, 460
 NEAREST = 1e-3  # nats from the best possible, below which a held-out part of some thousand tokens tells nothing
 APART = 1.5  # times the lowest that the highest cost must be to be worth a chart
 TELLING = 3.0  # times the worst final loss that a curve is shown from
@@ -209,7 +209,8 @@ def _tradeoffs(comparison: Comparison) -> list[Chart]:
     """Quality against what use and training cost, where that differs."""
     rows, protocol = _shown(comparison), comparison.protocol
     unit = rows[0].runs[0]["speed_unit"] if rows else ""
-    asked = [("speed", "Quality and speed of use", unit), ("state_bytes", "Quality and bytes carried", "bytes")]
+    asked = [("speed", "Quality and speed of use", unit)]
+    asked += [] if _recalls(comparison) else [("state_bytes", "Quality and bytes carried", "bytes")]
     asked += [("peak_memory", "Quality and memory of training", "bytes, the whole process")]
     if parse(protocol.budget).kind != "seconds":
         asked.insert(1, ("seconds", "Quality and training time", "seconds"))

@@ -106,7 +106,8 @@ def finding(comparison: Comparison) -> str:
     told = sentence(comparison.verdict, facts, protocol.budget, metric, what_of(protocol))
     curves = {label: found["curve"] for label, found in facts.items() if found.get("curve")}
     level = _common_level(curves)
-    if level is not None and (first := first_to(curves, level)) is not None:
+    first = first_to(curves, level) if level is not None else None
+    if first is not None and len(curves[first[0]]) > 1:
         told += f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
     told += _overtaken(curves)
     if comparison.optimum is not None:
@@ -122,9 +123,7 @@ def _overtaken(curves: dict[str, Any]) -> str:
     label = min(fitted, key=lambda name: fitted[name])
     others = {name: points for name, points in curves.items() if name not in fitted}
     later = first_to(others, math.nextafter(fitted[label], -math.inf))
-    passed = (
-        f"{later[0]} was the first below it, after {span(later[1])}" if later else "none of the others was below it"
-    )
+    passed = f"{later[0]} was the first below it, after {span(later[1])}" if later else "no other was below it"
     return f" {label}, fitted at once, stood at {fitted[label]:.3g}; {passed}." if others else ""
 
 
