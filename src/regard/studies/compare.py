@@ -45,7 +45,8 @@ from regard.training.interrupt import Interrupt
 from regard.training.run_folder import refuse_file
 
 RUNS = Path("runs")
-FIRST_DATA = "world:witness"  # learnt in half a minute, where forgetting is seen by distance
+# Learnt in half a minute, and forgetting is seen by distance; its documents are short, so that a batch has more of them.
+FIRST_DATA, FIRST_BATCH = "world:witness", 16
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 
@@ -129,7 +130,7 @@ def _plan(given: Layer, models: Sequence[str] | None, asked: Asked) -> _Planned:
     shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}
     device = str(given["train.device"].value) if "train.device" in given else "cpu"
     if "train.batch_size" not in given and is_short(protocol.main_budget) and not device.startswith("cuda"):
-        shared["train.batch_size"] = Origin(SMALL_BATCH, HAND)
+        shared["train.batch_size"] = Origin(FIRST_BATCH if is_bare else SMALL_BATCH, HAND)
     layers, scales_of = {}, {}
     for one in entrants:
         layer = with_task(shared | one.changes)

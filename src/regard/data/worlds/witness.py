@@ -1,10 +1,10 @@
-"""Short reports of a witness: a few facts are told, little things happen, and then every fact is asked for.
+"""Notes of a witness: a few facts are told, little things happen, and every fact is asked for, near and far.
 
-    I saw Ben . There was a kite . Nobody spoke . What ? kite . A bell rang . Somebody sang . Who ? Ben . What ? kite .
+    saw Ben found kite What? kite rain bells wind Who? Ben What? kite wind wind rain bells What? kite Who? Ben
 
 A fact is told in one word of its kind (a name, a thing, a place, a colour), which nothing else uses, and is asked for
-by the question of its kind, at the end and half of the time soon after it was told. How much happens in between is 0,
-1, 2, 4 and so on, all equally likely: near facts are asked for and far ones, so that who forgets does so by degrees.
+by the question of its kind: half of the time soon after it was told, and then twice more. What happens in between are
+0, 1, 2, 4 and so on words, all equally likely: who forgets does so by degrees.
 """
 
 from __future__ import annotations
@@ -20,33 +20,28 @@ from regard.data.worlds.grammar import (
     Pick,
     Say,
     Text,
+    one_of,
 )
 from regard.data.worlds.grammar_world import GrammarWorld
 from regard.errors import UsageError
 
-# Each fact: how it begins, its words, and its question.
+# Each fact: the word before it, those that it may be, and its question.
 FACTS = {
-    "who": ("I saw", "Anna Ben Clara David Emma Felix Grace Henry", "Who"),
-    "what": ("There was a", "kite lamp book violin letter coin drum ring", "What"),
-    "where": ("It was in the", "kitchen garden school market library harbour forest tower", "Where"),
-    "colour": ("The door was", "red blue green yellow white black silver golden", "Colour"),
-    "when": ("It was about", "one two three four five six seven eight", "When"),
-    "weather": ("Outside it was", "sunny rainy windy foggy snowy stormy cold warm", "Weather"),
+    "who": ("saw", "Anna Ben Clara David Emma Felix Grace Henry", "Who?"),
+    "what": ("found", "kite lamp book violin letter coin drum ring", "What?"),
+    "where": ("near", "kitchen garden school market library harbour forest tower", "Where?"),
+    "colour": ("door", "red blue green yellow white black silver golden", "Colour?"),
+    "when": ("at", "one two three four five six seven eight", "When?"),
+    "mood": ("seemed", "happy tired hungry curious sad proud brave quiet", "Mood?"),
 }
+EVENTS = "rain wind bells music voices silence"
 NOTHING = Text("")
-EVENTS = (
-    "A bell rang .",
-    "Somebody sang .",
-    "Then a dog barked .",
-    "Nobody spoke .",
-    "A car went by .",
-    "Time passed .",
-)
+SOON, LATER = 1, 8  # events before the first questions
 
 
-def report(n_facts: int, n_events: int) -> Node:
-    """The grammar of a report with so many facts and up to so many events before the questions."""
-    event = Choose([(1, Text(words)) for words in EVENTS])
+def notes(n_facts: int, n_events: int) -> Node:
+    """The grammar of notes with so many facts and up to so many events before a round of questions."""
+    event = one_of(EVENTS)
 
     def doubling(most: int) -> Node:
         """0, 1, 2, 4 and so on events."""
@@ -55,24 +50,28 @@ def report(n_facts: int, n_events: int) -> Node:
 
     def told(name: str) -> Node:
         """A fact, which may be asked for soon after."""
-        tell = InOrder(Text(FACTS[name][0]), Pick(name, FACTS[name][1]), Text("."))
-        return InOrder(tell, doubling(min(2, n_events)), Choose([(1, NOTHING), (1, asked(name))]))
+        soon = InOrder(doubling(min(SOON, n_events)), asked(name))
+        return InOrder(Text(FACTS[name][0]), Pick(name, FACTS[name][1]), Choose([(1, NOTHING), (1, soon)]))
 
     def asked(name: str) -> Node:
-        return InOrder(Text(f"{FACTS[name][2]} ?"), Say(name, recall=True), Text("."))
+        return InOrder(Text(FACTS[name][2]), Say(name, recall=True))
 
     names = list(FACTS)[:n_facts]
-    few = Choose([(1, NOTHING), (1, event)]) if n_events else NOTHING
     every = InAnyOrder([told(name) for name in names], NOTHING)
-    return InOrder(every, doubling(n_events), InAnyOrder([asked(name) for name in names], few))
+    rounds = [
+        part
+        for most in (min(LATER, n_events), n_events)
+        for part in (doubling(most), InAnyOrder(list(map(asked, names)), NOTHING))
+    ]
+    return InOrder(every, *rounds)
 
 
 @dataclass(frozen=True)
 class Witness(GrammarWorld):
-    """Reports of `facts` facts, and up to `events` events before the questions."""
+    """Notes of `facts` facts, and up to `events` events before each round of questions."""
 
-    facts: int = 4
-    events: int = 8
+    facts: int = 6
+    events: int = 64
 
     name: ClassVar[str] = "witness"
 
@@ -84,4 +83,4 @@ class Witness(GrammarWorld):
             raise UsageError(f"world:witness needs events in 0 .. 1000, found {self.events}")
 
     def root(self) -> Node:
-        return report(self.facts, self.events)
+        return notes(self.facts, self.events)
