@@ -214,11 +214,11 @@ def test_a_witness_is_asked_for_near_and_for_far_facts_alike():
         for index, distance in witness.recall_points(document):
             assert probabilities[index] == pytest.approx(1, abs=1e-12)
             assert words[index - distance] == words[index]
-            assert words[index - 1] == "?"
+            assert words[index - 1].endswith("?")
             distances.append(distance)
     buckets = Counter((distance - 1).bit_length() for distance in distances)
-    assert sorted(buckets) == [2, 3, 4, 5, 6, 7]
-    assert min(buckets.values()) > 0.05 * len(distances)
+    assert sorted(buckets) == list(range(1, 8))
+    assert min(buckets.values()) > 0.03 * len(distances)
 
 
 def test_two_readings_are_weighed_until_the_story_decides():
