@@ -52,15 +52,17 @@ def line_drawing(
     order  names whose place gives their colour, so that several charts of one page agree.
     """
     drawing, frame = _framed(title, _around(series, x, y), width)
-    for number, one in enumerate(series):
+    places = [[frame.place(*point) for point in shown(one.points, x, y)] for one in series]
+    for number, (one, points) in enumerate(zip(series, places, strict=True)):
         colour, dashes = _style(one.name, number, order)
-        points = [frame.place(*point) for point in shown(one.points, x, y)]
+        # A line that a later one would hide is seen on both sides of it.
+        hidden = sum(_is_same(points, other) for other in places[number + 1 :])
         if one.low and len(one.low) == len(one.points):
             drawing.add(_band(frame, one, colour))
         if len(points) > 1:
-            drawing.add(Path(points, colour, dashes=dashes))
+            drawing.add(Path(points, colour, 2 + 3 * hidden, dashes))
         if len(points) <= FEW:
-            drawing.add(*(Dot(a, b, 3, colour) for a, b in points))
+            drawing.add(*(Dot(a, b, 3 + 1.5 * hidden, colour) for a, b in points))
     _legend(drawing, [one.name for one in series], order)
     return drawing
 
@@ -233,6 +235,11 @@ def _band(frame: Frame, one: Series, colour: str) -> Area:
     upper = [frame.place(a, high) for (a, _), high in zip(one.points, one.high, strict=True)]
     lower = [frame.place(a, low) for (a, _), low in zip(one.points, one.low, strict=True)]
     return Area([*upper, *reversed(lower)], colour, opacity=0.15)
+
+
+def _is_same(points: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> bool:
+    """Whether two lines lie over each other."""
+    return len(points) == len(others) > 1 and all(math.dist(a, b) < 2 for a, b in zip(points, others, strict=True))
 
 
 def _style(name: str, number: int, order: Sequence[str]) -> tuple[str, tuple[float, ...]]:

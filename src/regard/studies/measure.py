@@ -149,12 +149,13 @@ def _between(rows: Sequence[tuple[str, dict[str, Any]]], most: int) -> list[dict
 
 def _before(tokens: Sequence[str], place: int) -> str:
     """What came before a token; where it was said earlier than that, and not often, from there, with how much more."""
-    near = "".join(tokens[max(0, place - CONTEXT) : place])
-    earlier = [number for number in range(max(0, place - CONTEXT)) if tokens[number] == tokens[place]]
+    first = max(0, place - CONTEXT)
+    near = "".join(tokens[first:place])
+    earlier = [number for number in range(max(0, first - 1)) if tokens[number] == tokens[place]]
     if not 1 <= len(earlier) <= FEW:
         return near
     said = "".join(tokens[max(0, earlier[-1] - SAID_WITH) : earlier[-1] + 1]).strip()
-    return f"{said} ... {place - CONTEXT - earlier[-1] - 1} more ... {near}"
+    return f"{said} ... {first - earlier[-1] - 1} more ... {near}"
 
 
 def recall_bits(world: Any) -> float | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BROAD, NARROW = 1040, 460
 NEAREST = 1e-3  # nats from the best possible, below which a held-out part of some thousand tokens tells nothing
-APART = 1.5  # times the lowest that the highest cost must be to be worth a chart
+APART = 2.0  # times the lowest that the highest cost must be to be worth a chart
 TELLING = 3.0  # times the worst final loss that a curve is shown from
 
 

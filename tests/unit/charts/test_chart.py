@@ -60,6 +60,16 @@ def test_a_series_without_points_that_can_be_shown_has_no_line():
     assert len(list(root.iter(f"{SVG}circle"))) == 5
 
 
+def test_a_line_under_another_is_seen_on_both_sides_of_it():
+    lines = [
+        Series("under", [(1, 1.0), (9, 1.0)]),
+        Series("apart", [(1, 0.0), (9, 0.0)]),
+        Series("over", [(1, 1), (9, 1)]),
+    ]
+    drawn = [shape for shape in line_drawing("", lines, *AXES).shapes if isinstance(shape, Path) and shape.width >= 2]
+    assert [path.width for path in drawn[:3]] == [5, 2, 2]
+
+
 def test_points_say_their_names_under_the_pointer():
     root = ElementTree.fromstring(point_chart("", LINES, *AXES))
     assert [dot.findtext(f"{SVG}title") for dot in root.iter(f"{SVG}circle")] == ["a <b> & c"] * 3 + ["the best"] * 2

@@ -127,6 +127,9 @@ def test_tokens_that_one_model_knew_and_another_did_not_are_shown(done: Comparis
     sure = {"scored": [[("a ", 0.9), ("b ", 0.2)]]}
     unsure = {"scored": [[("a ", 0.1), ("b ", 0.3)]]}
     assert disagreements([("x", sure), ("y", unsure)]) == [{"text": " [a]", "x": "90%", "y": "10%"}]
+    words = [(f"w{place} ", 0.9) for place in range(30)] + [("w3 ", 0.9), ("w3 ", 0.1)]
+    (shown,) = disagreements([("x", {"scored": [words]}), ("y", {"scored": [[(one, 0.2) for one, _ in words]]})], 1)
+    assert shown["text"].startswith("w0 w1 w2 w3 ... 14 more ... w18 ")
     told = json.loads((done.out / "report.json").read_text())["differ"]
     assert all({"text", *MODELS} == one.keys() for one in told)
 
