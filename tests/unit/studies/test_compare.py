@@ -343,10 +343,10 @@ def test_the_distance_from_the_best_possible_score_is_a_column(done: Comparison)
 
 
 def test_sentences_are_wrapped_between_words_and_only_on_a_terminal(done: Comparison) -> None:
-    from regard.studies.summary import commands, finding, lines
+    from regard.studies.summary import commands, finding, lines, recalled
 
     whole, narrow = lines(done), lines(done, 60)
-    told = [finding(done), *notes(done)]
+    told = [finding(done), recalled(done), *notes(done)]
     assert all(note in whole for note in told)
     first = next(place for place, line in enumerate(narrow) if "is ahead" in line)
     wrapped = narrow[first : narrow.index("", first)]
