@@ -51,7 +51,7 @@ def test_every_command_of_the_readme_works_in_its_order(here: Path):
         if argv[0] == "compare":
             # The whole ladder once, on the world.
             few = ["--models", "ngram,lstm"] if "my.txt" in argv and "--models" not in argv else []
-            argv = [*argv, *few, *([] if "my.txt" in argv else ["world:stories?train=40&valid=8"]), *SHORT_COMPARE]
+            argv = [*argv, *few, *([] if "my.txt" in argv else ["world:witness?train=40&valid=8"]), *SHORT_COMPARE]
         outcome = call_here(*argv)
         assert outcome.code == 0, (argv, outcome.err)
         assert outcome.out or "saved" in outcome.err

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regard.charts.page import html_table, page
+from regard.charts.page import html_table, numbers, page
 
 COLUMNS = ["rank", "model", "bits_per_byte", "+-", "over best", "parameters", "rate", "steps", "time", "use", "state"]
 ROW = ["1", "lstm?n_layers=3", "2.135", "0.0094", "0.321", "12.1k", "0.009*", "12,345", "1m 05s", "2.12k tokens/s"]
@@ -23,3 +23,26 @@ def test_a_ranking_needs_no_scrolling_on_a_usual_screen(width: int, open_page: A
     assert shown.evaluate("document.documentElement.scrollWidth") <= width
     if width > 1000:
         assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_a_click_on_a_heading_sorts_and_a_button_copies_the_numbers(open_page: Any, tmp_path: Path) -> None:
+    times, sizes = ["1m 05s", "8s", "", "2h 01m"], ["12.1k", "999", "fitted", "1,234"]
+    table = html_table(
+        ["model", "time", "params"], [list(row) for row in zip("badc", times, sizes, strict=True)], {1, 2}
+    )
+    file = tmp_path / "report.html"
+    file.write_text(page("Comparison", table + numbers(["model", "loss"], [["a,b", 0.5]])), encoding="utf-8")
+    shown = open_page(file.as_uri())
+
+    def names() -> str:
+        return "".join(shown.locator("tbody td:first-child").all_inner_texts())
+
+    found = []
+    for heading in ("time", "time", "params", "model"):
+        shown.get_by_text(heading, exact=True).click()
+        found.append(names())
+    assert found == ["abcd", "cbad", "acbd", "abcd"]
+    shown.get_by_text("CSV", exact=True).click()
+    shown.get_by_role("button").click()
+    assert shown.evaluate("getSelection().toString()").strip() == 'model,loss\n"a,b",0.5'
+    assert shown.get_by_role("button").inner_text() != "Copy"

@@ -1,8 +1,9 @@
-"""Charts of a report: lines, points, numbered points over lines, and bars, with a title and a legend.
+"""Charts of a report: lines, points, numbered points over lines, bars, and intervals, with a title and a legend.
 
-A chart is a drawing, which svg.py and raster.py write out; `line_chart`, `point_chart` and `bar_chart` give it as SVG
-that stands in a page. From the ninth series on lines are dashed. Words take the colour of the page, so that a chart
-reads on light and on dark.
+A chart is a drawing, which svg.py and raster.py write out; `line_chart`, `point_chart`, `bar_chart` and
+`interval_chart` give it as SVG that stands in a page. The legend stands below, so that a narrow chart is still wide
+enough. From the ninth series on lines are dashed. Words take the colour of the page, so that a chart reads on light and
+on dark.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from regard.charts.plot import COLOURS, Axis, Frame, Plot, short, shown
 from regard.charts.svg import inline_svg
 
 WIDTH, HEIGHT = 640, 340
-LEFT, RIGHT, TOP, BOTTOM = 64, 150, 34, 48
+LEFT, RIGHT, TOP, BOTTOM = 58, 30, 50, 46
+EDGE = 6
 BAR, GAP = 20, 8
-LETTER = 6.6
-LEGEND_LETTERS = 17
+LETTER = 7.2
+LEGEND_LETTERS, LEGEND_ROW = 24, 20
 FEW = 12  # points that are marked one by one
 DASHED, DOTTED = (5.0, 3.0), (2.0, 3.0)
 NUMBER = 11
 # How far from its dot a number may stand, from where on a line joins them, and the directions that are tried in turn.
 FAR, NEAR = tuple(range(12, 130, 4)), 18
 TURNS = tuple(math.pi * eighths / 8 for eighths in (-4, 0, 4, 8, -2, -6, 2, 6, -1, -3, 1, 3, -5, -7, 5, 7))
-TEXT = Look(12, PAGE)
+TEXT = Look(13, PAGE)
 
 _P = ParamSpec("_P")
 
@@ -42,28 +44,34 @@ class Series:
     high: Sequence[float] = ()
 
 
-def line_drawing(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = ()) -> Drawing:
+def line_drawing(
+    title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = (), width: float = WIDTH
+) -> Drawing:
     """Lines that join the points of each series in their order; a level line has two points.
 
     order  names whose place gives their colour, so that several charts of one page agree.
     """
-    drawing, frame = _framed(title, _around(series, x, y))
-    for number, one in enumerate(series):
+    drawing, frame = _framed(title, _around(series, x, y), width)
+    places = [[frame.place(*point) for point in shown(one.points, x, y)] for one in series]
+    for number, (one, points) in enumerate(zip(series, places, strict=True)):
         colour, dashes = _style(one.name, number, order)
-        points = [frame.place(*point) for point in shown(one.points, x, y)]
+        # A line that a later one would hide is seen on both sides of it.
+        hidden = sum(_is_same(points, other) for other in places[number + 1 :])
         if one.low and len(one.low) == len(one.points):
             drawing.add(_band(frame, one, colour))
         if len(points) > 1:
-            drawing.add(Path(points, colour, dashes=dashes))
+            drawing.add(Path(points, colour, 2 + 3 * hidden, dashes))
         if len(points) <= FEW:
-            drawing.add(*(Dot(a, b, 3, colour) for a, b in points))
+            drawing.add(*(Dot(a, b, 3 + 1.5 * hidden, colour) for a, b in points))
     _legend(drawing, [one.name for one in series], order)
     return drawing
 
 
-def point_drawing(title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = ()) -> Drawing:
-    """Points with their names beside them."""
-    drawing, frame = _framed(title, _around(series, x, y).wider())
+def point_drawing(
+    title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = (), width: float = WIDTH
+) -> Drawing:
+    """Points that say their names under the pointer."""
+    drawing, frame = _framed(title, _around(series, x, y).wider(), width)
     for number, one in enumerate(series):
         colour, _ = _style(one.name, number, order)
         places = (frame.place(*point) for point in shown(one.points, x, y))
@@ -74,7 +82,7 @@ def point_drawing(title: str, series: Sequence[Series], x: Axis, y: Axis, order:
 
 def numbered_drawing(title: str, lines: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis) -> Drawing:
     """Lines, and over them points that have numbers; what the numbers stand for is told below, a line each."""
-    drawing, frame = _framed(title, _around([*lines, *points], x, y).wider())
+    drawing, frame = _framed(title, _around([*lines, *points], x, y).wider(), WIDTH)
     for number, one in enumerate(lines):
         drawing.add(Path([frame.place(*point) for point in shown(one.points, x, y)], _style(one.name, number, ())[0]))
     _legend(drawing, [one.name for one in lines], ())
@@ -157,6 +165,36 @@ def bar_drawing(
     return drawing
 
 
+def interval_drawing(
+    title: str,
+    rows: Sequence[tuple[str, float]],
+    axis: Axis,
+    intervals: Sequence[tuple[float, float]],
+    order: Sequence[str] = (),
+    width: float = WIDTH,
+) -> Drawing:
+    """A dot for each (name, value) over an axis of its own, which need not begin at zero, and its interval."""
+    kept = [(row, ends) for row, ends in zip(rows, intervals, strict=True) if shown([(row[1], 0.0)], axis, Axis(""))]
+    drawing = _titled(title, TOP + len(kept) * (BAR + GAP) + 30, width)
+    left = 24 + LETTER * max((len(name) for (name, _), _ in kept), default=0)
+    values = [(value, 0.0) for (_, value), ends in kept for value in (value, *ends)]
+    plot = replace(Plot.around(values, axis, Axis("")), up=(0.0, 1.0)).wider()
+    frame = Frame(plot, left, TOP - 16, width - left - 70, len(kept) * (BAR + GAP), TEXT, PAGE, 0.15)
+    frame.draw_across(drawing)
+    for number, ((name, value), ends) in enumerate(kept):
+        middle = TOP - 16 + number * (BAR + GAP) + (BAR + GAP) / 2
+        colour = _style(name, number, order)[0]
+        across = [frame.place(end, 0.0)[0] for end in ends if end > 0 or not axis.log]
+        drawing.add(
+            Words(left - 8, middle + 4, name, TEXT, "end"),
+            *([Path([(end, middle) for end in across], colour, 3, opacity=0.5)] if len(across) > 1 else []),
+            Dot(frame.place(value, 0.0)[0], middle, 5, colour, f"{name}: {short(value)}"),
+            Words(width - 62, middle + 4, short(value), TEXT),
+        )
+    drawing.add(Words(left, drawing.height - 8, axis.label, TEXT))
+    return drawing
+
+
 def _in_page(draw: Callable[_P, Drawing]) -> Callable[_P, str]:
     """What draws, giving SVG that stands in a page."""
 
@@ -167,21 +205,22 @@ def _in_page(draw: Callable[_P, Drawing]) -> Callable[_P, str]:
 
 
 line_chart, point_chart, bar_chart = _in_page(line_drawing), _in_page(point_drawing), _in_page(bar_drawing)
+interval_chart = _in_page(interval_drawing)
 
 
-def _titled(title: str, height: float) -> Drawing:
-    drawing = Drawing(title=title, width=WIDTH, y=height, below=0)
-    drawing.add(Words(WIDTH / 2, 14, title, replace(TEXT, bold=True), "middle"))
+def _titled(title: str, height: float, width: float = WIDTH) -> Drawing:
+    drawing = Drawing(title=title, width=width, y=height, below=0)
+    drawing.add(Words(EDGE, 16, title, replace(TEXT, size=15, bold=True)))
     return drawing
 
 
-def _framed(title: str, plot: Plot) -> tuple[Drawing, Frame]:
+def _framed(title: str, plot: Plot, width: float) -> tuple[Drawing, Frame]:
     """A drawing with the grid of a plot and the names of its sides."""
-    drawing = _titled(title, HEIGHT)
-    frame = Frame(plot, LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM, TEXT, PAGE, opacity=0.15)
+    drawing = _titled(title, HEIGHT, width)
+    frame = Frame(plot, LEFT, TOP, width - LEFT - RIGHT, HEIGHT - TOP - BOTTOM, TEXT, PAGE, opacity=0.15)
     frame.draw(drawing)
-    drawing.add(Words((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, plot.x.label, TEXT, "middle"))
-    drawing.add(Words(LEFT - 46, TOP - 10, plot.y.label, TEXT))
+    drawing.add(Words((LEFT + width - RIGHT) / 2, HEIGHT - 8, plot.x.label, TEXT, "middle"))
+    drawing.add(Words(EDGE, TOP - 13, plot.y.label, TEXT))
     return drawing, frame
 
 
@@ -198,6 +237,11 @@ def _band(frame: Frame, one: Series, colour: str) -> Area:
     return Area([*upper, *reversed(lower)], colour, opacity=0.15)
 
 
+def _is_same(points: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> bool:
+    """Whether two lines lie over each other."""
+    return len(points) == len(others) > 1 and all(math.dist(a, b) < 2 for a, b in zip(points, others, strict=True))
+
+
 def _style(name: str, number: int, order: Sequence[str]) -> tuple[str, tuple[float, ...]]:
     """Colour and dashes of a series: by its place in `order`, or by its number."""
     if order and name not in order:
@@ -208,9 +252,15 @@ def _style(name: str, number: int, order: Sequence[str]) -> tuple[str, tuple[flo
 
 
 def _legend(drawing: Drawing, names: Sequence[str], order: Sequence[str]) -> None:
-    x = WIDTH - RIGHT + 14
+    """Below the chart, in as many lines as the names need."""
+    x, y = float(LEFT), drawing.y + 14
     for number, name in enumerate(names):
-        y = TOP + 8 + 18 * number
         colour, dashes = _style(name, number, order)
         told = name if len(name) <= LEGEND_LETTERS else name[: LEGEND_LETTERS - 1] + "\u2026"
+        wide = 24 + TEXT.measure(told) + 14
+        if x > LEFT and x + wide > drawing.width:
+            x, y = float(LEFT), y + LEGEND_ROW
         drawing.add(Path([(x, y), (x + 18, y)], colour, 3, dashes), Words(x + 24, y + 4, told, TEXT))
+        x += wide
+    if names:
+        drawing.y = y + 10

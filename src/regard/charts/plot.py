@@ -78,10 +78,15 @@ def ticks(ends: tuple[float, float], log: bool) -> list[float]:
     [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     >>> ticks((1.0, 1000.0), True)
     [1.0, 10.0, 100.0, 1000.0]
+    >>> ticks((0.03, 0.7), True)
+    [0.05, 0.1, 0.2, 0.5]
     """
     low, high = ends
     if log and high / low >= 10:
         powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
+        if len(powers) < 3:
+            between = (float(f"{part}e{power}") for power in range(powers[0] - 1, powers[-1] + 1) for part in (1, 2, 5))
+            return [value for value in between if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
         every = max(1, math.ceil(len(powers) / 6))
         return [10.0**power for power in powers if power % every == 0]
     rough = (high - low) / 5
@@ -155,18 +160,27 @@ class Frame:
 
     def draw(self, drawing: Drawing) -> None:
         """Draw the grid with what its lines stand for."""
-        plot, bottom = self.plot, self.top + self.height
-        marks = plot.x.ticks or {value: short(value) for value in ticks(plot.across, plot.x.log)}
-        for value, name in marks.items():
-            a, _ = self.place(value, plot.up[0])
-            self._line(drawing, (a, self.top), (a, bottom))
-            drawing.add(Words(a, bottom + 1.4 * self.look.size, name, self.look, "middle"))
+        plot = self.plot
+        self.draw_across(drawing)
         for value in ticks(plot.up, plot.y.log):
             _, b = self.place(plot.across[0], value)
             self._line(drawing, (self.left, b), (self.left + self.width, b))
             drawing.add(
                 Words(self.left - 0.55 * self.look.size, b + 0.35 * self.look.size, short(value), self.look, "end")
             )
+
+    def draw_across(self, drawing: Drawing) -> None:
+        """Draw the upright lines with what they stand for; one whose words would touch those before it is left out."""
+        plot, bottom, free = self.plot, self.top + self.height, -math.inf
+        marks = plot.x.ticks or {value: short(value) for value in ticks(plot.across, plot.x.log)}
+        for value, name in marks.items():
+            a, _ = self.place(value, plot.up[0])
+            half = self.look.measure(name) / 2
+            if a - half < free:
+                continue
+            free = a + half + 0.4 * self.look.size
+            self._line(drawing, (a, self.top), (a, bottom))
+            drawing.add(Words(a, bottom + 1.4 * self.look.size, name, self.look, "middle"))
 
     def _line(self, drawing: Drawing, start: tuple[float, float], end: tuple[float, float]) -> None:
         drawing.add(Path([start, end], self.rule, 1, opacity=self.opacity))

@@ -57,7 +57,7 @@ def compare(
     common: CommonOnDevice,
     flags: CompareFlags,
     data: Annotated[
-        str | None, typer.Argument(help="A file, a folder or world:NAME. [default: world:stories]", metavar="DATA")
+        str | None, typer.Argument(help="A file, a folder or world:NAME. [default: world:witness]", metavar="DATA")
     ] = None,
 ) -> None:
     """Train several models on the same data under the same budget, and rank them.

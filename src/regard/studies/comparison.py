@@ -76,6 +76,13 @@ class Comparison:
 
         show(self, stream or sys.stdout, brief=brief)
 
+    def _repr_html_(self) -> str:
+        """The page, in a notebook."""
+        from regard.charts.page import framed
+        from regard.studies.report_page import as_html, title
+
+        return framed(title(self), as_html(self))
+
 
 def is_comparison(path: Path) -> bool:
     """Whether a folder is one of a comparison."""

@@ -11,6 +11,7 @@ A state of fewer bits cannot answer everything; how far above it a model lies is
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,7 @@ TOKENS = 30_000  # of the test part, at most
 EXAMPLES = 1000
 WRITTEN, ANSWERED = 64, 32
 SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
-SCORED, SCORED_TOKENS, CONTEXT = 6, 100, 12
+SCORED, SCORED_TOKENS, CONTEXT, SAID_WITH, FEW = 6, 100, 12, 4, 2
 SURE = 0.5
 LOOKED_AT = 16  # tokens of the test that a look inside is made of
 DOCUMENTS = 40
@@ -125,7 +126,7 @@ def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> 
 
 
 def _between(rows: Sequence[tuple[str, dict[str, Any]]], most: int) -> list[dict[str, str]]:
-    """Tokens of the test that some model was sure of and another far from: the widest gaps, with what came before."""
+    """Tokens of the test that some models were sure of and others far from, no word twice, with what came before."""
     if len(rows) < 2:
         return []
     gaps = []
@@ -134,14 +135,27 @@ def _between(rows: Sequence[tuple[str, dict[str, Any]]], most: int) -> list[dict
         for place in range(min(shortest, len(document))):
             chances = [found["scored"][number][place][1] for _, found in rows]
             if max(chances) >= SURE:
-                gaps.append((max(chances) - min(chances), number, place))
-    told = []
-    for _, number, place in sorted(gaps, reverse=True)[:most]:
+                # Widest where half of the models know it: one that learnt nothing does not choose all examples.
+                gaps.append((statistics.pvariance(chances), number, place))
+    told: dict[str, dict[str, str]] = {}
+    for _, number, place in sorted(gaps, reverse=True):
         tokens = [token for token, _ in rows[0][1]["scored"][number]]
-        before = "".join(tokens[max(0, place - CONTEXT) : place])
-        shown = {"text": f"{before} [{tokens[place].strip() or tokens[place]}]"}
-        told.append(shown | {label: f"{found['scored'][number][place][1]:.0%}" for label, found in rows})
-    return told
+        if len(told) < most and tokens[place] not in told:
+            shown = {"text": f"{_before(tokens, place)} [{tokens[place].strip() or tokens[place]}]"}
+            shares = {label: f"{found['scored'][number][place][1]:.0%}" for label, found in rows}
+            told[tokens[place]] = shown | shares
+    return list(told.values())
+
+
+def _before(tokens: Sequence[str], place: int) -> str:
+    """What came before a token; where it was said earlier than that, and not often, from there, with how much more."""
+    first = max(0, place - CONTEXT)
+    near = "".join(tokens[first:place])
+    earlier = [number for number in range(max(0, first - 1)) if tokens[number] == tokens[place]]
+    if not 1 <= len(earlier) <= FEW:
+        return near
+    said = "".join(tokens[max(0, earlier[-1] - SAID_WITH) : earlier[-1] + 1]).strip()
+    return f"{said} ... {first - earlier[-1] - 1} more ... {near}"
 
 
 def recall_bits(world: Any) -> float | None:

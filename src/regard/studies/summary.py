@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FURTHER = 4
 LARGER = "base"
+RECALL = "recall by distance"
 OVER = 4  # the column of the distance from the best possible score, where that is known
 COLUMNS = (
     *("rank#", "model", "score#", "+-#"),
@@ -41,7 +43,8 @@ def lines(comparison: Comparison, width: int | None = None, *, brief: bool = Fal
     """The whole; table and sentences in lines of at most `width`, commands as they are."""
     columns, rows = ranking(comparison)
     table = aligned(columns, rows) if width is None else fitted(columns, rows, width, columns.index("model"))
-    told = [finding(comparison), *([] if brief else [*law_lines(comparison), *notes(comparison)])]
+    recall = [recalled(comparison)] if recalled(comparison) else []
+    told = [finding(comparison), *recall, *([] if brief else [*law_lines(comparison), *notes(comparison)])]
     if width is not None:
         told = [line for text in told for line in textwrap.wrap(text, width, break_on_hyphens=False)]
     return [*table, "", *told, *([] if brief else ["", *commands(comparison)])]
@@ -103,11 +106,43 @@ def finding(comparison: Comparison) -> str:
     told = sentence(comparison.verdict, facts, protocol.budget, metric, what_of(protocol))
     curves = {label: found["curve"] for label, found in facts.items() if found.get("curve")}
     level = _common_level(curves)
-    if level is not None and (first := first_to(curves, level)) is not None:
+    first = first_to(curves, level) if level is not None else None
+    if first is not None and len(curves[first[0]]) > 1:
         told += f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
+    told += _overtaken(curves)
     if comparison.optimum is not None:
         told += f" The best possible {comparison.protocol.metric} is {comparison.optimum:.4g}."
     return told
+
+
+def _overtaken(curves: dict[str, Any]) -> str:
+    """Of the best model that is fitted at once and then stays where it is: who was the first below it, and when."""
+    fitted = {label: points[0]["valid_loss"] for label, points in curves.items() if len(points) == 1}
+    if not fitted:
+        return ""
+    label = min(fitted, key=lambda name: fitted[name])
+    others = {name: points for name, points in curves.items() if name not in fitted}
+    later = first_to(others, math.nextafter(fitted[label], -math.inf))
+    passed = f"{later[0]} was the first below it, after {span(later[1])}" if later else "no other was below it"
+    return f" {label}, fitted at once, stood at {fitted[label]:.3g}; {passed}." if others else ""
+
+
+def recalled(comparison: Comparison) -> str:
+    """How much of what was told longest ago each model still knows, and what it carries for that; best first."""
+    runs = {row.label: row.runs[0] for row in comparison.rows if row.runs}
+    held = {label: run["slices"][RECALL] for label, run in runs.items() if len(run["slices"].get(RECALL, {})) > 1}
+    if len(held) < 2:
+        return ""
+    far = next(reversed(next(iter(held.values()))))
+    best_first = sorted(held, key=lambda label: -held[label].get(far, 0.0))
+    told = [f"{label} {held[label].get(far, 0.0):.0%}{_carried(runs[label])}" for label in best_first]
+    return f"Of the facts told {far} tokens before, recalled are: {', '.join(told)}."
+
+
+def _carried(run: dict[str, Any]) -> str:
+    if not run.get("state_bytes"):
+        return ""
+    return f" ({human(run['state_bytes'], 'B')}{', growing' if run['state_grows'] else ''})"
 
 
 def commands(comparison: Comparison) -> list[str]:

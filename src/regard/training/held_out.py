@@ -1,8 +1,9 @@
 """Evaluation while training: the loss on held-out batches, the best weights so far, and a sample of text.
 
 Without `evaluate_every` a plan is made when a twentieth of the budget is spent: so many evaluations of so many tokens
-that all of them take about a twentieth of the time. A forward pass is a third of a training step, and at least 20,000
-tokens an evaluation are wanted for a loss worth comparing. The plan is saved, so that a resume keeps to it.
+that all of them take about a twentieth of the time. A forward pass is a third of a training step; ten evaluations make
+a curve, as long as each has 2,000 tokens, and there are more of them where each has 20,000. The plan is saved, so that
+a resume keeps to it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from regard.training.report import FORWARD_SHARE, read_pending
 from regard.training.session import Session
 
 SHARE = 0.05
-WORTH_COMPARING = 20_000
-FEWEST, MOST = 4, 20
+WORTH_DRAWING, WORTH_COMPARING = 2_000, 20_000
+FEWEST, CURVE, MOST = 4, 10, 20
 
 
 def evaluation_is_due(session: Session) -> bool:
@@ -49,10 +50,16 @@ def plan(budget_tokens: float, held_out_tokens: int) -> tuple[int, int]:
     """How many evaluations, and of how many tokens each.
 
     >>> plan(1_300_000, 111_000)
-    (9, 21666)
+    (10, 19500)
+    >>> plan(200_000, 54_000)
+    (10, 3000)
     """
     affordable = SHARE / FORWARD_SHARE * budget_tokens
-    count = max(FEWEST, min(MOST, int(affordable / max(1, min(held_out_tokens, WORTH_COMPARING)))))
+
+    def room(tokens: int) -> int:
+        return int(affordable / max(1, min(held_out_tokens, tokens)))
+
+    count = max(FEWEST, min(CURVE, room(WORTH_DRAWING)), min(MOST, room(WORTH_COMPARING)))
     return count, max(1, min(held_out_tokens, int(affordable / count)))
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import io
 import math
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from regard.charts.chart import Series, bar_chart, bar_drawing, line_chart, line_drawing, numbered_drawing, point_chart
+from regard.charts.chart import (
+    Series,
+    bar_chart,
+    bar_drawing,
+    interval_chart,
+    line_chart,
+    line_drawing,
+    numbered_drawing,
+    point_chart,
+)
 from regard.charts.drawing import Dot, Drawing, Path, Words
-from regard.charts.plot import COLOURS, Axis
+from regard.charts.plot import COLOURS, Axis, Frame, Plot
 from regard.charts.raster import png
 from regard.charts.svg import svg
 
@@ -37,7 +48,7 @@ def test_the_words_of_a_chart_are_in_its_svg_and_its_lines_take_the_colour_of_th
     words = [element.text for element in root.iter(f"{SVG}text")]
     assert {"Loss & <more>", "tokens", "nats", "a <b> & c", "the best", "1", "10", "100"} <= set(words)
     assert "width" not in root.attrib
-    assert root.attrib["viewBox"] == "0 0 640 340"
+    assert root.attrib["viewBox"] == "0 0 640 364"
     assert {element.attrib["fill"] for element in root.iter(f"{SVG}text")} == {"currentColor"}
     dashed = [line.attrib["stroke"] for line in root.iter(f"{SVG}polyline") if "stroke-dasharray" in line.attrib]
     assert dashed == ["currentColor"] * 2  # what is no model, and its place in the legend
@@ -49,6 +60,16 @@ def test_a_series_without_points_that_can_be_shown_has_no_line():
     assert len(list(root.iter(f"{SVG}circle"))) == 5
 
 
+def test_a_line_under_another_is_seen_on_both_sides_of_it():
+    lines = [
+        Series("under", [(1, 1.0), (9, 1.0)]),
+        Series("apart", [(1, 0.0), (9, 0.0)]),
+        Series("over", [(1, 1), (9, 1)]),
+    ]
+    drawn = [shape for shape in line_drawing("", lines, *AXES).shapes if isinstance(shape, Path) and shape.width >= 2]
+    assert [path.width for path in drawn[:3]] == [5, 2, 2]
+
+
 def test_points_say_their_names_under_the_pointer():
     root = ElementTree.fromstring(point_chart("", LINES, *AXES))
     assert [dot.findtext(f"{SVG}title") for dot in root.iter(f"{SVG}circle")] == ["a <b> & c"] * 3 + ["the best"] * 2
@@ -57,7 +78,7 @@ def test_points_say_their_names_under_the_pointer():
 def test_a_chart_is_a_png_with_the_same_colours_and_size():
     lines = line_drawing("Loss", LINES, *AXES)
     picture = pixels(lines)
-    assert picture.shape == (680, 1280, 3)
+    assert picture.shape == (728, 1280, 3)
     assert all(holds(picture, colour) for colour in (COLOURS[0], COLOURS[2], "#1a1a1a"))
     bars = pixels(bar_drawing("Scores", [("a", 1.0), ("b", 0.5)], "share", [(0.9, 1.1), (0.4, 0.6)]))
     assert all(holds(bars, colour) for colour in COLOURS[:2])
@@ -73,6 +94,36 @@ def test_bars_that_are_no_numbers_are_left_out_and_no_bars_are_still_a_chart():
     root = ElementTree.fromstring(bar_chart("", [("a", float("nan")), ("b", -1.0)], "share"))
     assert len(list(root.iter(f"{SVG}rect"))) == 1
     ElementTree.fromstring(bar_chart("", [], "share"))
+
+
+def test_names_along_a_side_stand_apart_however_narrow_it_is():
+    names = tuple(f"{number}-{2 * number}" for number in (1000, 2000, 4000, 8000, 16000, 32000))
+    for width in (100, 200, 400):
+        frame = Frame(Plot(Axis("", names=names), Axis(""), (0, 5), (0, 1)), 0, 0, width, 100)
+        drawing = Drawing()
+        frame.draw_across(drawing)
+        words = [shape for shape in drawing.shapes if isinstance(shape, Words)]
+        ends = [
+            (word.x - word.look.measure(word.text) / 2, word.x + word.look.measure(word.text) / 2) for word in words
+        ]
+        assert words
+        assert all(one[1] < other[0] for one, other in pairwise(ends))
+
+
+def test_a_legend_stays_within_its_chart_and_below_it():
+    lines = [Series(f"model number {number}", [(1, 1.0), (2, 2.0)]) for number in range(8)]
+    drawing = line_drawing("", lines, *AXES, width=300)
+    words = [shape for shape in drawing.shapes if isinstance(shape, Words) and shape.text.startswith("model")]
+    assert len({word.y for word in words}) == 8
+    assert all(340 < word.y < drawing.height and word.x + word.look.measure(word.text) <= 300 for word in words)
+
+
+def test_intervals_stand_over_an_axis_that_a_far_one_does_not_flatten():
+    rows, ends = [("a", 0.01), ("b", 0.02), ("c", 5.0)], [(0.009, 0.011), (0.019, 0.021), (4.0, 6.0)]
+    root = ElementTree.fromstring(interval_chart("", rows, Axis("far", log=True), ends))
+    a, b, c = (float(dot.attrib["cx"]) for dot in root.iter(f"{SVG}circle"))
+    assert (b - a) / (c - a) == pytest.approx(math.log(2) / math.log(500), abs=0.01)
+    ElementTree.fromstring(interval_chart("", [], Axis("far", log=True), []))
 
 
 def test_numbers_of_crowded_points_stand_over_no_dot_and_over_no_other_number():

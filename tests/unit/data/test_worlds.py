@@ -15,6 +15,7 @@ from regard.data.worlds import from_spec, names, world
 from regard.data.worlds.ab import answer
 from regard.data.worlds.grammar import END, Choose, GrammarReader, InAnyOrder, InOrder, Pick, Repeat, Say, Text, sample
 from regard.data.worlds.stories import PEOPLE, PRONOUN, Stories
+from regard.data.worlds.witness import Witness
 from regard.errors import DataError, UsageError
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -202,6 +203,24 @@ def test_words_to_recall_are_certain_and_were_said_that_far_back():
     assert min(spread) > 0.05, spread
 
 
+def test_a_witness_is_asked_for_near_and_for_far_facts_alike():
+    witness = world("witness")
+    assert isinstance(witness, Witness)
+    distances = []
+    for document in witness.documents("valid", 200):
+        words = document.split(" ")
+        assert len(words) < 128
+        probabilities = witness.token_probabilities(document)
+        for index, distance in witness.recall_points(document):
+            assert probabilities[index] == pytest.approx(1, abs=1e-12)
+            assert words[index - distance] == words[index]
+            assert words[index - 1].endswith("?")
+            distances.append(distance)
+    buckets = Counter((distance - 1).bit_length() for distance in distances)
+    assert sorted(buckets) == list(range(1, 8))
+    assert min(buckets.values()) > 0.03 * len(distances)
+
+
 def test_two_readings_are_weighed_until_the_story_decides():
     """After a fact and an event, either another fact or the question may come."""
     prefix = STORIES.split("One winter Leo went to the park . Leo had a red kite . The sun was shining .")
@@ -266,6 +285,8 @@ def test_addresses_name_worlds_and_settings():
         ("world:stories?train=0", "train of at least 1"),
         ("world:stories?facts=9", "facts in 1 .. 4"),
         ("world:stories?events=-1", "events in 0 .. 1000"),
+        ("world:witness?facts=0", "facts in 1 .. 6"),
+        ("world:witness?events=-1", "events in 0 .. 1000"),
         ("world:ab?length=0", "length of at least 1"),
         ("world:ab?name=3", "no setting 'name'"),
     ],

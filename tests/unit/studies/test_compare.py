@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 import torch
 
 import regard
+from regard.charts.page import SCRIPT
 from regard.core import registry
 from regard.errors import ResourceError, Stopped, UsageError
 from regard.run.settings import Origin, resolve
@@ -122,8 +126,9 @@ def test_ranking_sentence_and_commands(done: Comparison) -> None:
 
 def test_reports_are_self_contained_and_whole(done: Comparison) -> None:
     page = (done.out / "report.html").read_text()
-    assert "<script" not in page
-    assert "default-src 'none'" in page
+    assert re.findall("<script.*?</script>", page, re.DOTALL) == [f"<script>{SCRIPT}</script>"]
+    digest = b64encode(sha256(SCRIPT.encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}'; " in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     pictures = page.split("<svg")[1:]
     assert len(pictures) > 4
@@ -140,6 +145,9 @@ def test_tokens_that_one_model_knew_and_another_did_not_are_shown(done: Comparis
     sure = {"scored": [[("a ", 0.9), ("b ", 0.2)]]}
     unsure = {"scored": [[("a ", 0.1), ("b ", 0.3)]]}
     assert disagreements([("x", sure), ("y", unsure)]) == [{"text": " [a]", "x": "90%", "y": "10%"}]
+    words = [(f"w{place} ", 0.9) for place in range(30)] + [("w3 ", 0.9), ("w3 ", 0.1)]
+    (shown,) = disagreements([("x", {"scored": [words]}), ("y", {"scored": [[(one, 0.2) for one, _ in words]]})], 1)
+    assert shown["text"].startswith("w0 w1 w2 w3 ... 14 more ... w18 ")
     told = json.loads((done.out / "report.json").read_text())["differ"]
     assert all({"text", *MODELS} == one.keys() for one in told)
 
@@ -353,10 +361,10 @@ def test_the_distance_from_the_best_possible_score_is_a_column(done: Comparison)
 
 
 def test_sentences_are_wrapped_between_words_and_only_on_a_terminal(done: Comparison) -> None:
-    from regard.studies.summary import commands, finding, lines
+    from regard.studies.summary import commands, finding, lines, recalled
 
     whole, narrow = lines(done), lines(done, 60)
-    told = [finding(done), *notes(done)]
+    told = [finding(done), recalled(done), *notes(done)]
     assert all(note in whole for note in told)
     first = next(place for place, line in enumerate(narrow) if "is ahead" in line)
     wrapped = narrow[first : narrow.index("", first)]

@@ -12,7 +12,7 @@ from regard.studies.entrant import read_entrant
 from regard.studies.notes import notes
 from regard.studies.protocol import Protocol
 from regard.studies.race import BEHIND, DIVERGED, Race
-from regard.studies.report import as_html
+from regard.studies.report_page import as_html
 from regard.studies.row import Row
 from regard.studies.search import Behind, Watched, search
 from regard.training import budget

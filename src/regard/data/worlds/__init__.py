@@ -18,6 +18,7 @@ WORLDS = {
     "ab": ("regard.data.worlds.ab", "LetterStrings"),
     "electricity": ("regard.data.worlds.electricity", "ElectricityMarket"),
     "stories": ("regard.data.worlds.stories", "Stories"),
+    "witness": ("regard.data.worlds.witness", "Witness"),
     "dates": ("regard.data.worlds.dates", "Dates"),
     "translation": ("regard.data.worlds.translation", "Translation"),
     "reviews": ("regard.data.worlds.reviews", "Reviews"),

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from random import Random
 from typing import ClassVar
 
-from regard.data.worlds.base import World
 from regard.data.worlds.grammar import (
-    END,
     Choose,
-    GrammarReader,
     InAnyOrder,
     InOrder,
     Node,
@@ -25,10 +20,9 @@ from regard.data.worlds.grammar import (
     Repeat,
     Say,
     Text,
-    lexicon,
     one_of,
-    sample,
 )
+from regard.data.worlds.grammar_world import GrammarWorld
 from regard.errors import UsageError
 
 GIRLS = "Anna Clara Emma Grace Iris Kate"
@@ -167,14 +161,13 @@ def story(n_facts: int, n_events: int) -> Node:
 
 
 @dataclass(frozen=True)
-class Stories(World):
+class Stories(GrammarWorld):
     """Stories with 1 .. `facts` facts, every number equally likely, and up to `events` events before the questions."""
 
     facts: int = 3
     events: int = 10
 
     name: ClassVar[str] = "stories"
-    tokens: ClassVar[str] = "words"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,29 +176,5 @@ class Stories(World):
         if not 0 <= self.events <= 1000:
             raise UsageError(f"world:stories needs events in 0 .. 1000, found {self.events}")
 
-    @cached_property
-    def grammar(self) -> Node:
+    def root(self) -> Node:
         return story(self.facts, self.events)
-
-    @property
-    def vocabulary(self) -> list[str]:
-        return lexicon(self.grammar)
-
-    def document(self, seed: int) -> str:
-        return " ".join(sample(self.grammar, Random(seed))[0])
-
-    def next_distribution(self, prefix_tokens: list[str]) -> dict[str, float]:
-        return self._read(prefix_tokens).distribution()
-
-    def token_probabilities(self, document: str) -> list[float]:
-        reader = GrammarReader(self.grammar)
-        return [reader.read(token) for token in [*self.split(document), END]]
-
-    def recall_points(self, document: str) -> list[tuple[int, int]]:
-        return self._read(self.split(document)).recalls()
-
-    def _read(self, tokens: list[str]) -> GrammarReader:
-        reader = GrammarReader(self.grammar)
-        for token in tokens:
-            reader.read(token)
-        return reader

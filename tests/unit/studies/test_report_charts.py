@@ -1,0 +1,121 @@
+"""The page of a comparison from numbers that are made here: colours, axes, what is left out, what can be copied."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.charts.plot import COLOURS
+from regard.studies.comparison import Comparison
+from regard.studies.protocol import Protocol
+from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts
+from regard.studies.report_page import as_html
+from regard.studies.row import Row
+from regard.studies.summary import finding, recalled
+from regard.tasks import task_named
+
+RECALL = {"3-4": 1.0, "5-8": 0.5, "9-16": 0.25}
+
+
+def row(label: str, losses: dict[float, float], **more: Any) -> Row:
+    """A model whose held-out loss by seconds is known."""
+    curve = [{"step": s, "seconds": s, "tokens": 100 * s, "valid_loss": loss} for s, loss in losses.items()]
+    run = {
+        "score": curve[-1]["valid_loss"],
+        "scores": {"loss": curve[-1]["valid_loss"]},
+        "slices": {"recall by distance": RECALL},
+        "curve": curve,
+        "speed": 100.0,
+        "speed_unit": "tokens/s",
+        "state_bytes": 40,
+        "state_grows": False,
+        "peak_memory": 1000,
+        "seconds": 18.0,
+        "step": 10,
+        "tokens": 1000,
+        "samples": None,
+        "flops_per_token": 1000.0,
+        "sample": "a <b>",
+        "seed": 0,
+        "path": "nowhere",
+        "scored": [[("a ", 0.9), ("<b> ", 0.2)]],
+    }
+    return Row(label, label.partition("?")[0], 0 if label == "ngram" else 1000, runs=[run | more])
+
+
+ROWS = (
+    row("ngram", {0.2: 1.0}),
+    row("lstm", {2.0: 9.0, 8.0: 1.1, 18.0: 0.9}, state_bytes=400, scored=[[("a ", 0.1), ("<b> ", 0.3)]]),
+    row("gpt?n_layers=3", {2.0: 3.0, 8.0: 0.95, 18.0: 0.6}, state_bytes=4000, state_grows=True),
+)
+FOUND = Comparison(Protocol("world:x", "text", "24s", 1), ROWS, Path("c"), {"name": "world:x"}, 0.5)
+
+
+def copied(text: str) -> list[list[list[str]]]:
+    """The tables that can be copied."""
+    found = re.findall(r'<details class="csv"><summary>CSV</summary><pre>(.*?)</pre>', text, re.DOTALL)
+    return [list(csv.reader(io.StringIO(unescape(one)))) for one in found]
+
+
+def test_a_model_of_the_ladder_keeps_its_colour_whoever_else_is_there() -> None:
+    ladder = task_named("text").ladder
+    order = colour_order(FOUND)
+    assert (order.index("ngram"), order.index("lstm")) == (ladder.index("ngram"), ladder.index("lstm"))
+    fewer = colours(colour_order(replace(FOUND, rows=ROWS[1:])))
+    assert fewer["lstm"] == colours(order)["lstm"] == COLOURS[ladder.index("lstm")]
+    assert len(set(colours(order).values())) == 3
+
+
+def test_the_first_picture_is_of_recall_where_facts_are_asked_for_else_of_scores() -> None:
+    assert copied(first_chart(FOUND))[0][:3] == [
+        ["model", "tokens since it was told", "share right"],
+        ["ngram", "3-4", "1.0"],
+        ["ngram", "5-8", "0.5"],
+    ]
+    plain = replace(FOUND, rows=tuple(replace(one, runs=[one.runs[0] | {"slices": {}}]) for one in ROWS))
+    assert copied(first_chart(plain))[0][1][:2] == ["gpt?n_layers=3", "0.6"]
+    assert recalled(plain) == ""
+
+
+def test_a_curve_is_the_distance_from_the_best_possible_and_a_fitted_model_stays_where_it_is() -> None:
+    by_time = next(one for one in charts(FOUND) if "by seconds" in one)
+    told = [(name, float(x), float(y)) for name, x, y in copied(by_time)[0][1:]]
+    assert [point for point in told if point[0] == "ngram"] == [("ngram", 0.2, 0.5), ("ngram", 18.0, 0.5)]
+    assert ("gpt?n_layers=3", 18.0, pytest.approx(0.1)) in told
+    assert all("ngram" not in one for one in further_charts(FOUND))
+
+
+def test_what_is_the_same_for_all_is_not_drawn() -> None:
+    drawn = "".join(charts(FOUND))
+    assert "bytes carried" in drawn
+    assert not any(title in drawn for title in ("speed of use", "training time", "memory of training"))
+
+
+def test_the_words_say_what_the_pictures_show() -> None:
+    assert recalled(FOUND) == (
+        "Of the facts told 9-16 tokens before, recalled are: ngram 25% (40B), lstm 25% (400B), gpt?n_layers=3 25% "
+        "(4kB, growing)."
+    )
+    assert "ngram, fitted at once, stood at 1; gpt?n_layers=3 was the first below it, after 8s." in finding(FOUND)
+
+
+def test_the_page_has_one_table_of_examples_and_every_number_to_copy() -> None:
+    page = as_html(FOUND)
+    assert ["text", "ngram", "lstm", "gpt?n_layers=3"] in [table[0] for table in copied(page)]
+    assert page.count("<figure") == len(copied(page)) - 2  # the others are of the ranking and of the examples
+    assert '<td class="share" style="--share:0.9">90%</td>' in page
+    assert "a &lt;b&gt;" in page
+    assert "&lt;iframe" not in page
+
+
+def test_a_notebook_shows_the_same_page_apart_from_its_own() -> None:
+    shown = FOUND._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts" ')
+    assert unescape(shown.partition('srcdoc="')[2].partition('"')[0]) == as_html(FOUND)
