@@ -94,7 +94,7 @@ def test_a_later_file_goes_on_with_the_run_s_own(prices: Path):
     assert [row["from"][:10] for row in later["by_block"]] == ["2024-02-10", "2024-02-15"]
     assert "nothing missing between" in refused("evaluate", "r", "far.csv", "--every", "5d")
     assert "such as 24h, 28d or 4w" in refused("evaluate", "r", "--every", "2h")
-    assert "leave out weights or every" in refused("evaluate", "r", "--every", "2d", "--weights", "int8")
+    assert "weights means nothing beside it" in refused("evaluate", "r", "--every", "2d", "--weights", "int8")
 
 
 def test_a_task_without_time_has_one_line_for_it(here: Path):
