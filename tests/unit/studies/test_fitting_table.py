@@ -21,7 +21,7 @@ LABELS = ("ngram", "fnn", "lstm?n_layers=3", "backpack", "mamba")
 
 
 def measured(label: str, score: float) -> dict[str, object]:
-    found = {"path": f"runs/c/{label}", "seed": 0, "fold": 0, "score": score, "scores": {}}
+    found = {"path": f"runs/c/{label}", "seed": 0, "fold": 0, "score": score, "scores": {}, "slices": {}}
     found |= {"step": 12_345, "tokens": 1e6, "seconds": 3700.0, "speed": 12_345.0, "speed_unit": "tokens/s"}
     return found | {"state_bytes": 32_800, "state_grows": True, "peak_memory": 454_000_000, "curve": []}
 
