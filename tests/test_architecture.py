@@ -59,6 +59,21 @@ NEVER = {
     "interop": {"studies", "serving"},
     "cli": {"kernels", "layers", "mixers"},
 }
+# What Windows, macOS or Linux have alone. Such a module is imported where it is used, after a look whether it is there.
+PLATFORM_MODULES = {
+    *("fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "spwd", "syslog", "readline", "curses", "posix"),
+    *("msvcrt", "winreg", "winsound", "nt", "_winapi", "_posixsubprocess"),
+}
+PLATFORM_NAMES = {
+    *("os.fork", "os.geteuid", "os.getuid", "os.sysconf", "os.statvfs", "os.pread", "os.pwrite", "os.set_blocking"),
+    *("os.mkfifo", "os.killpg", "os.getpgid", "os.setsid", "os.sched_getaffinity", "os.getloadavg", "os.uname"),
+    *("signal.SIGHUP", "signal.SIGKILL", "signal.SIGPIPE", "signal.SIGUSR1", "signal.SIGUSR2", "signal.SIGALRM"),
+    *("signal.SIGQUIT", "signal.SIGCHLD", "signal.SIGBREAK", "signal.alarm", "signal.pthread_sigmask"),
+    *("select.poll", "select.epoll", "select.kqueue", "socket.AF_UNIX", "socket.MSG_DONTWAIT"),
+}
+# Files that look whether such a name is there, a concern each.
+ASKS_THE_SYSTEM = {"storage/system.py", "storage/regular.py", "core/memory.py", "serving/connection.py"}
+READS_TEXT = (".read_text", ".write_text", ".TextIOWrapper", ".fdopen")
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 # A kernel is one function.
 ONE_FUNCTION = {
@@ -263,6 +278,62 @@ def test_formats_register_as_those_from_outside_do(tmp_path: Path):
     assert readers.reader_of(tmp_path) is None
     for module in readers.MODULES:
         assert "register_reader(" in (SOURCE / f"{module.removeprefix('regard.').replace('.', '/')}.py").read_text()
+
+
+def loaded(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """What a file imports as soon as it is imported itself, also within a condition or a class, for running."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, (node.module or "").split(".")[0]
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from loaded(node)
+
+
+def platform_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Names of `os`, `signal` and such that some systems lack, asked for without a look whether they are there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            if name in PLATFORM_NAMES or name.startswith("os.O_"):
+                yield node.lineno, name
+
+
+def without_encoding(tree: ast.AST) -> Iterator[int]:
+    """Texts that are read or written in whatever encoding the system has."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (
+            ast.unparse(node.func) == "open" or ast.unparse(node.func).endswith(READS_TEXT)
+        ):
+            is_binary = any(isinstance(one, ast.Constant) and "b" in str(one.value) for one in node.args[1:])
+            if not is_binary and not any(one.arg in ("encoding", None) for one in node.keywords):
+                yield node.lineno
+
+
+def test_no_module_needs_a_system_to_be_imported():
+    found = [
+        f"{place}, line {line}: {name}"
+        for place, tree in trees().items()
+        for line, name in (*loaded(tree), *platform_names(tree))
+        if name in PLATFORM_MODULES or ("." in name and place not in ASKS_THE_SYSTEM)
+    ]
+    assert found == []
+
+
+def test_every_text_says_its_encoding():
+    found = [f"{place}, line {line}" for place, tree in trees().items() for line in without_encoding(tree)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "code", ["import fcntl", "try:\n    import resource\nexcept ImportError: pass", "x = os.O_SYNC"]
+)
+def test_what_only_some_systems_have_is_seen(code: str):
+    tree = ast.parse(code)
+    assert {name for _, name in loaded(tree)} & PLATFORM_MODULES or list(platform_names(tree))
+    assert list(without_encoding(ast.parse("Path('a').read_text() + open('b').read()"))) == [1, 1]
+    assert not list(without_encoding(ast.parse("open('a', 'rb')\nPath('a').read_text(encoding='utf-8')")))
 
 
 def test_entry_points_have_one_door():

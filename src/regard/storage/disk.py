@@ -7,15 +7,17 @@ or from a file's age.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
+import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.errors import ResourceError
+from regard.storage import held, system
 from regard.storage.regular import require_regular
+from regard.storage.system import flags
 
 TEMPORARY = ".tmp-"
 CHECKPOINTS = "checkpoints"
@@ -43,7 +45,7 @@ def make_folder(path: Path) -> None:
 
 def create(path: Path) -> int:
     """A descriptor of a new file; one that exists already is an error."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    return os.open(path, flags("WRONLY", "CREAT", "EXCL"), 0o644)
 
 
 def write(descriptor: int, chunk: memoryview) -> None:
@@ -57,23 +59,19 @@ def sync(descriptor: int) -> None:
 
 
 def close(descriptor: int) -> None:
-    os.close(descriptor)
+    held.close(descriptor)
 
 
 def sync_folder(path: Path) -> None:
     """Make the names in a folder durable: a rename is not, until its folder is synced."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    system.sync_folder(path)
 
 
 def rename(old: Path, new: Path) -> None:
     """Give a folder its final name. Nothing may be there: POSIX would replace an empty folder without a word."""
     if os.path.lexists(new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
-    os.rename(old, new)
+    system.patiently(lambda: os.rename(old, new))
 
 
 def move_folder(old: Path, new: Path) -> None:
@@ -84,11 +82,11 @@ def move_folder(old: Path, new: Path) -> None:
 
 def replace(old: Path, new: Path) -> None:
     """Give a file its final name, in the place of the one there."""
-    os.replace(old, new)
+    system.patiently(lambda: os.replace(old, new))
 
 
 def remove(path: Path) -> None:
-    os.unlink(path)
+    system.patiently(lambda: os.unlink(path))
 
 
 def remove_folder(path: Path) -> None:
@@ -96,8 +94,7 @@ def remove_folder(path: Path) -> None:
 
 
 def free_bytes(path: Path) -> int:
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize
+    return shutil.disk_usage(path).free
 
 
 def names(path: Path) -> list[str]:
@@ -131,12 +128,11 @@ def try_lock(path: Path) -> int | None:
     """
     if os.path.lexists(path):
         require_regular(path, os.lstat(path))
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-    descriptor = os.open(path, flags, 0o644)
+    descriptor = os.open(path, flags("RDWR", "CREAT", "NOFOLLOW", "NONBLOCK", "NOCTTY"), 0o644)
     try:
         # What lies there may have changed since it was looked at.
         require_regular(path, os.fstat(descriptor))
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.lock(descriptor)
     except BlockingIOError:
         os.close(descriptor)
         return None
@@ -149,8 +145,7 @@ def try_lock(path: Path) -> int | None:
 def append(path: Path, data: bytes) -> None:
     """One whole write at the end of a file, so that lines of a log never interleave."""
     # A pipe in the place of a log is not waited for, and a link not followed.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-    descriptor = os.open(path, flags, 0o644)
+    descriptor = os.open(path, flags("WRONLY", "CREAT", "APPEND", "NOFOLLOW", "NONBLOCK", "NOCTTY"), 0o644)
     try:
         write(descriptor, memoryview(data))
     finally:
@@ -186,12 +181,29 @@ def publish(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
             for chunk in chunks:
                 write(descriptor, memoryview(chunk))
             sync(descriptor)
-            replace(temporary, path)
-        finally:
+        except BaseException:
             close(descriptor)
+            raise
+        change_and_close(descriptor, lambda: replace(temporary, path))
         sync_folder(path.parent)
     finally:
         discard(temporary)
+
+
+def change_and_close(descriptor: int, change: Callable[[], None]) -> None:
+    """Rename or remove a locked file and give its lock back.
+
+    Its lock tells others meanwhile that its owner lives. On Windows what is open keeps its name, so that it is closed
+    first, and whoever opens it then keeps it.
+    """
+    if not system.IS_POSIX:
+        close(descriptor)
+        change()
+        return
+    try:
+        change()
+    finally:
+        close(descriptor)
 
 
 def write_for_person(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
@@ -211,7 +223,7 @@ def _create_owned(path: Path) -> int:
         discard(path)
         descriptor = create(path)
         with suppress(OSError):  # a file system without locks: nothing is then taken for abandoned
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            held.lock(descriptor, wait=True)
         # Until it was locked somebody may have taken it for abandoned.
         if os.path.lexists(path):
             return descriptor
@@ -221,12 +233,13 @@ def _create_owned(path: Path) -> int:
 def _discard_abandoned(path: Path) -> None:
     """Remove the temporary file of a writer that was killed: the lock of a living one cannot be had."""
     with suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, flags("RDWR", "NOFOLLOW"))
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
-        finally:
-            os.close(descriptor)
+            held.lock(descriptor)
+        except OSError:
+            close(descriptor)
+            raise
+        change_and_close(descriptor, lambda: os.unlink(path))
 
 
 def require_space(folder: Path, needed: int) -> None:

@@ -1,12 +1,11 @@
 """One writer: the lock of a folder, held by one process for as long as it lives.
 
-The lock is `flock`: it goes when its holder dies, and it does not reach over network file systems.
+The lock goes when its holder dies, and it does not reach over network file systems (held.py).
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
@@ -14,8 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.errors import CheckpointError, LockedError
-from regard.storage import disk
+from regard.storage import disk, held
 from regard.storage.regular import NotRegular, read_regular
+from regard.storage.system import flags
 from regard.storage.temporary import is_in_place
 
 LOCK = ".lock"
@@ -41,11 +41,13 @@ def only_writer(path: Path, own: frozenset[str] = frozenset()) -> Iterator[None]
     except LockedError:
         raise
     except BaseException:
-        _remove_unused(path, made, own, holds_lock=lock is not None)
+        unused, lock = lock, None
+        with suppress(OSError):  # the failure that is under way is the one to tell
+            _remove_unused(path, made, own, unused)
         raise
     finally:
         if lock is not None:
-            os.close(lock)
+            held.close(lock)
 
 
 def refuse_in_use(path: Path) -> None:
@@ -58,17 +60,17 @@ def refuse_in_use(path: Path) -> None:
 def writer_of(path: Path) -> str | None:
     """The process that writes to a folder now, in words; None without one."""
     try:
-        descriptor = os.open(path / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        descriptor = os.open(path / LOCK, flags("RDONLY", "NOFOLLOW", "NONBLOCK", "NOCTTY"))
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        held.lock(descriptor, shared=True)
     except BlockingIOError:
         return _holder(path)
     except OSError:
         return None
     finally:
-        os.close(descriptor)
+        held.close(descriptor)
     return None
 
 
@@ -92,7 +94,7 @@ def _locked(path: Path, made: list[Path]) -> int | None:
             raise CheckpointError(f"{path / LOCK}: {kind}; move it away") from None
         if lock is None or is_in_place(lock, path / LOCK):
             return lock
-        os.close(lock)
+        held.close(lock)
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
@@ -113,18 +115,24 @@ def _make_folders(path: Path, made: list[Path]) -> None:
         disk.sync_folder(folder.parent)
 
 
-def _remove_unused(path: Path, made: list[Path], own: frozenset[str], *, holds_lock: bool) -> None:
-    """Take back the folders made for a writer that was refused before it wrote anything.
+def _remove_unused(path: Path, made: list[Path], own: frozenset[str], lock: int | None) -> None:
+    """Take back the folders made for a writer that was refused before it wrote anything, and give back its lock.
 
     Nothing but empty folders and the lock file goes, and that only by its holder: another writer may have come.
     """
-    with suppress(OSError):
-        if path in made and holds_lock and set(disk.names(path)) <= {LOCK, *own}:
+
+    def clear() -> None:
+        if path in made and lock is not None and set(disk.names(path)) <= {LOCK, *own}:
             for name in own & set(disk.names(path)):
                 disk.remove_folder(path / name)
             disk.remove(path / LOCK)
         for folder in reversed(made):
             disk.remove_folder(folder)
+
+    if lock is None:
+        clear()
+    else:
+        disk.change_and_close(lock, clear)
 
 
 def _sign(lock: int) -> None:
@@ -132,7 +140,8 @@ def _sign(lock: int) -> None:
     if os.fstat(lock).st_nlink > 1:  # its other name may be that of a file of somebody else
         return
     os.ftruncate(lock, 0)
-    os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    os.lseek(lock, 0, os.SEEK_SET)
+    os.write(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
 
 
 def _holder(path: Path) -> str:

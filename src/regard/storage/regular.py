@@ -12,6 +12,8 @@ import os
 import stat
 from pathlib import Path
 
+from regard.storage.system import IS_POSIX, flags
+
 SPECIAL = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -20,7 +22,7 @@ SPECIAL = {
     stat.S_IFLNK: "a link",
 }
 # No waiting for the other end of a pipe, and no terminal taken over.
-FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+FLAGS = flags("RDONLY", "NONBLOCK", "NOCTTY")
 
 
 class NotRegular(OSError):
@@ -40,11 +42,12 @@ class TooLarge(OSError):
 def open_regular(path: Path | str, *, links: bool = True) -> io.FileIO:
     """A regular file, open for reading without a buffer. links: whether a link to one will do."""
     require_regular(path, os.stat(path, follow_symlinks=links))
-    descriptor = os.open(path, FLAGS | (0 if links else os.O_NOFOLLOW))
+    descriptor = os.open(path, FLAGS | (0 if links else flags("NOFOLLOW")))
     try:
         # What lies there may have changed since it was looked at.
         require_regular(path, os.fstat(descriptor))
-        os.set_blocking(descriptor, True)
+        if IS_POSIX:
+            os.set_blocking(descriptor, True)
         return io.FileIO(descriptor, "rb", closefd=True)
     except BaseException:
         os.close(descriptor)

@@ -3,14 +3,13 @@
     with temporary_folder(None, "regard-counts-") as folder:      # gone with the block
     spool = TemporaryFolder(cache, "regard-tokens-")               # gone with the object, `close` or the process
 
-The owner holds a `flock` on the folder, which goes when the process dies, however it dies. Before a folder is made,
+The owner holds a lock of the folder, which goes when the process dies, however it dies. Before a folder is made,
 those of the same prefix in the same place whose lock can be had are removed. On a file system without such locks
 nothing is ever taken for abandoned.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -20,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
+
+from regard.storage import held, system
 
 # Process and a few random digits: a folder that somebody else gave a like name is not touched.
 NAME = re.compile(r"[0-9]+-[0-9a-f]{8}")
@@ -81,26 +82,22 @@ def _owned(place: Path, prefix: str) -> tuple[Path, int]:
         path.mkdir(mode=0o700)
         # Until it is locked somebody may take the folder for abandoned; then another is made.
         with suppress(FileNotFoundError):
-            lock = _opened(path)
+            lock = held.open_folder(path, make=True)
             with suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if is_in_place(lock, path):
+                held.lock(lock, wait=True)
+            if path.exists() and is_in_place(lock, held.lock_of(path)):
                 return path, lock
-            os.close(lock)
+            held.close_folder(lock, path)
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    lock = _opened(path)
+    lock = held.open_folder(path)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_in_place(lock, path) and os.fstat(lock).st_uid == os.geteuid():
+        held.lock(lock)
+        if is_in_place(lock, held.lock_of(path)) and system.is_mine(os.fstat(lock)):
             shutil.rmtree(path, ignore_errors=True)
     finally:
-        os.close(lock)
-
-
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        held.close_folder(lock, path)
 
 
 def is_in_place(lock: int, path: Path) -> bool:
@@ -117,4 +114,4 @@ def _remove(path: Path, lock: int, owner: int) -> None:
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 break
-    os.close(lock)
+    held.close_folder(lock, path)

@@ -6,7 +6,6 @@ nohup); the others end it all the same.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -17,8 +16,10 @@ from typing import Any, NoReturn, Self, TypeVar
 
 T = TypeVar("T")
 
-# A request to end, Ctrl-C, and the terminal or the connection that is gone.
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# A request to end, Ctrl-C, the terminal or the connection that is gone, and Ctrl-Break; Windows has no third one, and
+# other systems no fourth.
+NAMES = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
+SIGNALS = tuple(signal.Signals[name] for name in NAMES if hasattr(signal, name))
 
 
 class Interrupted(BaseException):
@@ -64,7 +65,7 @@ class Interrupt:
     def _remember(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
             self._restore()
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
         self.received = signal.Signals(number).name
         if self._around is not None:
             # One signal, whoever asks for it first; the second then ends the process through all of them.

@@ -78,7 +78,7 @@ def test_what_another_writer_put_there_stays_when_one_that_was_refused_takes_its
         (path / "own" / "work").touch()
 
     monkeypatch.setattr(disk, "remove", then_somebody_comes)
-    monkeypatch.setattr(os, "pwrite", lambda *_: 1 / 0)
+    monkeypatch.setattr(os, "ftruncate", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError), only_writer(path, frozenset({"own"})):
         pytest.fail("signed")
     assert (path / "own" / "work").exists()
