@@ -1,0 +1,1 @@
+"""The built-in trackers, one a file."""
