@@ -23,6 +23,7 @@ from regard.core.data_spec import EXAMPLE
 from regard.core.registry import entry
 from regard.core.stack import Block
 from regard.data.batch import Batch
+from regard.layers.spelled import KINDS, SPELLING_LENGTH
 from regard.training.losses import TrainingStep, model_loss
 
 STEPS, ROWS, LENGTH, PAST = 5, 4, 7, 168
@@ -44,7 +45,7 @@ def batch_for(model: Any, step: int) -> Batch:
     targets = torch.randint(EXAMPLE.n_classes, (ROWS, LENGTH), generator=chance)
     targets[torch.arange(LENGTH) >= lengths[:, None]] = -100
     if model.reads == "words":
-        tokens = tokens[..., None].expand(-1, -1, 9).contiguous()
+        tokens = tokens[..., None].expand(-1, -1, 1 + SPELLING_LENGTH + KINDS).contiguous()
     if getattr(model, "pooling", None) is not None:
         return Batch(tokens, targets[:, 0].clone(), lengths, rows)
     if not hasattr(model, "decoder"):

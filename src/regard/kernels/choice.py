@@ -59,7 +59,7 @@ def takes_kernel(x: Tensor, *others: Tensor | None) -> bool:
 
 def processors(device: torch.device) -> int:
     """How many programs a card runs side by side at least."""
-    return 4 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count
+    return 4 if device.type != "cuda" else torch.cuda.get_device_properties(device).multi_processor_count
 
 
 @cache

@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from regard.core.context import real_tokens
 from regard.kernels.choice import HALF
+from regard.kernels.fused_cell import run_cell
 
 WIDEST = 256  # of a head, in flash attention
 SHORT = 16  # sequences of at most so many tokens are padded together: a call has its price, too
@@ -68,19 +69,22 @@ def grouped(parts: Sequence[Tensor], offsets: Tensor, call: Callable[..., Tensor
     return torch.cat(found)[back][None]
 
 
-def packed_recurrence(cell: nn.RNNBase, x: Tensor, offsets: Tensor) -> Tensor:
-    """Hidden states (1, P, d_hidden) of torch's loop over x (1, P, D), each sequence from zeros."""
+def packed_recurrence(cell: nn.RNNBase, x: Tensor, offsets: Tensor, hidden: Tensor | None = None) -> Tensor:
+    """Hidden states (1, P, d_hidden) of torch's loop over x (1, P, D), each sequence from zeros.
+
+    hidden: W_hh in the place of the cell's own.
+    """
     if x.device.type == "cpu":
         # Its loops over full rows are up to three times as fast as that over ever fewer of them.
-        return grouped([x], offsets, lambda rows, _: cell(rows)[0])
-    return without_padding(cell, x, offsets)
+        return grouped([x], offsets, lambda rows, _: run_cell(cell, rows, None, hidden)[0])
+    return without_padding(cell, x, offsets, hidden)
 
 
-def without_padding(cell: nn.RNNBase, x: Tensor, offsets: Tensor) -> Tensor:
+def without_padding(cell: nn.RNNBase, x: Tensor, offsets: Tensor, hidden: Tensor | None = None) -> Tensor:
     """The same by a loop over places, at each of which there are fewer sequences left: the longest come first."""
     lengths, order = offsets.diff().sort(descending=True, stable=True)
     place = offsets[:-1][order] + torch.arange(int(lengths[0]), device=offsets.device)[:, None]  # (T, n)
     real = torch.arange(len(place), device=offsets.device)[:, None] < lengths
     index = place[real]
     packed = PackedSequence(x[0, index.to(x.device)], real.sum(1).cpu())
-    return cell(packed)[0].data[index.argsort().to(x.device)][None]
+    return run_cell(cell, packed, None, hidden)[0].data[index.argsort().to(x.device)][None]

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.core.device import wide
+
 
 def ssd_recurrent(x: Tensor, decay: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """Token by token, in the number type of h.
@@ -76,7 +78,7 @@ class _DecayMatrix(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, decay: Tensor) -> Tensor:
-        running = decay.clamp(min=2 * math.log(torch.finfo(decay.dtype).tiny)).double().cumsum(-1)
+        running = wide(decay.clamp(min=2 * math.log(torch.finfo(decay.dtype).tiny))).cumsum(-1)
         high = running.to(decay.dtype)
         low = (running - high).to(decay.dtype)
         sums = high[..., :, None] - high[..., None, :]

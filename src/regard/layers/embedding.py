@@ -2,34 +2,24 @@
 
     Embedding    x_t = E[w_t]                                      ids of tokens
     Numbers      x_j = W [u_(jP+1) ; .. ; u_(jP+P)] + b            numbers over time, P times to a patch
-    Spelled      x_t = E[w_t] + max_j relu(conv(C[b_1 .. b_L]))_j  words with their spelling
 
 A patch, such as the 24 hours of a day, makes the sequence P times shorter and shows a layer the shape of a whole day at
-once (Nie et al. 2023). A word that was never seen has no row of its own, but its ending and its capital have been seen
-in others (Ma and Hovy 2016, 2.1).
-
-Glossary
-b_1 .. b_L  the bytes of the word in UTF-8, each plus 1, padded with 0; of a long word its beginning and its end
-C, conv     vectors of the bytes, and a convolution of width 3 over them
+once (Nie et al. 2023). Words with their spelling are read by layers/spelled.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.core.dropout import dropout
 from regard.errors import UsageError
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig, check_width
-
-SPELLING_LENGTH = 16  # L
-SPELLING_BYTES = 257
-SPELLING_WIDTH = 3
 
 
 @dataclass(frozen=True)
@@ -39,6 +29,8 @@ class EmbeddingConfig(Config, kind="embedding"):
     scaled  rows are multiplied by sqrt(d_model), so that small rows, as a tied head wants them, stand beside positions
             of size 1 (Vaswani et al. 2017, 3.4).
     norm    of the sum, as in BERT.
+    dropout on the vectors; `locked`: the same units at every position of a row.
+    row_dropout  words that are gone from a whole batch while training, wherever they stand (Gal and Ghahramani 2016).
     """
 
     vocab_size: int
@@ -47,12 +39,15 @@ class EmbeddingConfig(Config, kind="embedding"):
     dropout: float = 0.0
     scaled: bool = False
     norm: NormConfig | None = None
+    locked: bool = False
+    row_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
         check(self.d_model > 0, f"d_model must be positive, found {self.d_model}")
         check_width(self.position, self.d_model)
-        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+        for name in ("dropout", "row_dropout"):
+            check(0 <= getattr(self, name) < 1, f"{name} must lie in [0, 1), found {getattr(self, name)}")
 
     def build(self) -> Embedding:
         return Embedding(self)
@@ -69,7 +64,8 @@ class Embedding(nn.Module):
         self.position = config.position.build() if config.position else None
         self.scale = config.d_model**0.5 if config.scaled else 1.0
         self.norm = config.norm.build() if config.norm else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+        self.dropout = dropout(config.dropout, config.locked)
+        self.row_dropout = nn.Dropout(config.row_dropout) if config.row_dropout else None
 
     @property
     def max_length(self) -> int | None:
@@ -80,6 +76,10 @@ class Embedding(nn.Module):
         self, tokens: Int[Tensor, "B T"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
         x = self.token_to_vector(tokens)
+        if self.row_dropout is not None and self.training:
+            # One draw for each word of the vocabulary; the table itself, which a tied head shares, stays whole.
+            kept = self.row_dropout(x.new_ones(self.token_to_vector.num_embeddings))
+            x = x * kept[tokens][..., None]
         if self.scale != 1.0:
             x = x * self.scale
         if self.position is not None:
@@ -134,66 +134,3 @@ class Numbers(nn.Module):
             raise UsageError(f"a history of {numbers.shape[1]} steps does not divide into patches of {self.patch}")
         x = self.patch_to_vector(self.dropout(numbers).unflatten(1, (-1, self.patch)).flatten(2))
         return x if self.position is None else x + self.position(start, x.shape[1]).to(x.dtype)
-
-
-def spelling(word: str) -> Int[np.ndarray, "L"]:
-    """b_1 .. b_L of a word.
-
-    >>> spelling("ab")[:3].tolist()
-    [98, 99, 0]
-    """
-    data = word.encode("utf-8", "replace")
-    if len(data) > SPELLING_LENGTH:
-        data = data[: SPELLING_LENGTH // 2] + data[-SPELLING_LENGTH // 2 :]
-    found = np.zeros(SPELLING_LENGTH, dtype=np.int32)
-    found[: len(data)] = np.frombuffer(data, dtype=np.uint8).astype(np.int32) + 1
-    return found
-
-
-@dataclass(frozen=True)
-class SpelledConfig(Config, kind="spelled"):
-    """d_byte: width of the vectors of single bytes. position, dropout: as of an embedding of tokens."""
-
-    vocab_size: int
-    d_model: int
-    d_byte: int = 32
-    position: PositionConfig | None = None
-    dropout: float = 0.0
-
-    def __post_init__(self) -> None:
-        check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
-        check_width(self.position, self.d_model)
-        check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
-
-    def build(self) -> Spelled:
-        return Spelled(self)
-
-
-class Spelled(nn.Module):
-    """Ids and spellings (B, T, 1 + L) to vectors."""
-
-    reads = "words"
-
-    def __init__(self, config: SpelledConfig) -> None:
-        super().__init__()
-        self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
-        self.byte_to_vector = nn.Embedding(SPELLING_BYTES, config.d_byte)
-        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, SPELLING_WIDTH, padding=SPELLING_WIDTH // 2)
-        self.position = config.position.build() if config.position else None
-        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
-
-    @property
-    def max_length(self) -> int | None:
-        return self.position.max_length if self.position is not None else None
-
-    def forward(
-        self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
-        spelt = words[..., 1:]
-        letters = self.byte_to_vector(spelt) * (spelt > 0)[..., None]  # after the end of a word there is nothing
-        letters = letters.flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)
-        features = self.bytes_to_features(letters).relu().amax(-1).unflatten(0, words.shape[:2])
-        x = self.token_to_vector(words[..., 0]) + features
-        if self.position is not None:
-            x = x + self.position(start, words.shape[1]).to(x.dtype)
-        return self.dropout(x)

@@ -19,6 +19,7 @@ h'  previous hidden state    r  reset gate    z  update gate    n  candidate, al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import torch
@@ -26,12 +27,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Called, Mixer, Shows
+from regard.core.mixer import Called, Mixer, Shows, scan
 from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.end_to_end import packed_recurrence
-from regard.mixers.rnn import HiddenState, cell_weights, check_recurrent_width, last_hidden, output_map
+from regard.kernels.fused_cell import run_cell
+from regard.mixers.rnn import (
+    HiddenState,
+    cell_weights,
+    check_recurrent,
+    dropped_weights,
+    last_hidden,
+    output_map,
+    weight_drop,
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,8 @@ class GruConfig(MixerConfig, kind="gru"):
     """d_hidden defaults to d_model; another width needs `project`, a map back to d_model.
 
     d_input: width of the input where it differs from that of the output, as inside a larger cell.
+    weight_dropout: the share of hidden-to-hidden weights that is gone from a call while training, the same ones at all
+    of its tokens (Merity et al. 2018, 2).
     """
 
     d_hidden: int | None = None
@@ -46,16 +58,26 @@ class GruConfig(MixerConfig, kind="gru"):
     project: bool = False
     convention: Literal["torch", "cho"] = "torch"
     d_input: int | None = None
+    weight_dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        check_recurrent_width(self.d_model, self.d_hidden, self.project)
+        check_recurrent(self.d_model, self.d_hidden, self.project, self.weight_dropout)
+
+    @property
+    def d_read(self) -> int:
+        return self.d_input or self.d_model
 
     def build(self) -> Gru:
         return Gru(self)
 
     @classmethod
     def examples(cls) -> dict[str, MixerConfig]:
-        return {"gru": cls(8), "gru-cho": cls(8, convention="cho"), "gru-project": cls(8, 6, project=True)}
+        plain: dict[str, MixerConfig] = {
+            "gru": cls(8),
+            "gru-cho": cls(8, convention="cho"),
+            "gru-project": cls(8, 6, project=True),
+        }
+        return plain | {"gru-weight-drop": cls(8, weight_dropout=0.5)}
 
 
 class Gru(Mixer):
@@ -72,6 +94,7 @@ class Gru(Mixer):
         self.packs = type(self).packs and not self.resets_first
         self.cell = nn.GRU(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
+        self.weight_dropout = weight_drop(config.weight_dropout)
         self.reset_gate, self.update_gate, self.candidate, self.hidden = (Tap(None) for _ in range(4))
 
     def init_state(self, batch_size: int) -> State:
@@ -81,17 +104,21 @@ class Gru(Mixer):
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, HiddenState)
         recorded = any(tap.recorded for tap in (self.reset_gate, self.update_gate, self.candidate, self.hidden))
+        dropped = dropped_weights(self.cell, self.weight_dropout)
         if self.resets_first or recorded:
-            return super().forward(x, state, context)
+            return scan(partial(self._stepped, dropped), x, state, context)
         if context.offsets is not None:
-            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets)), None
-        hidden, _ = self.cell(x, state.hidden.to(x.dtype)[None].contiguous())
+            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets, dropped)), None
+        hidden, _ = run_cell(self.cell, x, state.hidden.to(x.dtype)[None].contiguous(), dropped)
         last = last_hidden(hidden, state.hidden, context.lengths)
         return self.hidden_to_output(hidden), HiddenState(last, advance(state.count, x.shape[1], context.lengths))
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        return self._stepped(dropped_weights(self.cell, self.weight_dropout), x, state, context)
+
+    def _stepped(self, dropped: Tensor | None, x: Tensor, state: State, context: Context) -> tuple[Tensor, State]:
         assert isinstance(state, HiddenState)
-        w, before = cell_weights(self.cell), state.hidden
+        w, before = cell_weights(self.cell, dropped), state.hidden
         x_r, x_z, x_n = F.linear(x, w.input, w.input_bias).chunk(3, -1)
         h_r, h_z, h_n = F.linear(before, w.hidden, w.hidden_bias).chunk(3, -1)
         r = self.reset_gate(torch.sigmoid(x_r + h_r))

@@ -16,6 +16,7 @@ i f g o  stacked in this order in one matrix, as torch stores them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -23,15 +24,16 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.core.context import EMPTY, Context
-from regard.core.mixer import Called, Mixer, Shows
+from regard.core.mixer import Called, Mixer, Shows, scan
 from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.choice import takes_kernel
 from regard.kernels.end_to_end import packed_recurrence
+from regard.kernels.fused_cell import run_cell
 from regard.kernels.operators import if_built
 from regard.layers.linear import linear_sum
-from regard.mixers.rnn import cell_weights, check_recurrent_width, output_map
+from regard.mixers.rnn import cell_weights, check_recurrent, dropped_weights, output_map, weight_drop
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class LstmConfig(MixerConfig, kind="lstm"):
     """d_hidden defaults to d_model; another width needs `project`. forget_bias is added to b_f at the start.
 
     d_input: width of the input where it differs from that of the output, as inside a larger cell.
+    weight_dropout: the share of hidden-to-hidden weights that is gone from a call while training, the same ones at all
+    of its tokens (Merity et al. 2018, 2).
     """
 
     d_hidden: int | None = None
@@ -59,9 +63,14 @@ class LstmConfig(MixerConfig, kind="lstm"):
     project: bool = False
     forget_bias: float = 1.0
     d_input: int | None = None
+    weight_dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        check_recurrent_width(self.d_model, self.d_hidden, self.project)
+        check_recurrent(self.d_model, self.d_hidden, self.project, self.weight_dropout)
+
+    @property
+    def d_read(self) -> int:
+        return self.d_input or self.d_model
 
     def build(self) -> Lstm:
         return Lstm(self)
@@ -71,6 +80,7 @@ class LstmConfig(MixerConfig, kind="lstm"):
         return {
             "lstm": cls(8),
             "lstm-project": cls(8, 6, project=True),
+            "lstm-weight-drop": cls(8, weight_dropout=0.5),
             "stacked-lstm": StackConfig(8, (cls(8), cls(8))),
             "residual-lstm": ResidualConfig(8, cls(8)),
             "bidirectional-lstm": BidirectionalConfig(8, cls(8)),
@@ -89,6 +99,7 @@ class Lstm(Mixer):
         self.d_hidden = config.d_hidden or config.d_model
         self.cell = nn.LSTM(config.d_input or config.d_model, self.d_hidden, bias=config.bias, batch_first=True)
         self.hidden_to_output = output_map(self.d_hidden, config.d_model, config.project)
+        self.weight_dropout = weight_drop(config.weight_dropout)
         if config.bias:
             with torch.no_grad():
                 self.cell.get_parameter("bias_ih_l0")[self.d_hidden : 2 * self.d_hidden] += config.forget_bias
@@ -101,23 +112,27 @@ class Lstm(Mixer):
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert isinstance(state, LstmState)
+        dropped = dropped_weights(self.cell, self.weight_dropout)
         if self._heard() or lacks_fused_cell(x):
-            return super().forward(x, state, context)
+            return scan(partial(self._stepped, dropped), x, state, context)
         if context.offsets is not None:
-            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets)), None
+            return self.hidden_to_output(packed_recurrence(self.cell, x, context.offsets, dropped)), None
         before = state.hidden.to(x.dtype)[None].contiguous(), state.cell.to(x.dtype)[None].contiguous()
         if context.lengths is None:
-            hidden, (h, c) = self.cell(x, before)
+            hidden, (h, c) = run_cell(self.cell, x, before, dropped)
             h, c = h[0], c[0]
         else:
-            hidden, h, c = self._padded(x, before, context.lengths)
+            hidden, h, c = self._padded(x, before, context.lengths, dropped)
         h, c = h.to(state.hidden.dtype), c.to(state.cell.dtype)
         after = LstmState(h, c, advance(state.count, x.shape[1], context.lengths))
         return self.hidden_to_output(hidden), after
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
+        return self._stepped(dropped_weights(self.cell, self.weight_dropout), x, state, context)
+
+    def _stepped(self, dropped: Tensor | None, x: Tensor, state: State, context: Context) -> tuple[Tensor, State]:
         assert isinstance(state, LstmState)
-        w = cell_weights(self.cell)
+        w = cell_weights(self.cell, dropped)
         before = linear_sum(state.hidden, w.hidden, w.hidden_bias)
         gates = linear_sum(x, w.input, w.input_bias, before)  # (B, 4 d_hidden)
         plain = state.hidden.is_contiguous() and state.cell.is_contiguous() and gates.is_contiguous()
@@ -135,11 +150,13 @@ class Lstm(Mixer):
         after = LstmState(h.to(state.hidden.dtype), c.to(state.cell.dtype), stepped(state.count, context.owned))
         return self.hidden_to_output(h), after
 
-    def _padded(self, x: Tensor, before: tuple[Tensor, Tensor], lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _padded(
+        self, x: Tensor, before: tuple[Tensor, Tensor], lengths: Tensor, dropped: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows of unequal length: torch stops each row at its length, but takes no empty row, so those are put back."""
         some = lengths.clamp(min=1).cpu()
         packed = pack_padded_sequence(x, some, batch_first=True, enforce_sorted=False)
-        outputs, (h, c) = self.cell(packed, before)
+        outputs, (h, c) = run_cell(self.cell, packed, before, dropped)
         hidden, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
         empty = (lengths == 0).to(x.device)[:, None]
         return hidden, torch.where(empty, before[0][0], h[0]), torch.where(empty, before[1][0], c[0])

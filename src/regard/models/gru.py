@@ -7,7 +7,7 @@ from typing import Literal
 from regard.core.registry import register
 from regard.mixers.gru import GruConfig
 from regard.models.language import LanguageModelConfig
-from regard.models.rnn import PLAIN, SIZES, Norm, recurrent
+from regard.models.recurrent import PLAIN, SIZES, Assembly, Norm, recurrent
 
 
 @register(
@@ -29,4 +29,5 @@ def gru(
     convention: Literal["torch", "cho"] = "torch",
 ) -> LanguageModelConfig:
     """Gated recurrence with one vector and two gates."""
-    return recurrent(vocab_size, GruConfig(d_model, convention=convention), n_layers, dropout, norm, residual, tied)
+    to = Assembly(n_layers, norm, residual, tied, dropout)
+    return recurrent(vocab_size, GruConfig(d_model, convention=convention), to)

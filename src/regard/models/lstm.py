@@ -1,11 +1,11 @@
-"""LSTM language model (Zaremba et al. 2014)."""
+"""LSTM language model (Zaremba et al. 2014); with the settings of Merity et al. 2018 it is their AWD-LSTM."""
 
 from __future__ import annotations
 
 from regard.core.registry import register
 from regard.mixers.lstm import LstmConfig
 from regard.models.language import LanguageModelConfig
-from regard.models.rnn import PLAIN, SIZES, Norm, recurrent
+from regard.models.recurrent import PLAIN, SIZES, Assembly, Norm, recurrent
 
 
 @register(
@@ -24,6 +24,14 @@ def lstm(
     norm: Norm = "rms",
     residual: bool = True,
     tied: bool = False,
+    d_hidden: int | None = None,
+    locked: bool = False,
+    input_dropout: float | None = None,
+    output_dropout: float | None = None,
+    row_dropout: float = 0.0,
+    weight_dropout: float = 0.0,
 ) -> LanguageModelConfig:
     """Gated recurrence: a cell that is kept and an output that is shown."""
-    return recurrent(vocab_size, LstmConfig(d_model), n_layers, dropout, norm, residual, tied)
+    places = {"input_dropout": input_dropout, "output_dropout": output_dropout, "row_dropout": row_dropout}
+    to = Assembly(n_layers, norm, residual, tied, dropout, d_hidden, **places, locked=locked)
+    return recurrent(vocab_size, LstmConfig(d_model, weight_dropout=weight_dropout), to)

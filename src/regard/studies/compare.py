@@ -14,13 +14,15 @@ from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import ResourceError, Stopped, UsageError
-from regard.run.settings import Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.run.recipe import read_recipe
+from regard.run.settings import Layer, Origin, Settings, resolve, section_of
 from regard.run.task_choice import with_task
 from regard.storage import disk
 from regard.storage.lock import only_writer
 from regard.studies.board import Board, board_for
 from regard.studies.comparison import Comparison, reported_before
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
+from regard.studies.identity import TRACK
 from regard.studies.ledger import KEPT, clear, read_kept, refuse_other
 from regard.studies.measure import recall_bits
 from regard.studies.preflight import fitted_layers, refuse_too_small
@@ -43,6 +45,7 @@ from regard.studies.scaling import AT, SCALES
 from regard.tasks.dataset import Dataset
 from regard.training.interrupt import Interrupt
 from regard.training.run_folder import refuse_file
+from regard.training.track import refuse_absent
 
 RUNS = Path("runs")
 # Learnt in half a minute, with forgetting seen by distance; its documents are short, so that a batch has more of them.
@@ -83,6 +86,7 @@ def compare(
         given["model.size"] = Origin(size, "argument")
     given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
     models = None if models is None else [typed_name(text) for text in models]
+    refuse_absent(str(given[TRACK].value) if TRACK in given else None)
     planned = _plan(given, models, Asked(budget, seeds, parameters, folds, SCALES if scaling else (1.0,)))
     return _raced(planned, out, force, board or board_for(sys.stdout, quiet=False))
 
@@ -137,7 +141,7 @@ def _plan(given: Layer, models: Sequence[str] | None, asked: Asked) -> _Planned:
         for scale in asked.scales if not _fitted(layer) else (1.0,):
             label = one.label if len(asked.scales) == 1 or _fitted(layer) else f"{one.label}{AT}{scale:g}"
             layers[label], scales_of[label] = layer, scale
-    return _Planned(protocol, layers, scales_of, {key: origin.value for key, origin in shared.items()})
+    return _Planned(protocol, layers, scales_of, {key: one.value for key, one in shared.items() if key != TRACK})
 
 
 def _fitted(layer: Layer) -> bool:

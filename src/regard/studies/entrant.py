@@ -15,6 +15,7 @@ from typing import Any
 from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import RegardError, UsageError
+from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Origin, Settings, parse_value, section_of
 from regard.tasks import task_named
 from regard.training.estimate import count_parameters, on_meta
@@ -25,9 +26,7 @@ NEAR, FAR = 16, 128
 
 # A width to its count of parameters, None where a model cannot have that width.
 Counted = Callable[[int], int | None]
-WIDTH = "d_model"
 NARROW = 48
-MOST_FACTOR = 4.0
 FITTED = "is fitted at once"
 CLOSE = 0.05
 
@@ -86,15 +85,11 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Size:
-    """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same.
-
-    factor  by which its own learning rate is multiplied: a narrower model takes larger steps (Yang et al. 2022).
-    """
+    """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same."""
 
     width: int | None
     parameters: int
     note: str = ""
-    factor: float = 1.0
 
     @property
     def fitted(self) -> bool:
@@ -181,8 +176,7 @@ def sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
     width, found = _nearest_width(settings, spec, target)
     apart = found / target - 1
     note = "" if abs(apart) <= CLOSE else f"is {apart:+.0%} off the common size, the nearest it has"
-    factor = min(MOST_FACTOR, max(1 / MOST_FACTOR, settings[f"model.{WIDTH}"] / width))
-    return Size(width, found, note, factor)
+    return Size(width, found, note)
 
 
 def _nearest_width(settings: Settings, spec: DataSpec | int, target: int) -> tuple[int, int]:

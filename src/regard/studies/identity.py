@@ -26,6 +26,8 @@ from regard.storage import manifest
 from regard.tasks.dataset import Dataset
 from regard.training.run_folder import WEIGHTS
 
+TRACK = "train.track"  # who is told of a training changes nothing of it
+
 
 def fingerprint(data: Dataset[Any]) -> str:
     """SHA-256 of all that is read of the data: tokenizer, training, validation and test."""
@@ -39,7 +41,7 @@ def fingerprint(data: Dataset[Any]) -> str:
 def mark(settings: Settings, data: str) -> str:
     """A name for one training: the same only where the same numbers would come out. data: the fingerprint of it."""
     told = {
-        "settings": {key: part.value for key, part in settings.table.items()},
+        "settings": {key: part.value for key, part in settings.table.items() if key != TRACK},
         "data": data,
         "start": _start(settings["train.start"]),
         "device": device_named(str(settings["train.device"])).type,
@@ -113,7 +115,7 @@ class Peak:
             torch.cuda.reset_peak_memory_stats()
             return
         try:
-            Path("/proc/self/clear_refs").write_text("5")
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         except OSError:
             return
 
@@ -123,7 +125,7 @@ class Peak:
 
             return torch.cuda.max_memory_allocated()
         try:
-            found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+            found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
         except OSError:
             return None
         return int(found[1]) * 1024 if found else None

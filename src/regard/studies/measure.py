@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.run.run import Run
-from regard.run.summary import state_size
 from regard.studies.row import keep_each
 from regard.tasks.verbs import Generates, Report, Scores
-from regard.training.estimate import on_meta
+from regard.training.estimate import on_meta, state_size
 
 TOKENS = 30_000  # of the test part, at most
 EXAMPLES = 1000

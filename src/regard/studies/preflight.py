@@ -13,8 +13,9 @@ from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import DataError, UsageError
 from regard.run.dataset import LENGTH, ROWS, SMALL, fitted, told_smaller, work
+from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Settings, resolve
-from regard.studies.entrant import WIDTH, Size
+from regard.studies.entrant import Size
 from regard.studies.protocol import HAND, Protocol
 from regard.tasks.dataset import Dataset
 from regard.training import budget

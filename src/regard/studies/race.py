@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 
 from regard.errors import NumericError, RegardError, ResourceError, Stopped, UsageError
 from regard.run.dataset import work
+from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Origin, Settings, resolve
 from regard.run.train import Job, train_run
 from regard.studies.board import Board
-from regard.studies.entrant import WIDTH, Size
+from regard.studies.entrant import Size
 from regard.studies.identity import Peak, mark
 from regard.studies.ledger import RATES, Ledger
 from regard.studies.measure import measured
@@ -93,7 +94,7 @@ class Race:
         protocol, settings = self.protocol, self._settings(row.label)
         fitted = self.sizes[row.label].fitted
         is_given = settings.table["train.lr"].place == "--models"
-        own = (settings["train.lr"] or DEFAULT_LR) * (1.0 if is_given else self.sizes[row.label].factor)
+        own = settings["train.lr"] or DEFAULT_LR
         searches = protocol.searches and not fitted and not is_given
         row.lr = None if fitted else own
         if searches:

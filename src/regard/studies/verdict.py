@@ -29,6 +29,7 @@ from regard.studies.standing import Standing
 DRAWS = 1000
 SEED = 0
 LEVEL = 0.05
+AT_ONCE = 1 << 22  # numbers that are summed together
 FEWEST_SEEDS = 3
 
 
@@ -167,7 +168,7 @@ def _drawn(contestants: Sequence[Contestant]) -> dict[str, tuple[np.ndarray, np.
     times, found = _times(count), {}
     for one in contestants:
         values, weights = (np.stack([getattr(each, name) for each in one.trainings]) for name in ("values", "weights"))
-        scores = (times @ values.T) / np.maximum(times @ weights.T, 1e-300)  # (DRAWS, S)
+        scores = _sums(times, values) / np.maximum(_sums(times, weights), 1e-300)  # (DRAWS, S)
         seeds = len(one.trainings)
         trained = np.array([each.score for each in one.trainings])
         again = trained[chance.integers(seeds, size=(DRAWS, seeds))].mean(1)
@@ -182,7 +183,14 @@ def _widened(count: int) -> float:
 
 @lru_cache(maxsize=1)
 def _times(count: int) -> np.ndarray:
-    """How often each example is drawn, (DRAWS, count)."""
-    chance = np.random.default_rng(SEED)
-    rows = (np.bincount(chance.integers(count, size=count), minlength=count) for _ in range(DRAWS))
-    return np.stack([row.astype(np.float32) for row in rows])
+    """How often each example is drawn, (DRAWS, count); more often than 255 times happens in no draw of any length."""
+    chance, found = np.random.default_rng(SEED), np.empty((DRAWS, count), np.uint8)
+    for row in found:
+        row[:] = np.bincount(chance.integers(count, size=count), minlength=count)
+    return found
+
+
+def _sums(times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Of each training (S, n) the sum over the examples of each draw, (DRAWS, S); of many examples a part at a time."""
+    step = max(1, AT_ONCE // times.shape[1])
+    return np.concatenate([times[first : first + step] @ numbers.T for first in range(0, len(times), step)])

@@ -70,7 +70,7 @@ def _without_labels(lab: Lab) -> str:
     count = lab.pick(2_000, 4_000, 40_000)
     world = Reviews(seed=lab.seed + 1000, min_sentences=SENTENCES[0], max_sentences=SENTENCES[1])
     path: Path = lab.folder / "reviews.txt"
-    path.write_text("".join(f"{one.text}\n" for one in world.examples("train", count)))
+    path.write_text("".join(f"{one.text}\n" for one in world.examples("train", count)), encoding="utf-8")
     return str(path)
 
 

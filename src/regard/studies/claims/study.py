@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+from regard.core.registry import entry
 from regard.run.train import train
 
 T = TypeVar("T")
@@ -49,7 +50,9 @@ class Lab:
 
     def train(self, model: str, data: str, name: str, **settings: Any) -> Any:
         """A run of the lab's seed, made as a person would make it; `name` is unique within the study."""
-        given = {"seed": self.seed, "device": self.device, "sample_every": 0} | settings
+        # Rules were fixed and verdicts measured at the preset's rate, whatever the width: it is not scaled here.
+        own = {"lr": entry(model).training.get("lr")}
+        given: dict[str, Any] = {"seed": self.seed, "device": self.device, "sample_every": 0} | own | settings
         return train(model, data, out=self.folder / f"{name}-{self.seed}", quiet=True, **given)
 
 
