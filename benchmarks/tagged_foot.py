@@ -1,6 +1,6 @@
-"""Accuracy, F1 of spans and fit seconds of the fitted taggers, and of the CRF beside crfsuite with the same features.
+"""Accuracy, F1 of spans and fit seconds of the fitted taggers, of the CRF beside crfsuite, and of the neural tagger.
 
-    python benchmarks/tagged_foot.py DATA_FOLDER [--only ewt,wnut17] [--strength 0.1] [--neural 5m]
+    python benchmarks/tagged_foot.py DATA_FOLDER [--only ewt,wnut17] [--strength 0.1] [--steps 2400] [--seeds 3]
 
 DATA_FOLDER holds ud_english_ewt/ and wnut17/; scores are those of the validation parts. A fit is all that happens from
 words to weights. crfsuite, where it is installed, is given the features that ours keeps, by name, and the same penalty;
@@ -131,17 +131,18 @@ def crfsuite(data: Data, strength: float) -> tuple[TaggingReport, float, str] | 
     return tagging_report(list(column(data.valid, "tags")), answers), seconds, f"{steps} steps"
 
 
-def neural(train: Path, valid: Path, budget: str, head: str) -> tuple[TaggingReport, float, str]:
-    """The neural tagger of the size small."""
+def neural(train: Path, valid: Path, budget: str, seed: int, count: int) -> tuple[TaggingReport, float, str]:
+    """The neural tagger as it is by default; `count` of them, from this seed on, in the mean."""
     import regard
 
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
-        where = {"out": f"{folder}/run", "quiet": True, "valid": str(valid)}
-        run = regard.train("tagger", str(train), budget=budget, head=head, **where)
+        where = {"out": f"{folder}/run", "quiet": True, "valid": str(valid), "threads": 1}
+        run = regard.train("tagger", str(train), budget=budget, seed=seed, ensemble=count, **where)
         seconds = time.process_time() - start
         scores = dict(run.evaluate().scores)
-    return TaggingReport(scores["accuracy"], scores["tokens"], span_f1=scores.get("span_f1")), seconds, budget
+        told = f"{budget}, {sum(one.numel() for one in run.model.parameters()):,} parameters"
+    return TaggingReport(scores["accuracy"], scores["tokens"], span_f1=scores.get("span_f1")), seconds, told
 
 
 def show(name: str, model: str, found: tuple[TaggingReport, float, str] | None) -> None:
@@ -156,7 +157,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="ewt,wnut17")
     parser.add_argument("--strength", type=float, default=0.1)
-    parser.add_argument("--neural", default="", help="also train the neural tagger for so long, with both heads")
+    parser.add_argument("--steps", type=int, default=0, help="also train the neural tagger for so many steps")
+    parser.add_argument("--seeds", type=int, default=3, help="trainings of it; then as many in the mean")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("| data | model | accuracy | span F1 | fit CPU s | what it took |")
@@ -172,8 +174,11 @@ def main() -> None:
         if "O" in data.classes:
             best = CrfConfig(n, strength=0.1, pairs="all", min_words=2, outside=1.0)
             show(name, "crf strength=0.1 pairs=all min_words=2 outside=1", own(data, best))
-        for head in ("linear", "crf") if options.neural else ():
-            show(name, f"tagger head={head}", neural(train, valid, options.neural, head))
+        for seed in range(options.seeds) if options.steps else ():
+            show(name, f"tagger, seed {seed}", neural(train, valid, f"{options.steps}steps", seed, 1))
+        if options.steps:
+            whole = f"{options.steps * options.seeds}steps"
+            show(name, f"tagger, ensemble of {options.seeds}", neural(train, valid, whole, 0, options.seeds))
 
 
 if __name__ == "__main__":

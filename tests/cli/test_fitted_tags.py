@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 from calling import call_here, done, refused, told
 
+from regard.run.run import load
 from regard.tasks import task_named
 
 OWN = ("most_frequent", "hmm", "crf")
@@ -72,6 +74,19 @@ def test_a_crf_head_trains_answers_and_is_looked_at(texts: Path, encoder: str):
     assert "a CRF head has one answer for a sentence" in refused("train", "t.conll", *words, *smoothed)
 
 
+def test_where_tags_mark_spans_they_are_chosen_together_and_told_by_their_f1(texts: Path):
+    often = ("--set", "train.evaluate_every=10", "--set", "train.lr=0.03", "--budget", "40steps")
+    card = told("train", "t.conll", "--size", "tiny", *often, "--out", "r", *QUICK)
+    lines = [json.loads(line) for line in (texts / "r" / "metrics.jsonl").read_text().splitlines()]
+    best = next(line["valid_span_f1"] for line in lines if line["step"] == card["best_step"] and "valid_loss" in line)
+    assert best == max(line["valid_span_f1"] for line in lines if "valid_loss" in line)
+    lean = load(texts / "r").model.state_dict()["lean"].item()
+    assert lean == pytest.approx(min(2.0, math.log((2 - best) / best)) if best else 2.0, abs=1e-6)
+    assert told("explain", "r", "Ann Lee", "--view", "transitions")["about"]["tags"] == 4
+    done("train", "t.conll", "--size", "tiny", "--budget", "2steps", "--set", "data.bio=false", "--out", "free", *QUICK)
+    assert "lean" not in load(texts / "free").model.state_dict()
+
+
 def test_the_rule_of_spans_is_kept_unless_it_is_left_out(texts: Path):
     for out, more in (("kept", ()), ("free", ("--set", "data.bio=false"))):
         done("train", "t.conll", "--model", "most_frequent", "--out", out, *more, *QUICK)
@@ -89,7 +104,8 @@ def test_tags_that_tell_nothing_apart_or_were_never_met_get_one_line(here: Path,
     message = refused("train", "x.conll", "--valid", "y.conll", "--model", model, "--out", "r", *QUICK)
     assert "'Z' does not occur in the training part" in message
     assert not Path("r").exists()
-    done("train", "x.conll", "--valid", "x.conll", "--model", model, "--out", "r", *QUICK)
+    Path("z.conll").write_text("b\tY\n\na\tX\n", encoding="utf-8")
+    done("train", "x.conll", "--valid", "z.conll", "--model", model, "--out", "r", *QUICK)
     assert told("evaluate", "r")["accuracy"] == 1.0
 
 

@@ -144,7 +144,10 @@ class CrfHead(LinearHead):
         if targets is None:
             return emissions
         if label_smoothing:
-            raise UsageError("train.label_smoothing: a CRF head has one answer for a sentence; leave it out")
+            raise UsageError(
+                "train.label_smoothing: a CRF head has one answer for a sentence; leave it out, or set "
+                "model.head=linear"
+            )
         counted = targets != NOT_COUNTED
         order = (~counted).byte().argsort(dim=1, stable=True)
         emissions, chain = self._exact(emissions.gather(1, order[..., None].expand_as(emissions)))

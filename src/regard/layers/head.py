@@ -1,8 +1,6 @@
 """Heads: from the vectors of a model to its answers, and to the loss of answers without forming them all.
 
-    logits_t = W f(h_t) + b                              LinearHead: tokens, classes, tags; f a small net or nothing
-    q_h      = (a . f_h + V y_h) spread + level          QuantileHead: the quantiles of a forecast
-    pinball  = max(q e, (q - 1) e),  e = value - q_h     the loss of one quantile q
+    logits_t = W f(h_t) + b          LinearHead: tokens, classes, tags; f a small net or nothing
 
 Every head is called in both ways, so that whatever listens to modules meets it in training too.
 """
@@ -76,37 +74,3 @@ class LogitsHead(nn.Module):
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         smoothing = {"ignore_index": NOT_COUNTED, "label_smoothing": label_smoothing}
         return F.cross_entropy(logits, targets.flatten(), reduction="sum", **smoothing)
-
-
-class QuantileHead(nn.Linear):
-    """Quantiles of each time ahead. Its vectors (B, H, D + 3) end with a linear forecast, a level and a spread."""
-
-    quantiles: Tensor
-
-    def __init__(self, width: int, quantiles: tuple[float, ...]) -> None:
-        super().__init__(width, len(quantiles))
-        nn.init.zeros_(self.weight)
-        self.register_buffer("quantiles", torch.tensor(quantiles), persistent=False)
-
-    @property
-    def n_answers(self) -> int:
-        return self.out_features
-
-    @staticmethod
-    def averaged(answers: Tensor) -> Tensor:
-        """The mean of several models' quantiles (K, B, H, Q)."""
-        return answers.mean(0)
-
-    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  # of vectors, and with targets if there are any
-        self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0
-    ) -> Tensor:
-        """Quantiles (B, H, Q), or with values (B, H), NaN where one does not count, the mean pinball loss, summed."""
-        y, linear, level, spread = vectors.split([self.in_features, 1, 1, 1], -1)
-        found = (linear + super().forward(y)) * spread + level
-        if targets is None:
-            return found
-        found = found.to(torch.promote_types(found.dtype, torch.float32))
-        error = targets.nan_to_num()[..., None] - found
-        q = self.quantiles.to(found.dtype)
-        loss = torch.maximum(q * error, (q - 1) * error).mean(-1)
-        return (loss * ~targets.isnan()).sum()

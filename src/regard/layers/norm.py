@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.core.dropout import dropout
 from regard.kernels.choice import HALF, takes_kernel
 from regard.kernels.operators import if_built
 from regard.kernels.pointwise import rms_norm
@@ -30,13 +31,14 @@ WIDEST, MOST_ROWS = 16384, 4096
 class NormConfig(Config, kind="norm"):
     """form = "layer": (x - mean) / std * weight + bias;  form = "rms": x / rms(x) * weight.
 
-    dropout acts after it, where the size of the vectors is settled.
+    dropout acts after it, where the size of the vectors is settled; `locked`: on the same units of all of a row.
     """
 
     d_model: int
     form: Literal["layer", "rms"] = "layer"
     epsilon: float = 1e-5
     dropout: float = 0.0
+    locked: bool = False
 
     def __post_init__(self) -> None:
         check(self.epsilon >= 0, f"epsilon must not be negative, found {self.epsilon}")
@@ -45,7 +47,7 @@ class NormConfig(Config, kind="norm"):
     def build(self) -> nn.Module:
         rms = self.form == "rms"
         norm = RmsNorm(self.d_model, self.epsilon) if rms else LayerNorm(self.d_model, eps=self.epsilon)
-        return nn.Sequential(norm, nn.Dropout(self.dropout)) if self.dropout else norm
+        return nn.Sequential(norm, dropout(self.dropout, self.locked)) if self.dropout else norm
 
 
 class LayerNorm(nn.LayerNorm):

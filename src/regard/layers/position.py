@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from regard.core.config import Config, check
+from regard.core.device import widest
 from regard.errors import UsageError
 
 # Positions for which sinusoids are kept; those of longer texts are made anew.
@@ -102,7 +103,7 @@ def _turns(length: int, width: int, base: float, dtype: torch.dtype, device: tor
 
 def alibi_slopes(n_heads: int, device: torch.device | None = None) -> Float[Tensor, "H"]:
     """m_h = 2^(-8 h / H) for h = 1 .. H: a geometric series, steep heads look near, flat ones far."""
-    return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, dtype=torch.float64, device=device) / n_heads)
+    return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, dtype=widest(device), device=device) / n_heads)
 
 
 def _angles(positions: Tensor, width: int, base: float, like: torch.dtype = torch.float32) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from regard.core.data_spec import DataSpec
 from regard.core.registry import register
 from regard.models.classifier import SIZES
@@ -14,7 +16,7 @@ from regard.models.labeller import HeadName, LabellerConfig
     sizes=SIZES | {"paper": {"d_model": 100, "n_layers": 1, "dropout": 0.5, "head": "crf"}},
     paper="Huang, Xu, Yu 2015, Bidirectional LSTM-CRF models for sequence tagging",
     parameters=(None, DataSpec(vocab_size=130_000, n_classes=9)),
-    training={"lr": 2e-3, "weight_decay": 0.01, "warmup": 0.1},
+    training={"lr": 2e-3, "weight_decay": 0.01, "warmup": 0.1, "ema": 0.99},
     task="tagged",
 )
 def tagger(
@@ -26,8 +28,13 @@ def tagger(
     n_heads: int = 4,
     dropout: float = 0.3,
     bidirectional: bool = True,
-    head: HeadName = "linear",
+    head: HeadName | Literal["auto"] = "auto",
 ) -> LabellerConfig:
-    """Any encoder, and a tag for each of its vectors."""
+    """Any encoder, and a tag for each of its vectors.
+
+    head  auto: a crf where tags mark spans, whose words belong together, else linear.
+    """
+    chosen = head if head != "auto" else "crf" if spec.spans else "linear"
     reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout, bidirectional)
-    return LabellerConfig(reader.config(spec.vocab_size, spelled=True), d_model, spec.n_classes, None, dropout, head)
+    words = reader.config(spec.vocab_size, spelled=True, n_forms=spec.n_forms)
+    return LabellerConfig(words, d_model, spec.n_classes, None, dropout, chosen, spec.spans)

@@ -9,17 +9,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.config import Config, check
+from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.fitted import FitSettings, GivenExamples, Nobody, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.state import State
-from regard.fitting.model import FittedModel
+from regard.fitting.model import FittedConfig, FittedModel
 from regard.fitting.word_features import clipped
 
 LETTERS = "letters"
@@ -28,10 +28,8 @@ EXAMPLE_SENTENCES = (("a", "b", "c"), ("c", "a"), ("d", "e", "f", "b"), ("b",), 
 
 
 @dataclass(frozen=True)
-class WordTaggerConfig(Config):
+class WordTaggerConfig(FittedConfig):
     """n_classes: tags."""
-
-    fitted: ClassVar[bool] = True
 
     n_classes: int
 
@@ -41,11 +39,8 @@ class WordTaggerConfig(Config):
     def build(self) -> WordTagger:
         raise NotImplementedError(f"{type(self).__name__} must write build")
 
-    def build_example(self) -> WordTagger:
-        """A model of a few sentences: what the laws are checked on."""
-        model = self.build()
-        model.fit(_Example(self.n_classes), FitSettings(), Nobody())
-        return model
+    def example(self) -> _Example:
+        return _Example(self.n_classes)
 
 
 class WordTagger(FittedModel):

@@ -13,33 +13,35 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from regard.core.progress import watched
-from regard.data.example import Tagged, column
+from regard.data.example import Examples, Tagged, account_of, column
 from regard.data.kind import Head
 from regard.data.ragged import in_batches
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.tagged import read_tagged
+from regard.data.tagged import is_of_tags, read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import UsageError
 from regard.evaluation.each import EachScore
 from regard.evaluation.tagging import tagging_report
-from regard.models.ensemble import EnsembleConfig
+from regard.models.ensemble import ChainEnsembleConfig, EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
-from regard.tasks.tag_decoding import bio_chain, keeps_bio, log_chances_at, tag_rows
+from regard.tasks.tag_decoding import Leans, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     PieceProcessor,
+    SpelledWords,
     TagProcessor,
     classes_of,
     hidden_word,
     require_tokenizer_free,
     words_seen_twice,
 )
+from regard.tasks.word_forms import counted, forms_met_twice
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
@@ -70,7 +72,7 @@ class TaggedText(ExampleTask[TagProcessor]):
 
     name: ClassVar[str] = "tagged"
     shape: ClassVar[str] = "N-N"
-    used: ClassVar[frozenset[str]] = frozenset({"tag", "vocab_size", "bio"})
+    used: ClassVar[frozenset[str]] = frozenset({"text", "tag", "vocab_size", "bio"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
     model: ClassVar[str] = "tagger"
@@ -85,7 +87,7 @@ class TaggedText(ExampleTask[TagProcessor]):
     takes_encoder: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:
-        return head.suffix in SUFFIXES
+        return head.suffix in SUFFIXES or (head.has_columns and is_of_tags(head.table))
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer, last=start.causal)
@@ -98,15 +100,17 @@ class TaggedText(ExampleTask[TagProcessor]):
         processor = processor or self._processor(train, settings)
         name = Path(settings.path).name
         rows = processor.rows(train), processor.rows(valid)
-        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train)
+        account = account_of(train, tags=len(processor.classes))
+        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Tagged]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
-        return read_tagged(data, tag=settings.tag)
+        return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> TagProcessor:
-        tokenizer, told = read_files(verified, {"classes": tuple[str, ...], "bio": bool, "last": bool})
+        names = tuple[str, ...]
+        tokenizer, told = read_files(verified, {"classes": names, "bio": bool, "last": bool, "forms": names})
         return PieceProcessor(tokenizer, **told) if "last" in told else TagProcessor(tokenizer, **told)
 
     def objective(self, settings: TrainSettings) -> Objective:
@@ -122,12 +126,7 @@ class TaggedText(ExampleTask[TagProcessor]):
         return TagRows(fitted(rows.text, whole.max_length), rows.tags)
 
     def combined(self, config: Config, count: int) -> Config:
-        if getattr(config, "head", None) == "crf":
-            raise UsageError(
-                "train.ensemble: with model.head=crf the tags of a sentence are chosen together, and such answers have "
-                "no mean; leave one of the two out"
-            )
-        return EnsembleConfig(config, count)
+        return (ChainEnsembleConfig if getattr(config, "head", None) == "crf" else EnsembleConfig)(config, count)
 
     def answers(
         self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any], options: TextOptions | None = None
@@ -136,7 +135,7 @@ class TaggedText(ExampleTask[TagProcessor]):
         whole: Any = model
         spelt = [index for index, words in enumerate(texts) if words]
         ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
-        allowed = bio_chain(processor.classes) if processor.bio else None
+        allowed = span_chain(model, processor.classes) if processor.bio else None
         tags: dict[int, list[str]] = {}
         for rows in in_batches(ids.sizes.tolist()):
             places = [processor.places(texts[spelt[row]]) for row in rows]
@@ -159,6 +158,17 @@ class TaggedText(ExampleTask[TagProcessor]):
         sizes = [len(tags) for tags in truth]
         told = tagging_report(truth, found, words, seen).to_dict()
         return Report(told, each=lambda: EachScore(np.array(right, float), np.array(sizes, float)))
+
+    def judged_by(self, processor: TagProcessor) -> str:
+        return "span_f1" if processor.bio else self.metric
+
+    def judge(self, model: nn.Module, dataset: ExampleDataset[TagProcessor]) -> float:
+        """Accuracy, or F1 of spans; how readily a model tells these is set by it, for the answers from here on."""
+        scores = self.evaluate(model, dataset.processor, self.judged_examples(dataset)).scores
+        score = float(scores.get(self.judged_by(dataset.processor), 0.0))
+        if scores.get("spans") and isinstance(model, Leans):
+            model.lean.fill_(lean_for(score))
+        return score
 
     def is_right(self, example: Tagged, answer: Answer) -> bool:
         return list(example.tags) == list(answer.details["tags"])
@@ -202,8 +212,8 @@ class TaggedText(ExampleTask[TagProcessor]):
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
             return world.best, world.examples("train"), world.examples("valid"), ()
-        found = read_tagged(settings.path, tag=settings.tag)
-        return {}, *self.held_out(found, settings.valid, lambda path: read_tagged(path, tag=settings.tag))
+        found = _read(settings.path, settings)
+        return {}, *self.held_out(found, settings.valid, lambda path: _read(path, settings))
 
     def _processor(self, train: Sequence[Tagged], settings: DataSettings) -> TagProcessor:
         tags = column(train, "tags")
@@ -213,8 +223,12 @@ class TaggedText(ExampleTask[TagProcessor]):
             require_tokenizer_free(settings)
             return PieceProcessor(self.tokenizer, classes, self.last, bio=bio)
         words = column(train, "words")
-        return TagProcessor(
-            words_seen_twice(lambda: map(" ".join, watched(words, "learning words", "sentences")), settings.vocab_size),
-            classes,
-            bio=bio,
+        tokenizer = words_seen_twice(
+            lambda: map(" ".join, watched(words, "learning words", "sentences")), settings.vocab_size
         )
+        forms = forms_met_twice(counted(words), SpelledWords(tokenizer).token_of)
+        return TagProcessor(tokenizer, classes, bio=bio, forms=forms)
+
+
+def _read(data: str, settings: DataSettings) -> Examples[Tagged]:
+    return read_tagged(data, text=settings.text, tag=settings.tag, choices=settings.choices)

@@ -15,7 +15,7 @@ from regard.evaluation.tagging import span_scores
 from regard.layers.crf import CrfHead
 from regard.layers.head import LinearHead
 from regard.models.hmm import HmmConfig
-from regard.tasks.tag_decoding import best_tags, bio_chain, keeps_bio, tag_rows
+from regard.tasks.tag_decoding import best_tags, bio_chain, keeps_bio, lean_for, span_chain, tag_rows
 from regard.tasks.vocabulary import letters
 
 CLASSES = ("B-A", "B-B", "I-A", "I-B", "O")
@@ -101,3 +101,25 @@ def test_answers_keep_no_gradients():
     told = list[bool]()
     tag_rows(Reads(CrfHead(4, 5)), ragged([[1, 2]]), np.arange(1), [np.arange(2)], None)
     assert told == [False]
+
+
+@pytest.mark.parametrize("head", [nn.Identity, lambda: CrfHead(5, 5)])
+def test_a_span_is_told_where_its_chance_is_above_half_of_the_f1(head):
+    """Of a sentence of one word, whose chance of being a thing is p, the others sharing the rest."""
+    model = Headed(head())
+    if isinstance(model.head, CrfHead):
+        nn.init.eye_(model.head.weight)
+        nn.init.zeros_(model.head.bias)
+    for f1 in (0.3, 0.6, 0.9):
+        model.lean = torch.tensor(lean_for(f1))
+        for p, told in ((f1 / 2 - 0.01, "O"), (f1 / 2 + 0.01, "B-A")):
+            logits = torch.tensor([[[p, 1e-9, 1e-9, 1e-9, 1 - p]]]).log()
+            with torch.no_grad():
+                best = best_tags(model, logits, torch.tensor([1]), span_chain(model, CLASSES))
+            assert CLASSES[best[0, 0]] == told
+
+
+def test_a_model_without_a_lean_keeps_to_what_is_likeliest():
+    chain, rule = span_chain(nn.Linear(1, 1), CLASSES), bio_chain(CLASSES)
+    assert torch.equal(chain.between, rule.between)
+    assert torch.equal(chain.start, rule.start)
