@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from markets import KNOWN
+
 import regard
 from regard.studies.board import LineBoard
 from regard.studies.compare import Comparison
@@ -32,7 +34,6 @@ class DataSet:
     models: tuple[str, ...] | None = None
 
 
-MARKETS = ("BE", "DE", "FR", "NP", "PJM")
 SETS = {
     "wikitext-chars": DataSet(("wikitext2/train.txt.gz", "wikitext2/valid.txt.gz"), {"tokens": "chars", "length": 256}),
     "wikitext-bpe": DataSet(
@@ -40,7 +41,10 @@ SETS = {
     ),
     "shakespeare": DataSet(("tinyshakespeare/input.txt.gz",), {"tokens": "chars", "length": 256}),
     "multi30k": DataSet(("multi30k/train.en.gz", "multi30k/train.de.gz"), {"vocab_size": 8000}),
-    **{f"epf-{market}": DataSet((f"epf/{market}.train.csv.gz",), {"valid": "tail:0.2"}) for market in MARKETS},
+    **{
+        f"epf-{market}": DataSet((f"epf/{market}.train.csv.gz",), {"valid": "tail:0.2", "known": known})
+        for market, known in KNOWN.items()
+    },
 }
 
 

@@ -3,13 +3,15 @@
     python benchmarks/tasks.py multi30k --data DIR --model transformer --budget 9m --device cuda train.lr=2e-3
     python benchmarks/tasks.py table results.jsonl
 
-DIR holds the data sets by name (multi30k, sst, trec, ud_english_ewt, emoji_captions, epf), as they are published.
-Validation parts only; SST-2 and EWT have their own, TREC is cut into ten folds (`--fold`).
+DIR holds the data sets by name (multi30k, sst, trec, movie_reviews, ud_english_ewt, wnut17, wikitext2, emoji_captions,
+epf), as they are published. Validation parts only; TREC and the movie reviews have none and are cut into ten folds
+(`--fold`).
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import shutil
 import subprocess
@@ -17,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from markets import KNOWN
 
 import regard
 from regard.run.settings import parse_value
@@ -102,14 +106,20 @@ def sst2(data: Path, _folder: Path, _arguments: argparse.Namespace) -> tuple[str
 
 
 def trec(data: Path, folder: Path, arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Coarse classes; every tenth question, from `--fold` on, is held out."""
-    import gzip
+    """Coarse classes."""
+    return folded(data / "trec/train.tsv.gz", folder, arguments.fold)
 
-    lines = gzip.decompress((data / "trec/train.tsv.gz").read_bytes()).decode().splitlines()
-    rows = [line.split("\t") for line in lines]
+
+def movie_reviews(data: Path, folder: Path, arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    return folded(data / "movie_reviews/train.tsv.gz", folder, arguments.fold)
+
+
+def folded(path: Path, folder: Path, fold: int) -> tuple[str, dict[str, Any]]:
+    """The first and the last of three columns; every tenth row, from `fold` on, is held out."""
+    rows = [line.split("\t") for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
     parts: dict[str, list[str]] = {"train": [], "valid": []}
-    for number, (coarse, _, question) in enumerate(rows):
-        parts["valid" if number % FOLDS == arguments.fold else "train"].append(f"{coarse}\t{question}\n")
+    for number, (label, _, text) in enumerate(rows):
+        parts["valid" if number % FOLDS == fold else "train"].append(f"{label}\t{text}\n")
     for name, written in parts.items():
         (folder / f"{name}.tsv").write_text("".join(written), encoding="utf-8")
     return str(folder / "train.tsv"), {"valid": str(folder / "valid.tsv"), "task": "labelled"}
@@ -120,16 +130,39 @@ def ewt(data: Path, _folder: Path, _arguments: argparse.Namespace) -> tuple[str,
     return str(place / "en_ewt-ud-train.conllu.gz"), {"valid": str(place / "en_ewt-ud-dev.conllu.gz")}
 
 
+def wnut17(data: Path, _folder: Path, _arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    return str(data / "wnut17/train.conll.gz"), {"valid": str(data / "wnut17/dev.conll.gz")}
+
+
+def wikitext2(data: Path, _folder: Path, _arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    place = data / "wikitext2"
+    return str(place / "train.txt.gz"), {
+        "valid": str(place / "valid.txt.gz"),
+        "tokens": "words",
+        "documents": "file",
+    }
+
+
 def emoji(data: Path, _folder: Path, _arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     place = data / "emoji_captions"
     return str(place / "train.images.npz"), {"valid": str(place / "valid.images.npz")}
 
 
 def epf(data: Path, _folder: Path, arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    return str(data / f"epf/{arguments.market}.train.csv.gz"), {"valid": "tail:294d"}
+    return str(data / f"epf/{arguments.market}.train.csv.gz"), {"valid": "tail:294d", "known": KNOWN[arguments.market]}
 
 
-DATA = {"multi30k": multi30k, "sst2": sst2, "trec": trec, "ewt": ewt, "emoji": emoji, "epf": epf}
+DATA = {
+    "multi30k": multi30k,
+    "sst2": sst2,
+    "trec": trec,
+    "movie_reviews": movie_reviews,
+    "ewt": ewt,
+    "wnut17": wnut17,
+    "wikitext2": wikitext2,
+    "emoji": emoji,
+    "epf": epf,
+}
 
 
 def table(path: Path) -> str:

@@ -1,41 +1,62 @@
-"""Series: numbers on an even grid of time, one to be forecast and others that are known ahead of it.
+"""Series: numbers on an even grid of time, one of them to be forecast.
 
-What is uneven is refused by its time stamp: a hole that nobody sees shifts every day that comes after it.
+target   what is forecast
+known    columns that are known ahead of it, as a forecast of the weather or the plan of a shop is: only those named
+past     columns that were measured, read up to the moment of the forecast and never beyond it
+static   what stays the same all along a series, and tells it from others
+calendar is known of every time
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from regard.data.table import Table, read_table
-from regard.errors import DataError, UsageError, nearest
+from regard.data.gaps import refuse_gaps, refuse_missing
+from regard.data.grid import DAY, further, is_months, ticks
+from regard.errors import DataError, UsageError
 
-GAPS = ("refuse", "interpolate")
-TIME_NAMES = ("time", "date", "datetime", "timestamp", "ds")
-TARGET_NAMES = ("price", "target", "value", "y")
-# A Monday at midnight: grids of an hour, a day or a week are counted from where people count them.
-MONDAY = np.datetime64("1970-01-05T00:00:00", "s")
 CALENDAR = ("hour sin", "hour cos", "weekday sin", "weekday cos", "year sin", "year cos", "weekend", "sunday")
 # 1970-01-01 was a Thursday: Monday is weekday 0.
 FIRST_WEEKDAY = 3
 DAYS_PER_YEAR = 365.2425
 
 
+@dataclass(frozen=True)
+class Roles:
+    """Which column of a file is what.
+
+    time     None: one called time, date, datetime, timestamp or ds, or the first of dates.
+    target   None: the only one of numbers, or the one called target, y, price or value.
+    known    those known ahead.
+    past     those read as past alone. None: all other columns of numbers.
+    series   tells several series in one file apart. None: there is one.
+    static   columns that stay the same all along a series.
+    """
+
+    time: str | None = None
+    target: str | None = None
+    known: tuple[str, ...] = ()
+    past: tuple[str, ...] | None = None
+    series: str | None = None
+    static: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A target and what is known ahead of it, hour by hour or at any other even step.
+    """A target and what goes with it, hour by hour or at any other even step.
 
-    times        (n,) datetime64[s], each one `step` after the one before.
-    target       (n,) float64; NaN in the last steps whose target is still to come.
-    known        (n, K) float64.
-    columns      the K names of what is known ahead.
-    step         timedelta64[s] of the grid.
-    target_name  the name of the target.
-    name         what the series is called where it is refused.
-    notes        what its reader chose or mended.
+    times     (n,) datetime64[s], each one `step` after the one before.
+    target    (n,) float64; NaN in the last steps whose target is still to come.
+    known     (n, K) float64.
+    columns   the K names of what is known ahead.
+    step      of the grid, see regard/data/grid.py.
+    name      what it is called where it is refused. path: the file that it comes from, where there is one.
+    past      (n, P) float64 of the columns `measured`; after the last target they may be NaN.
+    static    a cell for each static column.
+    label     what the series is called among several in one file.
+    is_sparse whether target and past may have holes, which windows then keep clear of.
     """
 
     times: np.ndarray
@@ -45,18 +66,28 @@ class Series:
     step: np.timedelta64
     target_name: str = "target"
     name: str = "series"
-    notes: tuple[str, ...] = ()
+    past: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    measured: tuple[str, ...] = ()
+    static: tuple[str, ...] = ()
+    label: str = ""
+    is_sparse: bool = False
+    path: str = ""
 
     def __post_init__(self) -> None:
-        shape = (len(self.times), len(self.columns))
-        if self.target.shape != shape[:1] or self.known.shape != shape:
+        n, shape = len(self.times), (len(self.times), len(self.columns))
+        if not self.measured:
+            object.__setattr__(self, "past", np.zeros((n, 0)))
+        if self.target.shape != shape[:1] or self.known.shape != shape or self.past.shape != (n, len(self.measured)):
             raise DataError(
-                f"{self.name}: a target {self.target.shape} and known values {self.known.shape} "
-                f"do not fit {shape[0]} times and {shape[1]} columns"
+                f"{self.name}: a target {self.target.shape}, known values {self.known.shape} and past values "
+                f"{self.past.shape} do not fit {n} times, {shape[1]} and {len(self.measured)} columns"
             )
         refuse_gaps(self.times, self.step, self.name)
-        refuse_missing(self.times, self.target[: self.observed, None], [self.target_name], self.name)
         refuse_missing(self.times, self.known, list(self.columns), self.name)
+        if not self.is_sparse:
+            last = slice(0, self.observed)
+            refuse_missing(self.times, self.target[last, None], [self.target_name], self.name)
+            refuse_missing(self.times, self.past[last], list(self.measured), self.name)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -64,49 +95,53 @@ class Series:
     @property
     def observed(self) -> int:
         """How many steps there are up to the last one with a target."""
-        return _observed(self.target)
+        return observed(self.target)
 
     def part(self, start: int, stop: int) -> Series:
         """The steps start .. stop - 1."""
         rows = slice(start, stop)
-        return replace(self, times=self.times[rows], target=self.target[rows], known=self.known[rows])
+        parts = {name: getattr(self, name)[rows] for name in ("times", "target", "known", "past")}
+        return replace(self, **parts)
+
+    def joined(self, other: Series) -> Series:
+        """This one and then `other`, whose first time comes after the last."""
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in ("times", "target", "known", "past")}
+        return replace(other, **{name: np.concatenate(pair) for name, pair in pairs.items()})
+
+    def continued(self, count: int) -> Series:
+        """With `count` steps more, of which nothing is known but when they are."""
+        times = further(self.times, self.step, count)
+        later = replace(
+            self,
+            times=times,
+            target=np.full(count, np.nan),
+            known=np.zeros((count, len(self.columns))),
+            past=np.full((count, len(self.measured)), np.nan),
+        )
+        return self.joined(later)
 
 
-def read_series(
-    path: str,
-    *,
-    time: str | None = None,
-    target: str | None = None,
-    known: str | None = None,
-    gaps: str = "refuse",
-    future: bool = False,
-) -> Series:
-    """The series of a CSV file with a header, also compressed.
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """The series of a file, all of one step. roles: of its columns, by name. notes: what its reader chose or mended.
 
-    time    the column of time stamps. None: one called time, date, datetime, timestamp or ds, or the first of dates.
-    target  the column to forecast. None: one called price, target, value or y, or the first of numbers.
-    known   columns known ahead, with commas between; "" for none. None: all other columns of numbers.
-    gaps    what to do about missing time stamps and cells: "refuse" them or "interpolate" them linearly.
-    future  whether rows at the end may lack the target, as the steps to be forecast do.
+    ignored  columns that are not read.
     """
-    if gaps not in GAPS:
-        raise UsageError(f"gaps = {gaps!r} is not a choice{nearest(gaps, GAPS)}")
-    table = read_table(path)
-    time = _time_column(table, time)
-    target = _target_column(table, target, time)
-    names = _known_columns(table, known, (time, target))
-    times = table.times(time)
-    step = grid_step(times, path)
-    values = np.stack([table.numbers(column) for column in (target, *names)], axis=1)
-    notes = (f"known ahead: {', '.join(names)}",) if known is None and names else ()
-    if gaps == "interpolate":
-        times, values, n_added = fill_gaps(times, values, step, path)
-        n_empty = int(np.isnan(values).sum()) - n_added * values.shape[1]
-        values = _without_holes(times, values, [target, *names], path, future)
-        notes += (f"filled in {n_added} missing rows and {n_empty} empty cells",) if n_added + n_empty else ()
-    elif not future:
-        refuse_missing(times, values[:, :1], [target], path)
-    return Series(times, values[:, 0], values[:, 1:], tuple(names), step, target, path, notes)
+
+    series: tuple[Series, ...]
+    roles: Roles
+    notes: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def step(self) -> np.timedelta64:
+        return self.series[0].step
+
+
+def observed(target: np.ndarray) -> int:
+    """How many steps there are up to the last that is no NaN."""
+    present = np.flatnonzero(~np.isnan(target))
+    return int(present[-1]) + 1 if len(present) else 0
 
 
 def origins(series: Series, history: int, horizon: int, every: int) -> np.ndarray:
@@ -115,146 +150,44 @@ def origins(series: Series, history: int, horizon: int, every: int) -> np.ndarra
     They are `every` steps apart, counted from a Monday's midnight: 24 in a series of hours gives the beginnings of
     days, wherever the series itself begins.
     """
-    for name, value in (("history", history), ("horizon", horizon), ("every", every)):
-        if value < 1:
-            raise UsageError(f"{name} must be at least 1, found {value}")
-    positions = np.arange(history, max(history, series.observed - horizon + 1))
-    ticks = (series.times[positions] - MONDAY) // series.step
-    positions = positions[ticks % every == 0]
+    positions = possible_origins(series, history, horizon, every)
     if not len(positions):
         raise DataError(
             f"{series.name}: in {series.observed} steps no forecast of {horizon} has {history} steps before it "
-            f"(one origin every {every}); give a longer series or a shorter history"
+            f"(one origin every {every}); give a longer series or a shorter history (data.history)"
         )
     return positions
 
 
-def _observed(target: np.ndarray) -> int:
-    present = np.flatnonzero(~np.isnan(target))
-    return int(present[-1]) + 1 if len(present) else 0
+def possible_origins(series: Series, history: int, horizon: int, every: int) -> np.ndarray:
+    """The same, and none where there are none."""
+    for name, value in (("history", history), ("horizon", horizon), ("every", every)):
+        if value < 1:
+            raise UsageError(f"{name} must be at least 1, found {value}")
+    positions = np.arange(history, max(history, series.observed - horizon + 1))
+    positions = positions[ticks(series.times[positions], series.step) % every == 0]
+    if not series.is_sparse:
+        return positions
+    # How many holes there are before each step: a window without one has as many at its end as at its beginning.
+    holes = np.concatenate([[0], np.cumsum(np.isnan(series.target))])
+    holes_past = np.concatenate([[0], np.cumsum(np.isnan(series.past).any(1))])
+    is_whole = holes[positions + horizon] == holes[positions - history]
+    return positions[is_whole & (holes_past[positions] == holes_past[positions - history])]
 
 
-def _without_holes(times: np.ndarray, values: np.ndarray, columns: list[str], path: str, future: bool) -> np.ndarray:
-    """Values with every hole filled in, the target's end aside where it lies in the future."""
-    last = _observed(values[:, 0]) if future else len(values)
-    result = values.copy()
-    result[:last, :1] = interpolate(times[:last], values[:last, :1], columns[:1], path)
-    result[:, 1:] = interpolate(times, values[:, 1:], columns[1:], path)
-    return result
-
-
-def _time_column(table: Table, name: str | None) -> str:
-    if name is not None:
-        return table.column(name, "time")
-    found = [column for column in table.cells if column.lower() in TIME_NAMES] + table.dated()
-    if not found:
-        raise DataError(f"{table.path}: no column holds times such as 2013-01-31 23:00; say which does (time = NAME)")
-    return found[0]
-
-
-def _target_column(table: Table, name: str | None, time: str) -> str:
-    if name is not None:
-        return table.column(name, "target")
-    numeric = table.numeric(but=(time,))
-    if not numeric:
-        raise DataError(f"{table.path}: no column beside {time!r} holds numbers, so there is nothing to forecast")
-    return next((column for column in numeric if column.lower() in TARGET_NAMES), numeric[0])
-
-
-def _known_columns(table: Table, names: str | None, taken: tuple[str, str]) -> list[str]:
-    if names is None:
-        return table.numeric(but=taken)
-    chosen = [table.column(name.strip(), "known") for name in names.split(",") if name.strip()]
-    for name in chosen:
-        if name in taken or chosen.count(name) > 1:
-            raise UsageError(f"known = {names!r}: {name!r} is the time, the target or there twice; leave it out")
-    return chosen
-
-
-def stamp(times: np.ndarray, position: int) -> str:
-    """One of the times as people write it, such as 2013-03-31 02:00:00."""
-    return str(times[position]).replace("T", " ")
-
-
-def grid_step(times: np.ndarray, name: str) -> np.timedelta64:
-    """The step that most neighbours are apart. Times that go back, come twice or mix steps are refused."""
-    if len(times) < 2:
-        raise DataError(f"{name}: one time stamp makes no series; give two at least")
-    differences = np.diff(times).astype(np.int64)
-    for position in np.flatnonzero(differences <= 0)[:1]:
-        before, after = stamp(times, position), stamp(times, position + 1)
-        if before == after:
-            raise DataError(f"{name}: {before} is there twice; keep one row (summer time repeats an hour: use UTC)")
-        raise DataError(f"{name}: {after} comes after {before}; sort the rows by time")
-    counts = Counter(differences.tolist())
-    # Of steps that are equally common the shortest, so that the longer ones are gaps.
-    step = min(counts, key=lambda difference: (-counts[difference], difference))
-    for position in np.flatnonzero(differences % step)[:1]:
-        raise DataError(
-            f"{name}: mixed steps, {differences[position]} seconds from {stamp(times, position)} to "
-            f"{stamp(times, position + 1)} and {step} seconds elsewhere; bring all rows to one step"
-        )
-    return np.timedelta64(step, "s")
-
-
-def refuse_gaps(times: np.ndarray, step: np.timedelta64, name: str) -> None:
-    """Refuse times that are not each one step after the one before."""
-    for position in np.flatnonzero(np.diff(times) != step)[:1]:
-        missing = stamp(times + step, position)
-        raise DataError(f"{name}: {missing} is missing; add the row, or fill it in (gaps = interpolate)")
-
-
-def refuse_missing(times: np.ndarray, values: np.ndarray, columns: list[str], name: str) -> None:
-    """Refuse the first of (n, C) values that is not finite."""
-    for row, column in np.argwhere(~np.isfinite(values))[:1]:
-        raise DataError(
-            f"{name}: {columns[column]} has no value at {stamp(times, row)}; "
-            f"give one, or fill it in between its neighbours (gaps = interpolate)"
-        )
-
-
-def fill_gaps(
-    times: np.ndarray, values: np.ndarray, step: np.timedelta64, name: str
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """The whole grid, its values with NaN where there was no row, and how many rows that are."""
-    places = (times - times[0]) // step
-    n = int(places[-1]) + 1
-    if n > 2 * len(times):
-        widest = int(np.diff(places).argmax())
-        raise DataError(
-            f"{name}: {n - len(times)} of {n} time stamps are missing, most after {stamp(times, widest)}; "
-            f"that is too much to fill in: check that time stamp"
-        )
-    whole = np.full((n, values.shape[1]), np.nan)
-    whole[places] = values
-    return times[0] + np.arange(n) * step, whole, n - len(times)
-
-
-def interpolate(times: np.ndarray, values: np.ndarray, columns: list[str], name: str) -> np.ndarray:
-    """(n, C) values with every NaN put on the line between its neighbours in time."""
-    positions = np.arange(len(values))
-    result = values.copy()
-    for column, label in enumerate(columns):
-        there = np.flatnonzero(~np.isnan(values[:, column]))
-        for end in (0, len(values) - 1):
-            if end not in there:
-                raise DataError(
-                    f"{name}: {label} has no value at {stamp(times, end)}, an end of the series, where there is "
-                    f"nothing to interpolate from; give one or cut the rows off"
-                )
-        result[:, column] = np.interp(positions, there, values[there, column])
-    return result
-
-
-def calendar(times: np.ndarray) -> np.ndarray:
+def calendar(times: np.ndarray, step: np.timedelta64 | None = None) -> np.ndarray:
     """(n, 8) numbers in -1 .. 1: where each time stands on the circles of day, week and year, and two kinds of rest.
 
-    The time of day and the day of the year turn evenly; the weekday jumps at midnight, as people's habits do.
+    The time of day and the day of the year turn evenly; the weekday jumps at midnight, as people's habits do. Of months
+    the weekday on which one begins says nothing, and is 0.
     """
     seconds = times.astype("datetime64[s]")
     days = seconds.astype("datetime64[D]")
-    of_day = (seconds - days).astype(np.float64) / 86_400
+    of_day = (seconds - days).astype(np.float64) / DAY
     weekday = (days.astype(np.int64) + FIRST_WEEKDAY) % 7
     of_year = (days - days.astype("datetime64[Y]")).astype(np.float64) / DAYS_PER_YEAR
     circles = [turn(2 * np.pi * part) for part in (of_day, weekday / 7, of_year) for turn in (np.sin, np.cos)]
-    return np.stack([*circles, weekday >= 5, weekday == 6], axis=1)
+    found = np.stack([*circles, weekday >= 5, weekday == 6], axis=1)
+    if step is not None and is_months(step):
+        found[:, [2, 3, 6, 7]] = 0.0
+    return found

@@ -29,8 +29,8 @@ class ForecastReport:
     """Quality of forecasts, in plain keys.
 
     points        how many values were forecast.
-    mase          where a scale was given.
-    relative_mae  MAE over that of a naive forecast, where one was given: below 1 is better than naive.
+    mase          where a scale was given, over the values that have one.
+    relative_mae  MAE over that of a naive forecast, where one was given that has an error: below 1 is better.
     pinball       mean over the quantiles; pinball_by_quantile has each, by its name such as "0.1".
     coverage      share of the values inside the interval of two quantiles q and 1 - q, by its nominal share such as
                   "0.8".
@@ -55,14 +55,14 @@ def forecast_report(
     actual: ArrayLike,
     forecast: ArrayLike,
     *,
-    scale: float | None = None,
+    scale: ArrayLike | None = None,
     naive: ArrayLike | None = None,
     quantiles: Sequence[float] = (),
     quantile_forecasts: ArrayLike | None = None,
 ) -> ForecastReport:
     """The report on forecasts of any shape.
 
-    scale               of MASE, see `seasonal_scale`.
+    scale               of MASE, see `seasonal_scale`: one, or one for each value, NaN for those that have none.
     naive               forecasts to compare with, see `seasonal_naive`.
     quantile_forecasts  of the shape of `actual` and one axis more, last, for the `quantiles`.
     """
@@ -73,7 +73,7 @@ def forecast_report(
         rmse=rmse(actual, forecast),
         smape=smape(actual, forecast),
         points=np.asarray(actual).size,
-        mase=None if scale is None else error / scale,
+        mase=None if scale is None else _scaled_error(actual, forecast, scale),
         relative_mae=None if naive is None else relative_mae(actual, forecast, naive),
         pinball=None if losses is None else float(np.mean(losses)),
         pinball_by_quantile=None
@@ -102,20 +102,26 @@ def smape(actual: ArrayLike, forecast: ArrayLike) -> float:
     return float(100 * (2 * np.abs(y - f) / np.where(size == 0, 1, size)).mean())
 
 
-def mase(actual: ArrayLike, forecast: ArrayLike, training: ArrayLike, period: int = 1) -> float:
-    """Mean absolute error over that of the seasonal naive forecast one period ahead, inside the training series."""
-    return mae(actual, forecast) / seasonal_scale(training, period)
+def mase(actual: ArrayLike, forecast: ArrayLike, training: ArrayLike, period: int = 1) -> float | None:
+    """Mean absolute error over that of the seasonal naive forecast one period ahead, inside the training series.
+
+    None where that has no error.
+    """
+    scale = seasonal_scale(training, period)
+    return None if scale is None else mae(actual, forecast) / scale
 
 
-def seasonal_scale(training: ArrayLike, period: int = 1) -> float:
-    """Mean |x_t - x_(t-m)| over the training series, which MASE divides by."""
-    x = _series(training, period)
+def seasonal_scale(training: ArrayLike, period: int = 1) -> float | None:
+    """Mean |x_t - x_(t-m)| over the training series, which MASE divides by; holes are NaN, and left out.
+
+    None of a series that repeats itself exactly, to which no error can be relative.
+    """
+    x = _axis(training, period)
     if len(x) <= period:
         raise DataError(f"{len(x)} values are too few for differences over a period of {period}; give more history")
-    scale = float(np.abs(x[period:] - x[:-period]).mean())
-    if scale == 0:
-        raise DataError(f"the training series repeats itself with period {period}, so that MASE has no scale")
-    return scale
+    differences = np.abs(x[period:] - x[:-period])
+    differences = differences[~np.isnan(differences)]
+    return float(differences.mean()) or None if len(differences) else None
 
 
 def seasonal_naive(history: ArrayLike, horizon: int, period: int = 1) -> np.ndarray:
@@ -124,20 +130,18 @@ def seasonal_naive(history: ArrayLike, horizon: int, period: int = 1) -> np.ndar
     >>> seasonal_naive([1, 2, 3, 4, 5], horizon=4, period=3).tolist()
     [3.0, 4.0, 5.0, 3.0]
     """
-    x = _series(history, period)
+    x = _axis(history, period)
     if len(x) < period:
         raise DataError(f"{len(x)} values are too few to repeat a period of {period}; give more history")
     if horizon < 1:
         raise UsageError(f"horizon must be at least 1, found {horizon}")
-    return np.resize(x[len(x) - period :], horizon)
+    return np.resize(_series(x[len(x) - period :], period), horizon)
 
 
-def relative_mae(actual: ArrayLike, forecast: ArrayLike, naive: ArrayLike) -> float:
-    """MAE of a forecast over that of a naive one."""
+def relative_mae(actual: ArrayLike, forecast: ArrayLike, naive: ArrayLike) -> float | None:
+    """MAE of a forecast over that of a naive one; None where that has no error."""
     reference = mae(actual, naive)
-    if reference == 0:
-        raise DataError("the naive forecast has no error, so that nothing can be relative to it")
-    return mae(actual, forecast) / reference
+    return mae(actual, forecast) / reference if reference else None
 
 
 def pinball(actual: ArrayLike, forecasts: ArrayLike, quantiles: Sequence[float]) -> list[float]:
@@ -153,6 +157,14 @@ def coverage(actual: ArrayLike, low: ArrayLike, high: ArrayLike) -> float:
     y, bottom = _checked(actual, low)
     y, top = _checked(actual, high)
     return float(((bottom <= y) & (y <= top)).mean())
+
+
+def _scaled_error(actual: ArrayLike, forecast: ArrayLike, scale: ArrayLike) -> float | None:
+    """Mean |y - f| / scale over the values that have a scale."""
+    y, f = _checked(actual, forecast)
+    scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), y.shape)
+    has = np.isfinite(scales)
+    return float((np.abs(y - f)[has] / scales[has]).mean()) if has.any() else None
 
 
 def _coverages(actual: ArrayLike, forecasts: ArrayLike, quantiles: Sequence[float]) -> dict[str, float]:
@@ -188,11 +200,16 @@ def _checked(actual: ArrayLike, forecast: ArrayLike) -> tuple[np.ndarray, np.nda
 
 
 def _series(values: ArrayLike, period: int) -> np.ndarray:
+    x = _axis(values, period)
+    if not np.isfinite(x).all():
+        raise DataError("the series has values that are not numbers; fill or leave out the gaps")
+    return x
+
+
+def _axis(values: ArrayLike, period: int) -> np.ndarray:
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1:
         raise DataError(f"a series has one axis, found shape {x.shape}")
     if period < 1:
         raise UsageError(f"period must be at least 1, found {period}")
-    if not np.isfinite(x).all():
-        raise DataError("the series has values that are not numbers; fill or leave out the gaps")
     return x

@@ -55,6 +55,10 @@ class TokenDecoder(Protocol):
     def kind(self) -> str: ...
     @property
     def eos_id(self) -> int: ...
+    @property
+    def unknown_id(self) -> int | None: ...
+    @property
+    def unknown_nats(self) -> float: ...
     def decode(self, ids: list[int], /) -> str: ...
     def piece(self, token: int, previous: int | None, /) -> bytes: ...
 
@@ -76,8 +80,9 @@ class LanguageReport:
     loss          nats per token; perplexity is exp(loss).
     bits_per_*    over the bytes and characters of the original text; None when their number is not known.
     tokens        how many were predicted, the ends of documents among them.
-    unknown       how many of those stand for words that are not in the vocabulary, where there are any: they cost one
-                  token however long they are, so that bits per character then say too little.
+    unknown       how many of those stand for what is not in the vocabulary, where there are any. A word of this kind
+                  costs one token however long it is, so that bits per character then say too little; of a character
+                  the choice among all others is counted.
     optimal_loss  in a world: the loss of the true distribution on the same documents; excess is loss less that.
     recall        in a world: how often the most probable token was right where a fact had to be recalled, by distance.
     each          tells the loss of every document or stretch, of a text that is not too long for that.
@@ -154,7 +159,7 @@ def evaluate(
         for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, **asked):
             tally.add(reading)
             advance(len(reading.index))
-    report = tally.report(shard, total)
+    report = tally.report(shard, total, tokenizer)
     if end <= MOST_EACH:
         report = replace(report, each=partial(tally.each, shard, tokenizer))
     # Only where the model's tokens are the world's own does the optimum speak of the same predictions.
@@ -188,13 +193,23 @@ def stretches(end: int, warm_up: int) -> list[Span]:
 class _Tally:
     """Sums over the tokens read so far, and for each of them whether it was the most probable one.
 
-    nats_of  of each token, where they are few enough to be kept.
+    nats_of   of each token, where they are few enough to be kept.
+    spelling  what it takes to say which characters unknown ones are, in nats.
     """
 
     best: np.ndarray
     nats_of: np.ndarray
     nats: float = 0.0
     tokens: int = 0
+    spelling: float = 0.0
+
+    def spell(self, ids: np.ndarray, tokenizer: TokenDecoder) -> None:
+        """Add what unknown characters cost beyond their token: the loss is of tokens, bits are of the text."""
+        if tokenizer.unknown_nats:
+            unknown = ids == tokenizer.unknown_id
+            self.spelling = tokenizer.unknown_nats * int(unknown.sum())
+            if len(self.nats_of):
+                self.nats_of[unknown] += tokenizer.unknown_nats
 
     def add(self, reading: Reading) -> None:
         self.best[reading.index] = reading.best
@@ -203,11 +218,12 @@ class _Tally:
         self.nats -= float(reading.log_prob.sum())
         self.tokens += len(reading.index)
 
-    def report(self, shard: Shard, total: int) -> LanguageReport:
+    def report(self, shard: Shard, total: int, tokenizer: TokenDecoder) -> LanguageReport:
         """Of a part of the shard, the same share of its bytes and characters is taken."""
         assert self.tokens == len(self.best), "a token was counted twice or never"
+        self.spell(np.asarray(shard.ids[: self.tokens]), tokenizer)
         loss = self.nats / self.tokens
-        bits = self.nats / math.log(2) * total / self.tokens
+        bits = (self.nats + self.spelling) / math.log(2) * total / self.tokens
         per_byte = bits / shard.n_bytes if shard.n_bytes else None
         per_character = bits / shard.n_chars if shard.n_chars else None
         return LanguageReport(loss, perplexity(loss), per_byte, per_character, self.tokens)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from regard.core.context import Context
+from regard.core.device import wide
 from regard.data.example import Tagged
 from regard.data.ragged import in_batches, ragged
 from regard.data.settings import DataSettings
@@ -75,7 +76,7 @@ def accuracy(vectors: Tensor, tags: Tensor, held: np.ndarray, n_tags: int) -> fl
     x = (vectors - mean) / spread
     weight, bias = fitted(x[~apart], tags[~apart], n_tags)
     right = (x[apart] @ weight + bias).argmax(-1) == tags[apart]
-    return float(right.double().mean())
+    return float(wide(right).mean())
 
 
 def fitted(x: Tensor, tags: Tensor, n_tags: int) -> tuple[Tensor, Tensor]:

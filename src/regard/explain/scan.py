@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.core.device import wide
 from regard.core.tap import Trace
 from regard.explain.site import Site
 from regard.kernels.ssd_readable import decay_matrix
@@ -60,7 +61,7 @@ def moved(site: Site, seen: Trace) -> tuple[np.ndarray, np.ndarray]:
 
     The second is 0 where nothing changes, and 1 where there was nothing before or all turns into its opposite.
     """
-    after = states(site, seen).flatten(1).double()
+    after = wide(states(site, seen).flatten(1))
     before = torch.cat([torch.zeros_like(after[:1]), after[:-1]])
     sizes = after.norm(dim=1)
     total = sizes + before.norm(dim=1)
@@ -70,13 +71,13 @@ def moved(site: Site, seen: Trace) -> tuple[np.ndarray, np.ndarray]:
 
 def turned(site: Site, values: Tensor) -> np.ndarray:
     """Values (T, ...) of a site in the order of the text, also where it was read backwards."""
-    return (values.flip(0) if site.backward else values).double().cpu().numpy()
+    return (values.flip(0) if site.backward else values).cpu().double().numpy()
 
 
 def scan_matrix(site: Site, seen: Trace, channels: list[int]) -> Tensor:
     """M (len(channels), T, T) of a selective scan, a channel of Mamba or a head of Mamba-2 each."""
-    step, write, read = (seen[f"{site.name}.{tap}"][0].double() for tap in ("steps", "inputs", "readers"))
-    step, rate = step[:, channels], rate_of(site).double()[channels]
+    step, write, read = (wide(seen[f"{site.name}.{tap}"][0]) for tap in ("steps", "inputs", "readers"))
+    step, rate = step[:, channels], wide(rate_of(site))[channels]
     if has_channels(site):
         return torch.stack([_channel(step[:, i], rate[i], write, read) for i in range(len(channels))])
     write, read = _by_head(site, write)[:, channels], _by_head(site, read)[:, channels]

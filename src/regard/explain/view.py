@@ -8,26 +8,20 @@ SVG or PNG. Renderers only draw; every number they show is in the view.
     Heat      a matrix of weights as shades
     Links     two rows of tokens and how much each one of the lower looks at each of the upper
     Bars      a value for each name
-    Curves    lines over an axis
+    Curves    lines over an axis, and bands around them
     Listing   a table of texts and numbers
 """
 
 from __future__ import annotations
 
-import base64
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from regard.explain.packed import packed
 from regard.terminal.table import finite
-
-# Larger matrices go to a page in eight bits a weight, each row with a scale of its own.
-MOST_EXACT = 256 * 256
-# Larger ones go to a page that can ask for rows as a smaller map, in which a block keeps its largest weight.
-MOST_WHOLE = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +132,11 @@ class Bars(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """A line for each name through its points (x, y)."""
+    """A line for each name through its points (x, y).
+
+    bands    areas by name, each through points (x, low, high); wider ones first. around: the line they are about.
+    x_names  of the values 0, 1, 2 and so on of x, where they are no numbers. x_ticks: where which words are written.
+    """
 
     kind: ClassVar[str] = "curves"
     lines: dict[str, Sequence[tuple[float, float]]]
@@ -146,6 +144,10 @@ class Curves(Panel):
     y: str = ""
     x_log: bool = False
     y_log: bool = False
+    bands: dict[str, Sequence[tuple[float, float, float]]] = field(default_factory=dict)
+    around: str = ""
+    x_names: Sequence[str] = ()
+    x_ticks: Sequence[tuple[float, str]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,50 +245,10 @@ class View:
         return finite(told | {"panels": panels})
 
 
-def packed(weights: np.ndarray, most: int | None = None) -> dict[str, Any]:
-    """A matrix for a page: float32 in base64, or eight bits a weight with a scale for each row where it is large.
-
-    {"shape": [T, S], "type": "float32", "data": ...}
-    {"shape": [T, S], "type": "uint8", "data": ..., "low": [T], "high": [T]}      low + (high - low) byte / 255
-
-    With more than `most` weights also "block": k, and data, low and high of a map of ceil(T / k) x ceil(S / k).
-    """
-    matrix = np.ascontiguousarray(weights, dtype=np.float32)
-    shape = list(matrix.shape)
-    if most is not None and matrix.size > most:
-        block = math.ceil(math.sqrt(matrix.size / most))
-        return packed(by_block(matrix, block)) | {"shape": shape, "block": block}
-    if matrix.size <= MOST_EXACT:
-        return {"shape": shape, "type": "float32", "data": _base64(matrix.astype("<f4"))}
-    held = np.nan_to_num(matrix)
-    low, high = held.min(1, keepdims=True), held.max(1, keepdims=True)
-    span = np.where(high > low, high - low, 1.0)
-    bytes_ = np.round((held - low) / span * 255).astype(np.uint8)
-    told = {"low": [float(f"{v:.6g}") for v in low[:, 0]], "high": [float(f"{v:.6g}") for v in high[:, 0]]}
-    return {"shape": shape, "type": "uint8", "data": _base64(bytes_)} | told
-
-
-def by_block(matrix: np.ndarray, size: int) -> np.ndarray:
-    """The weight of each block of size x size that is largest, or farthest below zero; NaN where all are.
-
-    >>> by_block(np.array([[1.0, 2.0, 0.0], [0.0, -3.0, np.nan]]), 2)
-    array([[-3.,  0.]])
-    """
-    rows, columns = (range(0, count, size) for count in matrix.shape)
-    # fmax and fmin leave out what is masked.
-    high = np.fmax.reduceat(np.fmax.reduceat(matrix, rows, 0), columns, 1)
-    low = np.fmin.reduceat(np.fmin.reduceat(matrix, rows, 0), columns, 1)
-    return np.where(high >= -low, high, low)
-
-
 def _with_packed(panel: Heat | Links, weights: np.ndarray, most: int | None = None) -> dict[str, Any]:
     """The panel with packed weights, which are never written out: a large map would take seconds and gigabytes."""
     told = replace(panel, weights=np.zeros((0, 0))).to_dict()
     return told | {"weights": packed(weights, most)}
-
-
-def _base64(array: np.ndarray) -> str:
-    return base64.b64encode(array.tobytes()).decode("ascii")
 
 
 def _plain(value: Any) -> Any:

@@ -152,4 +152,4 @@ def controls(reading: Reading, meaning: str, found: Weights, options: Options) -
 
 def as_array(tensor: Any) -> np.ndarray:
     """The first of a batch, in float64."""
-    return tensor[0].double().cpu().numpy()
+    return tensor[0].cpu().double().numpy()

@@ -25,7 +25,7 @@ class LooksBack(Protocol):
     def lag_weights(self, names: Sequence[str]) -> list[tuple[LagGroup, np.ndarray]]:
         """By how much each time ahead (H, n) moves with one deviation of each column, by groups of columns.
 
-        names: of what is known ahead.
+        names: of what is known ahead, then of what is past alone, then of static numbers.
         """
         ...
 

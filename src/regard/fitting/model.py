@@ -7,17 +7,37 @@ numbers that come from a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from regard.core.config import Config
+from regard.core.fitted import FitSettings, Nobody
 from regard.core.tap import Traced
 from regard.errors import LONGEST_TOLD, CheckpointError, DataError
 from regard.storage import tensors
 
 MOST_WEIGHTS = 1 << 28  # 2 GiB in float64, of which a solver needs a few
+
+
+@dataclass(frozen=True)
+class FittedConfig(Config):
+    """Base of configs of fitted models. A subclass says in `example` what the laws fit its model to."""
+
+    fitted: ClassVar[bool] = True
+
+    def example(self) -> Any:
+        """A few examples, as the task of the model gives them."""
+        raise NotImplementedError(f"{type(self).__name__} must write example")
+
+    def build_example(self) -> Any:
+        with torch.device("cpu"):  # where fits are made, wherever the answers are given
+            model = self.build()
+            model.fit(self.example(), FitSettings(), Nobody())
+        return model.to(torch.get_default_device())
 
 
 @runtime_checkable

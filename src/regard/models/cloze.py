@@ -17,19 +17,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.core.config import Config, check
+from regard.core.config import check
 from regard.core.context import EMPTY, Context, real_tokens
 from regard.core.fitted import FitSettings, Nobody, Tell
 from regard.core.registry import register
 from regard.core.state import RecentTokens, State
 from regard.fitting.choice import Open, choose
-from regard.fitting.model import FittedModel, require
+from regard.fitting.model import FittedConfig, FittedModel, require
 from regard.fitting.spans import places_on
 from regard.fitting.sparse import summed
 from regard.models.ngram import NgramConfig, NgramModel
@@ -48,13 +48,11 @@ class MaskedData(Protocol):
 
 
 @dataclass(frozen=True)
-class ClozeConfig(Config, kind="cloze"):
+class ClozeConfig(FittedConfig, kind="cloze"):
     """vocab_size: tokens, the end of a text and the mask last. order: N + 1.
 
     back_off  m; None for the one with the lowest held-out loss.
     """
-
-    fitted: ClassVar[bool] = True
 
     vocab_size: int
     order: int = 3

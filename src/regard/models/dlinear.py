@@ -72,8 +72,19 @@ class Dlinear(LinearForecaster):
     task="series",
 )
 def dlinear(
-    spec: DataSpec, *, kernel: int = 25, strength: float = 0.0, blocks: int = 5, asinh: bool = True
+    spec: DataSpec, *, kernel: int = 0, strength: float = 0.0, blocks: int = 5, asinh: bool = True
 ) -> DlinearConfig:
-    """The past as a moving average and what is left, and a linear map of each, solved for."""
+    """The past as a moving average and what is left, and a linear map of each, solved for.
+
+    kernel: 0 for a season, made odd.
+    """
     given = (spec.n_known, spec.history, spec.horizon, asinh)
-    return DlinearConfig(*given, strength=strength, blocks=blocks, kernel=kernel)
+    return DlinearConfig(
+        *given, n_past=spec.n_past, n_static=spec.n_static, strength=strength, blocks=blocks,
+        kernel=kernel or _kernel(spec),
+    )  # fmt: skip
+
+
+def _kernel(spec: DataSpec) -> int:
+    """The odd number of steps from a season on, such as 25 of hours, which is the paper's."""
+    return min(spec.season or 24, spec.history) // 2 * 2 + 1

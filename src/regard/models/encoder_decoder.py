@@ -154,6 +154,8 @@ class SourceModel(Protocol):
     looks_at_source    whether `alignment` tells where each token looks.
     reads_backward     whether places of the source are counted from its end on.
     max_source_length  positions of what is read, max_length of what is written; None without such a limit.
+
+    It has a head too, which is not asked for: an isinstance does not find what is a submodule on Python 3.12.
     """
 
     @property
@@ -168,8 +170,6 @@ class SourceModel(Protocol):
     def looks_at_source(self) -> bool: ...
     @property
     def stack(self) -> Any: ...
-    @property
-    def head(self) -> Any: ...
     def encode(self, source: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]: ...
     def start(self, source: Tensor, lengths: Tensor | None = None) -> State: ...
     def given(self, source: Tensor, lengths: Tensor | None = None) -> Given: ...
@@ -201,7 +201,8 @@ class Given(nn.Module):
 
     @property
     def head(self) -> Any:
-        return self.model.head
+        model: Any = self.model
+        return model.head
 
     @property
     def device(self) -> torch.device:

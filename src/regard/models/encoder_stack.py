@@ -23,11 +23,12 @@ from regard.core.data_spec import EXAMPLE
 from regard.core.mixer import Mixer
 from regard.core.stack import BidirectionalConfig, BlockConfig, MixerConfig, StackConfig
 from regard.errors import UsageError, nearest
-from regard.layers.embedding import EmbeddingConfig, SpelledConfig
+from regard.layers.embedding import EmbeddingConfig
 from regard.layers.linear import Activation
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
+from regard.layers.spelled import SpelledConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
@@ -90,12 +91,19 @@ class EncoderStack:
     residual: bool = True
 
     def config(
-        self, vocab_size: int, *, scaled: bool = False, reverse: bool = False, spelled: bool = False
+        self, vocab_size: int, *, scaled: bool = False, reverse: bool = False, spelled: bool = False, n_forms: int = 0
     ) -> EncoderConfig:
-        """The encoder of tokens, or of words with their spelling."""
+        """The encoder of tokens, or of words with their spelling and forms."""
         made = self.layers()
         if spelled:
-            words = SpelledConfig(vocab_size, self.d_model, position=made.position, dropout=self.dropout)
+            words = SpelledConfig(
+                vocab_size,
+                self.d_model,
+                position=made.position,
+                dropout=self.dropout,
+                n_forms=n_forms,
+                rare=self.dropout if n_forms else 0.0,
+            )
             return EncoderConfig(words, made.stack, made.norm, reverse)
         embedding = EmbeddingConfig(vocab_size, self.d_model, made.position, self.dropout, scaled=scaled)
         if scaled:

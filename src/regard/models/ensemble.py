@@ -2,6 +2,7 @@
 
     p(c | x) = mean over k of p_k(c | x)          classes, tags (Lakshminarayanan, Pritzel, Blundell 2017)
     q_h      = mean over k of q_h,k               quantiles (Lago et al. 2021 average their nets so)
+    p(y_t | x) = mean over k of p_k(y_t | x)      tags that are chosen together: of each word, whatever the others are
 
 Each part was trained alone. What one seed makes of noise another one does not, and in the mean it is smaller. The head
 of a part says how its answers are averaged. Of language models `regard.decoding.mixture.Mixture` is the same.
@@ -21,6 +22,7 @@ from regard.core.inputs import Inputs
 from regard.core.model import logits_of
 from regard.core.state import State
 from regard.core.tap import Traced
+from regard.layers.crf import Chain, viterbi
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,14 @@ class EnsembleConfig(Config, kind="ensemble"):
 
     def build(self) -> Ensemble:
         return Ensemble(self)
+
+
+@dataclass(frozen=True)
+class ChainEnsembleConfig(EnsembleConfig, kind="chain_ensemble"):
+    """Of parts whose head chooses the tags of a sentence together."""
+
+    def build(self) -> ChainEnsemble:
+        return ChainEnsemble(self)
 
 
 class Ensemble(Traced):
@@ -76,8 +86,38 @@ class Ensemble(Traced):
     def max_length(self) -> int | None:
         return self.first.max_length
 
+    @property
+    def lean(self) -> Tensor:
+        """Of parts that tell spans: the mean of theirs."""
+        return torch.stack([part.lean for part in self.parts]).mean()  # pyright: ignore[reportArgumentType]
+
     def forward(
         self, inputs: Inputs, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Tensor, State | None]:
         answers = torch.stack([logits_of(part, inputs, context=context) for part in self.parts])
         return self.first.head.averaged(answers), None
+
+
+class ChainEnsemble(Ensemble):
+    """What it gives are the vectors of its parts, side by side; tags are chosen by the mean of the parts' chances.
+
+    The chances of a word take its neighbours into account, so that no tag says anything of the next beyond them.
+    """
+
+    def forward(
+        self, inputs: Inputs, state: State | None = None, context: Context = EMPTY
+    ) -> tuple[Tensor, State | None]:
+        return torch.cat([part(inputs, None, context)[0] for part in self.parts], -1), None
+
+    def log_chances(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        heads: list[Any] = [part.head for part in self.parts]
+        each = zip(heads, vectors.chunk(len(heads), -1), strict=True)
+        return self.first.head.averaged(torch.stack([head.log_chances(own, lengths) for head, own in each]))
+
+    def decode(self, vectors: Tensor, lengths: Tensor, allowed: Chain | None = None) -> Tensor:
+        chances = self.log_chances(vectors, lengths)
+        return viterbi(chances, lengths, self.chain().to(chances) if allowed is None else allowed.to(chances))
+
+    def chain(self) -> Chain:
+        n = self.first.head.n_answers
+        return Chain(torch.zeros(n, n), torch.zeros(n), torch.zeros(n))

@@ -11,7 +11,7 @@ the laws tell no difference (regard/models/encoder_decoder.py).
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -20,6 +20,7 @@ from torch import Tensor
 from regard.core.context import EMPTY, Context, pack, row_count, unpack
 from regard.core.inputs import SourceTokens
 from regard.core.state import State
+from regard.fitting.lexicon import Texts
 from regard.fitting.model import FittedModel
 from regard.models.encoder_decoder import Given
 
@@ -40,6 +41,18 @@ class PairData(Protocol):
 
     @property
     def rows(self) -> PairRows: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ExamplePairs:
+    """A few pairs, to fit a model to."""
+
+    source: Texts
+    target: Texts
+
+    @property
+    def rows(self) -> ExamplePairs:
+        return self
 
 
 class FittedWriter(FittedModel):

@@ -4,13 +4,17 @@
     f_h = [known_h ; the same hour of days before]         what is known of time h without any model
     y_h = decoder(W f_h ; m)                               all times at once: nothing is fed back
     q_h = a_h . f_h + V norm(y_h)                          a linear forecast and what the net adds, for each quantile
+    r_h = A_h . g + e_h                                    LEAR: a linear forecast from whole days, solved for
+    answer = (q_h + r_h) / 2
 
 Every past is brought to a common level and spread first, and the forecast back, so that a market whose prices have
-doubled looks like itself (Kim et al. 2022). form = "decoder_only" reads past and horizon as one causal sequence.
+doubled looks like itself (Kim et al. 2022). What one of the two makes of noise the other does not, and where they have
+different levels, of a month and of a week, they err apart: their mean misses less than the better one. What is solved
+for stays as it is while the net learns. form = "decoder_only" reads past and horizon as one causal sequence.
 
 Glossary
 m     memory        f_h  features of time h of the horizon        q_h  quantiles of its value        a_h  linear weights
-lags  seasons back from which f_h takes the values of the same time
+lags  seasons back from which f_h takes the values of the same time, and g those of all times
 """
 
 from __future__ import annotations
@@ -25,37 +29,47 @@ from torch import Tensor, nn
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.data_spec import DataSpec
+from regard.core.fitted import FitSettings, Tell
 from regard.core.inputs import PastKnown
 from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State
 from regard.core.tap import Traced
-from regard.fitting.windows import CALENDAR
+from regard.fitting.level import levelled
+from regard.fitting.windows import CALENDAR, Channels, Windows
 from regard.layers.embedding import NumbersConfig
-from regard.layers.head import QuantileHead
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
+from regard.layers.quantile_head import PairedQuantileHead, QuantileHead
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.cross import CrossAttentionConfig
 from regard.mixers.given import GivenConfig
 from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_stack import EncoderStack
+from regard.models.lear import LearConfig
+from regard.models.linear_forecaster import MOST_COLUMNS
 from regard.models.point_forecaster import QUANTILES
+from regard.models.whole_days import WholeDays, seasons
 
-LEAST_SPREAD = 0.05
+LAGS = (1, 2, 3, 7)  # seasons back: of days the last three, and the same weekday
+FEW_SEASONS, FEW_PATCHES = 5, 64
 
 
 @dataclass(frozen=True)
 class ForecasterConfig(Config, kind="forecaster"):
     """encoder: of the past; None for one causal stack over past and horizon. stack: over the horizon, or over both.
 
-    n_known    numbers known ahead for each time, the calendar's 8 last.
+    n_known    numbers known ahead for each time, the calendar's 8 last and the n_static that never change before them.
+    n_past     numbers measured of past times beside the value, which come last of what is read.
     season     steps after which things repeat, such as 24 hours.
     lags       seasons back whose values are features.
     dropout    of the features and of the numbers that are read.
     level      seasons over which the level and the spread of a past are taken.
+    asinh      whether what is left of a level is stretched.
+    linear     seasons over which the second forecast takes its level; 0: there is none. The preset has none where it
+               would see more columns than can be solved for.
     """
 
     encoder: EncoderConfig | None
@@ -68,28 +82,49 @@ class ForecasterConfig(Config, kind="forecaster"):
     level: int = 7
     quantiles: tuple[float, ...] = QUANTILES
     dropout: float = 0.0
+    n_past: int = 0
+    n_static: int = 0
+    asinh: bool = False
+    linear: int = 0
 
     def __post_init__(self) -> None:
-        check(self.n_known >= CALENDAR, f"n_known counts the calendar's {CALENDAR} numbers, found {self.n_known}")
+        least = CALENDAR + self.n_static
+        check(self.n_known >= least, f"n_known counts the {least} numbers of calendar and series, found {self.n_known}")
         check(bool(self.lags) and min(self.lags) > 0, f"lags are seasons back, 1 or more of them, found {self.lags}")
-        check(self.horizon <= self.season * min(self.lags), "the horizon is longer than the nearest lag")
+        check(self.season > 0, f"season must be 1 step or more, found {self.season}")
+        check(self.level > 0 <= self.linear, f"level and linear count seasons, found {self.level} and {self.linear}")
         check(all(0 < q < 1 for q in self.quantiles), f"quantiles lie between 0 and 1, found {self.quantiles}")
 
     @property
     def n_measured(self) -> int:
-        """Numbers known ahead beside the calendar."""
-        return self.n_known - CALENDAR
+        """Numbers known ahead that change from time to time, beside the calendar."""
+        return self.n_known - CALENDAR - self.n_static
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(self.n_measured, self.n_static, self.n_past)
 
     @property
     def n_features(self) -> int:
-        return self.n_known + len(self.lags) * (1 + self.n_measured)
+        return self.n_known + len(self.lags) * (1 + self.n_measured + self.n_past)
+
+    @property
+    def lear(self) -> LearConfig:
+        """The second forecast."""
+        ends = tuple(dict.fromkeys((min(self.lags), max(self.lags))))
+        history = self.season * max(*self.lags, self.linear)
+        return LearConfig(
+            *(self.n_known, history, self.horizon, self.asinh, self.quantiles),
+            n_past=self.n_past, n_static=self.n_static,
+            penalty="ridge", lags=self.lags, known_lags=ends, season=self.season, level=self.linear,
+        )  # fmt: skip
 
     def build(self) -> Forecaster:
         return Forecaster(self)
 
 
 class Forecaster(Traced):
-    """Past (B, S, 1 + K) and known ahead (B, H, K) to what its head makes quantiles (B, H, Q) of."""
+    """Past (B, S, 1 + K + P) and known ahead (B, H, K) to what its head makes quantiles (B, H, Q) of."""
 
     reads = "numbers"
 
@@ -101,18 +136,29 @@ class Forecaster(Traced):
         self.stack = config.stack.build()
         inputs = features if config.encoder else features + 1
         self.features_to_vector = nn.Linear(inputs, width)
-        self.past_to_vector = None if config.encoder else nn.Linear(1 + config.n_known, width)
+        self.past_to_vector = None if config.encoder else nn.Linear(1 + config.n_known + config.n_past, width)
         self.step = nn.Parameter(torch.empty(config.horizon, width))
         nn.init.normal_(self.step, std=0.02)
         self.norm = nn.LayerNorm(width)
-        self.head = QuantileHead(width, config.quantiles)
+        self.head = (
+            PairedQuantileHead(width, config.quantiles, config.horizon, config.asinh)
+            if config.linear
+            else QuantileHead(width, config.quantiles, config.asinh)
+        )
         self.features_to_value = nn.Parameter(torch.zeros(config.horizon, features))
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+        self.days = WholeDays(config.lear) if config.linear else None
         with torch.no_grad():
             # It begins as the mean of the two naive forecasts: yesterday, and the same day a week ago.
             near = [place for place, lag in enumerate(config.lags) if lag in (1, 7)]
             for place in near:
                 self.features_to_value[:, config.n_known + place] = 1 / len(near)
+
+    def begin(self, data: Windows, settings: FitSettings, tell: Tell) -> None:
+        """Solve for the second forecast, in seconds; the net has it beside it from the first step on."""
+        misses = None if self.days is None else self.days.solve(data, settings, tell)
+        if misses is not None:
+            self.head.get_buffer("misses").copy_(misses)
 
     @property
     def max_length(self) -> int | None:
@@ -121,28 +167,26 @@ class Forecaster(Traced):
     def forward(
         self, inputs: PastKnown, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B H _"], State | None]:
-        """norm(y_h), a_h . f_h, level and spread side by side, (B, H, D + 3)."""
-        past, ahead, level, spread = self._levelled(inputs.past, inputs.known)
-        features = self._features(past, ahead)
-        y = self.norm(self._decoded(past, features))
+        """norm(y_h), a_h . f_h, level and spread side by side, (B, H, D + 3), and the same three of A_h . g."""
+        config = self.config
+        window, level = levelled(inputs, config.channels, config.level * config.season, config.asinh)
+        features = self._features(window.past, window.known)
+        y = self.norm(self._decoded(window.past, features))
         linear = torch.einsum("BHF,HF->BH", features, self.features_to_value)[..., None]
-        return torch.cat([y, linear, level.expand_as(linear), spread.expand_as(linear)], -1), None
-
-    def _levelled(self, source: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Past and circumstances less their own level and over their own spread, and those of the value (B, 1, 1)."""
-        measured = 1 + self.config.n_measured
-        recent = source[:, -self.config.level * self.config.season :, :measured]
-        level = recent.median(1, keepdim=True).values
-        spread = (recent - level).abs().mean(1, keepdim=True) + LEAST_SPREAD
-        past = torch.cat([(source[..., :measured] - level) / spread, source[..., measured:]], -1)
-        shifted = (known[..., : measured - 1] - level[..., 1:]) / spread[..., 1:]
-        return past, torch.cat([shifted, known[..., measured - 1 :]], -1), level[..., :1], spread[..., :1]
+        parts = [y, linear, level.middle[..., :1].expand_as(linear), level.spread[..., :1].expand_as(linear)]
+        if self.days is not None:
+            parts += self.days(inputs)
+        return torch.cat(parts, -1), None
 
     def _features(self, past: Tensor, ahead: Tensor) -> Tensor:
-        """f (B, H, F): what is known ahead, the values and the circumstances of the same time some seasons ago."""
-        measured, horizon = 1 + self.config.n_measured, ahead.shape[1]
-        starts = [past.shape[1] - lag * self.config.season for lag in self.config.lags]
-        before = [past[:, start : start + horizon, :measured] for start in starts]
+        """f (B, H, F): what is known ahead, the values and the circumstances of the same time some seasons ago.
+
+        Of a horizon that is longer than those seasons they are repeated.
+        """
+        changing = self.config.channels.changing(past)
+        steps = torch.arange(ahead.shape[1], device=past.device)
+        spans = [lag * self.config.season for lag in self.config.lags]
+        before = [changing[:, past.shape[1] - span + steps % span] for span in spans]
         values = torch.stack([one[..., 0] for one in before], -1)
         return torch.cat([ahead, values, *(one[..., 1:] for one in before)], -1)
 
@@ -179,34 +223,55 @@ def forecaster(
     d_model: int = 64,
     n_layers: int = 1,
     n_heads: int = 4,
-    patch: int = 24,
-    season: int = 24,
-    lags: tuple[int, ...] = (1, 2, 3, 7),
+    patch: int = 0,
+    season: int = 0,
+    lags: tuple[int, ...] = (),
     dropout: float = 0.2,
     input_dropout: float = 0.0,
+    level: int = 28,
+    linear: int = 7,
+    asinh: bool = True,
 ) -> ForecasterConfig:
-    """What is known ahead and what was the same hour of days before, corrected by a net that has read the past."""
-    farthest = season * max(lags, default=0)
+    """What is known ahead and what was the same hour of days before, corrected by a net that has read the past.
+
+    patch, season, lags: 0 or none for those that suit the step of the series.
+    """
+    season = season or min(spec.season or 24, spec.history)
+    lags = lags or tuple(lag for lag in LAGS if lag * season <= spec.history) or (1,)
+    farthest = season * max(lags)
     check(
         farthest <= spec.history,
         f"model.lags: the farthest reaches {farthest} steps back and data.history is {spec.history}: raise that, or "
         f"choose lags of at most {spec.history // max(1, season)}",
     )
     given: dict[str, Any] = {"n_known": spec.n_known, "horizon": spec.horizon, "season": season, "lags": lags}
-    given["dropout"] = input_dropout
+    given |= {"dropout": input_dropout, "n_past": spec.n_past, "n_static": spec.n_static}
+    given |= {"level": level, "linear": linear, "asinh": asinh}
     norm = NormConfig(d_model)
     mlp = MlpConfig(d_model, 2 * d_model)
     if form == "decoder_only":
         within = AttentionConfig(d_model, n_heads, position="alibi", dropout=dropout)
         block = BlockConfig(d_model, within, mlp, norm, dropout=dropout)
-        return ForecasterConfig(None, StackConfig(d_model, (block,) * (n_layers + 1)), d_model, **given)
+        return _solvable(ForecasterConfig(None, StackConfig(d_model, (block,) * (n_layers + 1)), d_model, **given))
     reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout)
     layers = reader.layers()
     places = PositionConfig(d_model, "sinusoidal") if layers.position is not None else None
-    numbers = NumbersConfig(1 + spec.n_known, d_model, patch, places, input_dropout)
+    numbers = NumbersConfig(spec.n_channels, d_model, patch or _patch(season, spec.history), places, input_dropout)
     read = EncoderConfig(numbers, layers.stack, layers.norm)
     stack = _attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else _recurrent(d_model)
-    return ForecasterConfig(read, stack, d_model, **given)
+    return _solvable(ForecasterConfig(read, stack, d_model, **given))
+
+
+def _solvable(config: ForecasterConfig) -> ForecasterConfig:
+    """Without a second forecast where it would see more columns than can be solved for."""
+    return config.replace(linear=0) if config.linear and seasons(config.lear).n_columns > MOST_COLUMNS else config
+
+
+def _patch(season: int, history: int) -> int:
+    """Steps that are read as one: a season where the history has several, else so many that FEW_PATCHES remain."""
+    if history % season == 0 and history >= FEW_SEASONS * season:
+        return season
+    return next(size for size in range(max(1, history // FEW_PATCHES), 0, -1) if history % size == 0)
 
 
 def _attentive(d_model: int, n_layers: int, n_heads: int, dropout: float) -> MixerConfig:

@@ -14,19 +14,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.config import Config, check
+from regard.core.config import check
 from regard.core.context import EMPTY, Context
-from regard.core.fitted import FitSettings, GivenExamples, Nobody, Tell
+from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.state import State
 from regard.fitting.evidence import Evidence
 from regard.fitting.grams import Vocabulary, Words, character_grams, word_grams, words_of
-from regard.fitting.model import FittedModel, require
+from regard.fitting.model import FittedConfig, FittedModel, require
 from regard.fitting.sparse import SparseRows, side_by_side
 
 AT_ONCE = 1 << 14  # n-grams that are compared together
@@ -35,14 +35,12 @@ EXAMPLE_TEXTS = ("abc cde abd", "fgh def ggh abc", "bcd hij cde", "abd abd fgh",
 
 
 @dataclass(frozen=True)
-class GramConfig(Config):
+class GramConfig(FittedConfig):
     """n_classes: labels. order: words in an n-gram at most, 0 for none. lower: upper and lower case are one.
 
     characters  shortest and longest n-gram of characters within words; empty for none.
     min_texts   texts of the training part in which an n-gram must occur to be kept.
     """
-
-    fitted: ClassVar[bool] = True
 
     n_classes: int
     order: int = 2
@@ -62,11 +60,8 @@ class GramConfig(Config):
     def build(self) -> GramClassifier:
         raise NotImplementedError(f"{type(self).__name__} must write build")
 
-    def build_example(self) -> GramClassifier:
-        """A model of a few texts: what the laws are checked on."""
-        model = self.build()
-        model.fit(_Example(self.n_classes), FitSettings(), Nobody())
-        return model
+    def example(self) -> ExampleTexts:
+        return ExampleTexts(self.n_classes)
 
 
 class GramClassifier(FittedModel):
@@ -201,13 +196,13 @@ def concatenated(blocks: Sequence[SparseRows]) -> SparseRows:
 
 
 @dataclass(frozen=True)
-class _Example:
+class ExampleTexts:
     """A few texts, each of the next class."""
 
     n_classes: int
 
     @property
-    def rows(self) -> _Example:
+    def rows(self) -> ExampleTexts:
         return self
 
     @property

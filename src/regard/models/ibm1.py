@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.config import Config, check
+from regard.core.config import check
 from regard.core.context import Context, real_tokens
 from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, Nobody, Tell
@@ -38,9 +38,9 @@ from regard.core.state import State
 from regard.core.tap import Tap
 from regard.fitting.choice import Open, choose
 from regard.fitting.lexicon import Texts, expectation_maximisation
-from regard.fitting.model import require
+from regard.fitting.model import FittedConfig, require
 from regard.fitting.translations import LEAST, Translations
-from regard.models.fitted_writer import FittedWriter, PairData
+from regard.models.fitted_writer import ExamplePairs, FittedWriter, PairData
 from regard.models.ibm1_state import Told
 from regard.models.ngram import NgramConfig
 from regard.models.seq2seq import source_vocabulary
@@ -51,14 +51,12 @@ LANGUAGE, DIAGONAL = 0.5, 4.0
 
 
 @dataclass(frozen=True)
-class Ibm1Config(Config, kind="ibm1"):
+class Ibm1Config(FittedConfig, kind="ibm1"):
     """order: of the language model. iterations: of the fit. prune: t(y | x) below it are not kept.
 
     share               e, the part of the words that is the language model's own.
     language, diagonal  a and k; None for the one with the lowest held-out loss.
     """
-
-    fitted: ClassVar[bool] = True
 
     vocab_size: int
     source_vocab_size: int
@@ -83,17 +81,15 @@ class Ibm1Config(Config, kind="ibm1"):
     def build(self) -> Ibm1:
         return Ibm1(self)
 
-    def build_example(self) -> Ibm1:
-        """A model of a few random pairs: what the laws are checked on."""
-        model, chance = self.build(), np.random.default_rng(0)
+    def example(self) -> ExamplePairs:
+        chance = np.random.default_rng(0)
 
         def texts(size: int, end: int | None) -> Texts:
             rows = [np.append(chance.integers(size - 1, size=4), [] if end is None else [end]) for _ in range(9)]
             return Texts(np.concatenate(rows).astype(np.int64), np.arange(10) * len(rows[0]))
 
-        source, target = texts(self.source_vocab_size, self.source_vocab_size - 1), texts(self.vocab_size, None)
-        model.learn(source, target, FitSettings(), Nobody())
-        return model
+        source = texts(self.source_vocab_size, self.source_vocab_size - 1)
+        return ExamplePairs(source, texts(self.vocab_size, None))
 
 
 class Ibm1(FittedWriter):

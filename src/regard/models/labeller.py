@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
@@ -29,6 +30,7 @@ class LabellerConfig(Config, kind="labeller"):
 
     d_memory  width of the encoder's vectors.
     head      of tags: linear, each for itself, or crf, those of a sentence together.
+    spans     tags mark spans, and how readily one is told is learnt on what is held out.
     """
 
     encoder: EncoderConfig
@@ -37,6 +39,7 @@ class LabellerConfig(Config, kind="labeller"):
     pooling: PoolingConfig | None = None
     dropout: float = 0.0
     head: HeadName = "linear"
+    spans: bool = False
 
     def __post_init__(self) -> None:
         check(self.n_classes > 0, f"n_classes must be positive, found {self.n_classes}")
@@ -52,8 +55,10 @@ class Labeller(Traced):
 
     causal     no: an answer may depend on the whole text.
     has_state  no: nothing is carried from one text to the next.
+    lean       of one that tells spans: what is taken from the score of O when tags are chosen.
     """
 
+    lean: Tensor
     causal = False
     has_state = False
 
@@ -65,6 +70,8 @@ class Labeller(Traced):
         dropout = nn.Dropout(config.dropout) if config.dropout else None
         kind = CrfHead if config.head == "crf" else LinearHead
         self.head = kind(config.d_memory, config.n_classes, transform=dropout)
+        if config.spans:
+            self.register_buffer("lean", torch.zeros(()))
 
     @property
     def reads(self) -> str:

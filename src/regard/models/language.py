@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context, pack, places_within, unpack
+from regard.core.dropout import locks
 from regard.core.mixer import Mixer
 from regard.core.stack import Block, MixerConfig
 from regard.core.state import State
@@ -47,7 +48,7 @@ class LanguageModelConfig(Config, kind="language_model"):
     d_head: int | None = None
 
     def __post_init__(self) -> None:
-        read, given = self.stack.d_model, self.embedding.d_model
+        read, given = self.stack.d_read, self.embedding.d_model
         check(read == given, f"the stack reads vectors of width {read}, the embedding gives {given}")
         narrow = self.d_head not in (None, self.embedding.d_model)
         check(not (self.tied and narrow), f"a tied head reads vectors of the embedding's width, found {self.d_head}")
@@ -95,7 +96,7 @@ class LanguageModel(Traced):
     @property
     def packs(self) -> bool:
         """Whether texts that lie end to end are read as they are, without padding."""
-        return self.stack.packs
+        return self.stack.packs and not locks(self.embedding)
 
     def init_state(self, batch_size: int) -> State:
         return self.stack.init_state(batch_size)
@@ -104,7 +105,7 @@ class LanguageModel(Traced):
         self, tokens: Int[Tensor, "B T"], state: State | None = None, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B T D"], State | None]:
         """h_t: the encoding of w_t in the context of w_1 .. w_(t-1)."""
-        if context.offsets is not None and not self.stack.takes_packed(state):
+        if context.offsets is not None and not (self.packs and self.stack.takes_packed(state)):
             padded, lengths = unpack(tokens, context.offsets)
             h, state = self.forward(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state

@@ -4,11 +4,15 @@ Lago, Marcjasz, De Schutter, Weron 2021).
     y_h = b_h + sum over lags l, times i of the day   w x_(-l days, i)        the value a day, two, three, a week ago
               + sum over columns k, times i           w k_(ahead, i)          what is known of the horizon
               + sum over k, near and far lag, i       w k_(-l days, i)        and what it was
+              + sum over past columns p, the same     w p_(-l days, i)        what else was measured
+              + sum over static numbers s             w s                     what a series is, among several
               + sum over weekdays d                   w [the first time is a d]
 
 All of a day is seen from every hour, so that the lasso may find that the evening follows last evening and the coming
-noon. x and k are asinh of values less their median over their spread. `regard evaluate RUN --every 1d` fits it anew
-every day, as in the papers; `windows` are the papers' calibration windows, whose weights are averaged here.
+noon. x and k are asinh of values less their level over their spread: of the whole training part in the papers
+(level = 0), of the last week before each forecast here, by which a year that is unlike the last costs less.
+`regard evaluate RUN --every 1d` fits it anew every day, as in the papers; `windows` are the papers' calibration
+windows, whose weights are averaged here.
 """
 
 from __future__ import annotations
@@ -17,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from regard.core.config import check
@@ -28,7 +31,7 @@ from regard.errors import DataError
 from regard.fitting.lag_weights import LagGroup, laid_out
 from regard.fitting.least_squares import PenaltyName
 from regard.fitting.model import require
-from regard.fitting.windows import WindowRows, seasons_of, weekdays
+from regard.fitting.windows import WholeSeasons, WindowRows, seasons_of
 from regard.models.linear_forecaster import LinearForecaster, LinearForecasterConfig
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -36,13 +39,16 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 
 @dataclass(frozen=True)
 class LearConfig(LinearForecasterConfig, kind="lear"):
-    """lags: seasons back whose values are seen. known_lags: those whose known columns are. Those that reach behind
+    """lags: seasons back whose values are seen. known_lags: those whose other columns are. Those that reach behind
     `history` are left out. season: steps of one, 0 for those of a day as the data's step gives them.
+
+    level  seasons before each forecast over which levels and spreads are taken, 0 for those of the training part.
     """
 
     lags: tuple[int, ...] = (1, 2, 3, 7)
     known_lags: tuple[int, ...] = (1, 7)
     season: int = 0
+    level: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,6 +56,7 @@ class LearConfig(LinearForecasterConfig, kind="lear"):
         check(bool(self.lags) and min(both) > 0, f"lags are seasons back, 1 or more of them, found {list(both)}")
         unlike = len(set(self.lags)) == len(self.lags) and len(set(self.known_lags)) == len(self.known_lags)
         check(unlike, f"lags are there twice: {list(self.lags)}, {list(self.known_lags)}")
+        check(self.level >= 0, f"level counts seasons, 0 for the level of the training part, found {self.level}")
         told = f"season must lie in 0 .. {self.history}, which is data.history, found {self.season}"
         check(0 <= self.season <= self.history, told)
 
@@ -85,6 +92,10 @@ class Lear(LinearForecaster):
             tell.note(f"lags {told} of {season} steps reach behind data.history {config.history} and are left out")
 
     @property
+    def level_steps(self) -> int:
+        return min(self.config.level * int(self.season), self.config.history)
+
+    @property
     def lags(self) -> tuple[int, ...]:
         """Those of the config that reach no farther back than is read."""
         return self._within(self.config.lags)
@@ -95,24 +106,23 @@ class Lear(LinearForecaster):
 
     @property
     def n_columns(self) -> int:
-        season, config = int(self.season), self.config
-        known = config.n_measured * (config.horizon + season * len(self.known_lags))
-        return season * len(self.lags) + known + len(DAYS)
+        return self._seasons.n_columns
 
     def columns(self, past: Tensor, known: Tensor) -> Tensor:
-        measured = 1 + self.config.n_measured
-        values = [self._day(past, lag)[..., 0] for lag in self.lags]
-        ahead = [known[..., : measured - 1], *(self._day(past, lag)[..., 1:measured] for lag in self.known_lags)]
-        days = F.one_hot(weekdays(known[:, 0]), len(DAYS)).double()
-        # Of each known column all times one after the other, so that a group is one column on one day.
-        return torch.cat([*values, *(one.transpose(1, 2).flatten(1) for one in ahead), days], 1)
+        return self._seasons.columns(past, known)
+
+    @property
+    def _seasons(self) -> WholeSeasons:
+        return WholeSeasons(self.config.channels, self.config.horizon, int(self.season), self.lags, self.known_lags)
 
     def groups(self, names: Sequence[str]) -> list[LagGroup]:
         season, config = int(self.season), self.config
         times, ahead = [str(i + 1) for i in range(season)], [str(i + 1) for i in range(config.horizon)]
+        changing = config.n_measured + config.n_past
         parts = [(f"value, {_ago(lag)}", times) for lag in self.lags]
-        parts += [(f"{name}, ahead", ahead) for name in names]
-        parts += [(f"{name}, {_ago(lag)}", times) for lag in self.known_lags for name in names]
+        parts += [(f"{name}, ahead", ahead) for name in names[: config.n_measured]]
+        parts += [(f"{name}, {_ago(lag)}", times) for lag in self.known_lags for name in names[:changing]]
+        parts += [("series", tuple(names[changing:]))] if config.n_static else []
         return laid_out([*parts, ("weekday", DAYS)])
 
     def settle(self) -> None:
@@ -122,12 +132,6 @@ class Lear(LinearForecaster):
 
     def _within(self, lags: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(lag for lag in lags if lag * int(self.season) <= self.config.history)
-
-    def _day(self, past: Tensor, lag: int) -> Tensor:
-        """All of the season so many seasons ago, (B, season, 1 + K)."""
-        season = int(self.season)
-        start = past.shape[1] - lag * season
-        return past[:, start : start + season]
 
 
 def _ago(lag: int) -> str:
@@ -140,7 +144,7 @@ def _ago(lag: int) -> str:
         "tiny": {"penalty": "ridge"},
         "small": {},
         "base": {},
-        "paper": {"windows": (56, 84, 1092, 1456)},
+        "paper": {"windows": (56, 84, 1092, 1456), "level": 0},
     },
     paper="Lago, Marcjasz, De Schutter, Weron 2021, Forecasting day-ahead electricity prices",
     task="series",
@@ -151,6 +155,7 @@ def lear(
     lags: tuple[int, ...] = (1, 2, 3, 7),
     known_lags: tuple[int, ...] = (1, 7),
     season: int = 0,
+    level: int = 7,
     penalty: PenaltyName = "lasso",
     strength: float = 0.0,
     blocks: int = 5,
@@ -158,8 +163,9 @@ def lear(
     asinh: bool = True,
 ) -> LearConfig:
     """A weight for every hour of days before and for what is known ahead, by lasso or ridge."""
+    told = season or (spec.season if spec.season <= spec.history else 0)
     return LearConfig(
-        *(spec.n_known, spec.history, spec.horizon, asinh),
+        *(spec.n_known, spec.history, spec.horizon, asinh), n_past=spec.n_past, n_static=spec.n_static,
         penalty=penalty, strength=strength, blocks=blocks, windows=windows,
-        lags=lags, known_lags=known_lags, season=season,
+        lags=lags, known_lags=known_lags, season=told, level=level,
     )  # fmt: skip

@@ -80,7 +80,7 @@ class LinearForecaster(PointForecaster):
 
     @abstractmethod
     def groups(self, names: Sequence[str]) -> list[LagGroup]:
-        """What the columns are, for the eye. names: of what is known ahead."""
+        """What the columns are, for the eye. names: of what is known ahead, past alone and static."""
 
     def fit(self, data: Windows, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         config, rows = self.config, data.rows
@@ -132,7 +132,7 @@ class LinearForecaster(PointForecaster):
         chosen, x, y = np.arange(max(0, n - room), n), list[np.ndarray](), list[np.ndarray]()
         for window, came in in_parts(rows, chosen):
             x.append(self.columns(*self.stretched(window)).numpy())
-            y.append(self.stretch(came).numpy())
+            y.append(self.stretch(came, window).numpy())
             tell("reading", min(1.0, sum(map(len, x)) / len(chosen)))
         return np.concatenate(x), np.concatenate(y)
 

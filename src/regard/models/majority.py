@@ -8,27 +8,25 @@ n_c   examples of class c in the training part, of n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.config import Config, check
+from regard.core.config import check
 from regard.core.context import EMPTY, Context
 from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
 from regard.core.state import State
-from regard.fitting.model import FittedModel, require
-from regard.models.gram_classifier import labels_of
+from regard.fitting.model import FittedConfig, FittedModel, require
+from regard.models.gram_classifier import ExampleTexts, labels_of
 
 
 @dataclass(frozen=True)
-class MajorityConfig(Config, kind="majority"):
+class MajorityConfig(FittedConfig, kind="majority"):
     """n_classes: labels."""
-
-    fitted: ClassVar[bool] = True
 
     n_classes: int
 
@@ -38,10 +36,8 @@ class MajorityConfig(Config, kind="majority"):
     def build(self) -> Majority:
         return Majority(self)
 
-    def build_example(self) -> Majority:
-        model = self.build()
-        model.take({"log_p": torch.arange(1.0, self.n_classes + 1, dtype=torch.float64).log_softmax(0)})
-        return model
+    def example(self) -> ExampleTexts:
+        return ExampleTexts(self.n_classes)
 
 
 class Majority(FittedModel):

@@ -3,8 +3,9 @@
     y_h = x_(h - week)     on Mondays, Saturdays and Sundays     (Lago et al. 2021, the naive forecast of the EPF)
     y_h = x_(h - day)      on other days
 
-season = n says instead that the same time n steps ago is meant. Of a horizon that is longer than a season the last
-season is repeated. How long a day and a week are is told from the step of the data.
+Of steps of a day and longer ones it is the same time of the season before: of the week, of the year. season = n says
+instead that the same time n steps ago is meant. Of a horizon that is longer than a season the last season is repeated.
+How long a season is is told from the step of the data.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ FAR_DAYS = (0, 5, 6)  # Monday, Saturday, Sunday: yesterday was another kind of 
 
 @dataclass(frozen=True)
 class NaiveConfig(PointConfig, kind="naive"):
-    """season: steps back, 0 for a day or a week as the weekday asks for."""
+    """season: steps back, 0 for a day as the calendar tells it. week: steps back on Mondays, Saturdays and Sundays,
+    0 for those of a season.
+    """
 
     season: int = 0
+    week: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,7 +59,7 @@ class Naive(PointForecaster):
     def fit(self, data: Windows, settings: FitSettings, tell: Tell) -> dict[str, Any]:
         config, rows = self.config, data.rows
         found = seasons_of(rows.known)
-        near, far = (config.season, config.season) if config.season else (found.day, found.week)
+        near, far = (config.season, config.week or config.season) if config.season else (found.day, found.week)
         if far > config.history:
             tell.note(f"a week is {far} steps and data.history {config.history}: every day is told by the one before")
             far = near
@@ -64,7 +68,7 @@ class Naive(PointForecaster):
             near = far = 1
         self.take({"seasons": torch.tensor([near, far])})
         errors = [
-            self.stretch(came) - self.middle(*self.stretched(window))
+            self.stretch(came, window) - self.middle(*self.stretched(window))
             for window, came in in_parts(rows, np.arange(len(rows.origins)))
         ]
         self.take({"errors": self.quantiles_of(torch.cat(errors).numpy())})
@@ -93,5 +97,8 @@ class Naive(PointForecaster):
     task="series",
 )
 def naive(spec: DataSpec, *, season: int = 0) -> NaiveConfig:
-    """The same time a day ago, or a week ago around weekends."""
-    return NaiveConfig(spec.n_known, spec.history, spec.horizon, season=season)
+    """The same time a day ago, or a week ago around weekends; of days a week ago, of months a year ago."""
+    told, week = (season, 0) if season else (spec.season if spec.season <= spec.history else 0, spec.week)
+    return NaiveConfig(
+        *(spec.n_known, spec.history, spec.horizon), n_past=spec.n_past, n_static=spec.n_static, season=told, week=week
+    )

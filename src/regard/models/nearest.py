@@ -10,7 +10,7 @@ What is done with them is in regard/models/soft_lookup.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +19,13 @@ from torch import Tensor
 from regard.core.config import check
 from regard.core.context import real_tokens
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Nobody, Tell
+from regard.core.fitted import FitSettings, Tell
 from regard.core.registry import register
 from regard.fitting.lexicon import Texts
 from regard.fitting.model import require
 from regard.fitting.spans import places
 from regard.fitting.sparse import SparseRows, summed
-from regard.models.fitted_writer import PairData
+from regard.models.fitted_writer import ExamplePairs, PairData
 from regard.models.seq2seq import source_vocabulary
 from regard.models.soft_lookup import SoftLookup, SoftLookupConfig
 
@@ -33,8 +33,6 @@ from regard.models.soft_lookup import SoftLookup, SoftLookupConfig
 @dataclass(frozen=True)
 class NearestConfig(SoftLookupConfig, kind="nearest"):
     """source_vocab_size: tokens of the side that is read."""
-
-    fitted: ClassVar[bool] = True
 
     source_vocab_size: int = 0
 
@@ -45,13 +43,10 @@ class NearestConfig(SoftLookupConfig, kind="nearest"):
     def build(self) -> Nearest:
         return Nearest(self)
 
-    def build_example(self) -> Nearest:
-        """A memory of a few random pairs: what the laws are checked on."""
-        model, chance = self.build(), np.random.default_rng(0)
+    def example(self) -> ExamplePairs:
+        chance = np.random.default_rng(0)
         sides = [chance.integers(size, size=36) for size in (self.source_vocab_size, self.vocab_size - 1)]
-        source, target = (Texts(side, np.arange(10) * 4) for side in sides)
-        model.fit(_Example(source, target), FitSettings(), Nobody())
-        return model
+        return ExamplePairs(*(Texts(side, np.arange(10) * 4) for side in sides))
 
 
 class Nearest(SoftLookup):
@@ -142,16 +137,6 @@ def _keys(texts: Texts, n_words: int) -> tuple[np.ndarray, np.ndarray]:
     rows = np.concatenate([row, row[pairs]])
     order = np.argsort(rows, kind="stable")
     return keys[order], rows[order]
-
-
-@dataclass(frozen=True)
-class _Example:
-    source: Texts
-    target: Texts
-
-    @property
-    def rows(self) -> _Example:
-        return self
 
 
 @register(

@@ -8,7 +8,7 @@ What is done with them is in regard/models/soft_lookup.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.core.config import check
 from regard.core.data_spec import DataSpec
-from regard.core.fitted import FitSettings, Nobody, Tell
+from regard.core.fitted import FitSettings, Tell
 from regard.core.registry import register
 from regard.errors import UsageError
 from regard.fitting.lexicon import Texts
@@ -50,8 +50,6 @@ class CaptionData(Protocol):
 class NearestPictureConfig(SoftLookupConfig, kind="nearest_picture"):
     """size: rows and columns of a picture. grid: squares in a row of which the means are compared; at most `size`."""
 
-    fitted: ClassVar[bool] = True
-
     size: int = 32
     grid: int = 16
 
@@ -63,13 +61,10 @@ class NearestPictureConfig(SoftLookupConfig, kind="nearest_picture"):
     def build(self) -> NearestPicture:
         return NearestPicture(self)
 
-    def build_example(self) -> NearestPicture:
-        """A memory of a few random pictures: what the laws are checked on."""
-        model, chance = self.build(), np.random.default_rng(0)
+    def example(self) -> _Example:
+        chance = np.random.default_rng(0)
         pictures = chance.integers(256, size=(9, self.size, self.size, 3), dtype=np.uint8)
-        captions = Texts(chance.integers(self.vocab_size - 1, size=36), np.arange(10) * 4)
-        model.fit(_Example(pictures, captions), FitSettings(), Nobody())
-        return model
+        return _Example(pictures, Texts(chance.integers(self.vocab_size - 1, size=36), np.arange(10) * 4))
 
 
 class NearestPicture(SoftLookup):

@@ -20,7 +20,7 @@ from regard.models.language import LanguageModelConfig
         "paper": {"d_model": 1024, "n_layers": 16, "d_state": 64, "dropout": 0.25},
     },
     paper="Gu, Gupta, Goel, Ré 2022, On the parameterization and initialization of diagonal state space models",
-    training={"lr": 3e-3},
+    training={"lr": 6e-3},
 )
 def s4d(
     vocab_size: int,

@@ -23,13 +23,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.config import Config, check
+from regard.core.config import check
 from regard.core.context import Context, real_tokens
 from regard.core.fitted import FitSettings, Tell
 from regard.core.state import RecentTokens, State
 from regard.fitting.choice import Open, choose
 from regard.fitting.lookup import Found
-from regard.fitting.model import require
+from regard.fitting.model import FittedConfig, require
 from regard.models.fitted_writer import FittedWriter
 
 AT_ONCE = 1 << 20  # places of texts that are compared together
@@ -40,7 +40,7 @@ BACK_OFF = 0.1
 
 
 @dataclass(frozen=True)
-class SoftLookupConfig(Config):
+class SoftLookupConfig(FittedConfig):
     """neighbours: K, at most. order: N + 1, tokens of an n-gram of the texts that were found.
 
     bandwidth, back_off  h and m; None for the one with the lowest held-out loss.

@@ -9,20 +9,18 @@ Block: the training data up to a moment, and the moments of the block that begin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from regard.data.series import Series, origins
+from regard.data.grid import further, named, spans, steps_in, ticks
+from regard.data.series import Series
 from regard.errors import DataError, UsageError
 from regard.tasks.dataset import ExampleDataset
-from regard.tasks.moment import Moment, SeriesProcessor
-
-SPAN = re.compile(r"([1-9]\d*)([hdw])")
-SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
+from regard.tasks.moment import moments_of, windows_of
+from regard.tasks.series_processor import SeriesProcessor
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,66 +31,75 @@ class Block:
     examples: Sequence[Any]
 
 
-def steps_of(every: str, series: Series, horizon: int) -> int:
+def steps_of(every: str, step: np.timedelta64, horizon: int) -> int:
     """How many steps of a series a span such as 28d is; at least a horizon."""
-    found = SPAN.fullmatch(every)
-    seconds = int(series.step.astype(np.int64))
-    steps = int(found[1]) * SECONDS[found[2]] // seconds if found else 0
+    steps = steps_in(every, step)
     if steps < horizon:
         raise UsageError(
-            f"--every {every}: give hours, days or weeks such as 24h, 28d or 4w, at least the {horizon} steps of "
-            f"{seconds:,} s that are forecast at once"
+            f"--every {every}: give {spans(step)}, at least the {horizon} steps of {named(step)} that are forecast at "
+            f"once"
         )
     return steps
 
 
-def continued(own: Series, border: int, other: Series) -> tuple[Series, int]:
-    """The series that `other` is or goes on, and where what is new in it begins.
+def continued(
+    own: Sequence[Series], borders: Sequence[int] | np.ndarray, others: Sequence[Series]
+) -> tuple[list[Series], np.datetime64]:
+    """The series that `others` are or go on, and the time from which on there is something new in them.
 
-    own, border   what the run was trained on, and where its training part ends.
+    own, borders   what the run was trained on, and where the training part of each ends.
     """
-    if other.columns != own.columns:
-        raise DataError(
-            f"{other.name} knows {', '.join(other.columns) or 'nothing'} ahead, and the run was trained with "
-            f"{', '.join(own.columns) or 'nothing'}; give the same columns, or name them with data.known"
-        )
+    by_label = {one.label: (one, int(border)) for one, border in zip(own, borders, strict=True)}
+    unknown = [other.name for other in others if other.label not in by_label]
+    if unknown:
+        raise DataError(f"{unknown[0]}: the run was not trained on this series")
+    found = [_continued(*by_label[other.label], other) for other in others]
+    return [series for series, _ in found], min(series.times[first] for series, first in found)
+
+
+def _continued(own: Series, border: int, other: Series) -> tuple[Series, int]:
+    for role, found, wanted in (("known", other.columns, own.columns), ("past", other.measured, own.measured)):
+        if found != wanted:
+            raise DataError(
+                f"{other.name} has {', '.join(found) or 'nothing'} as {role}, and the run was trained with "
+                f"{', '.join(wanted) or 'nothing'}; give the same columns, or name them with data.{role}"
+            )
     if other.times[0] <= own.times[border - 1]:
         if other.times[-1] <= own.times[border - 1]:
             raise DataError(f"{other.name}: ends within what the run was trained on, and has nothing new to forecast")
         return other, int(np.searchsorted(other.times, own.times[border - 1], side="right"))
     end = own.times[own.observed - 1]
     before = own.part(0, int(np.searchsorted(own.times, other.times[0])))
-    if other.step != own.step or other.times[0] > end + own.step:
+    goes_on = other.step.dtype == own.step.dtype and other.step == own.step
+    if not goes_on or other.times[0] > further(before.times[: own.observed], own.step, 1)[0]:
         raise DataError(
             f"{other.name}: begins at {other.times[0]} and what the run was trained on, {own.name}, ends at {end}; to "
             f"learn all that came before a block there must be nothing missing between them"
         )
-    joined = replace(
-        other,
-        times=np.concatenate([before.times, other.times]),
-        target=np.concatenate([before.target, other.target]),
-        known=np.concatenate([before.known, other.known]),
-    )
-    return joined, len(before)
+    return before.joined(other), len(before)
 
 
-def blocks_of(series: Series, first: int, last: int, every: str, processor: SeriesProcessor) -> list[Block]:
-    """Blocks of `every` from the moment `first` up to that of `last`."""
-    horizon = processor.horizon
-    steps = steps_of(every, series, horizon)
-    places = origins(series, processor.history, horizon, horizon)
-    told = places[(places >= first) & (places <= last)]
+def blocks_of(
+    series: Sequence[Series], ends: tuple[np.datetime64, np.datetime64], every: str, processor: SeriesProcessor
+) -> list[Block]:
+    """Blocks of `every` from the first of two moments up to the last."""
+    horizon, step = processor.horizon, series[0].step
+    steps = steps_of(every, step, horizon)
+    which, places = windows_of(series, processor)
+    times = np.array([series[n].times[place] for n, place in zip(which, places, strict=True)], "datetime64[s]")
+    number, told = ticks(times, step), np.flatnonzero((times >= ends[0]) & (times <= ends[1]))
+    rows = processor.rows(series, which, places)
     found = []
     while len(told):
-        border = int(told[0])
-        block, told = told[told < border + steps], told[told >= border + steps]
-        before = places[places + horizon <= border]
+        border = number[told[0]]
+        block, told = told[number[told] < border + steps], told[number[told] >= border + steps]
+        before = np.flatnonzero(number + horizon <= border)
         if not len(before):
-            raise DataError(f"{series.name}: there is nothing to learn from before {series.times[border]}")
-        rows = processor.rows(series, before)
-        moments = [Moment(series, int(place)) for place in block]
-        dataset = ExampleDataset(series.name, processor, rows, replace(rows, origins=block), moments)
+            raise DataError(f"{series[0].name}: there is nothing to learn from before {times[block[0]]}")
+        moments = moments_of(series, which[block], places[block])
+        learnt, held = (replace(rows, origins=rows.origins[some]) for some in (before, block))
+        dataset = ExampleDataset(series[0].name, processor, learnt, held, moments)
         found.append(Block(dataset, moments))
     if not found:
-        raise DataError(f"{series.name}: has no whole horizon of {horizon} steps to forecast after what was learnt")
+        raise DataError(f"{series[0].name}: has no whole horizon of {horizon} steps to forecast after what was learnt")
     return found

@@ -12,6 +12,8 @@ import torch
 from decoding.table import TableModel, bigram_table, random_table
 
 from regard.core.registry import build, entry, names
+from regard.data.shard import make_shard
+from regard.data.tokenizer.character import CharacterTokenizer
 from regard.decoding import span as span_module
 from regard.errors import DataError, UsageError
 from regard.evaluation.language import LanguageReport, evaluate, stretches
@@ -40,6 +42,8 @@ class Text:
 class Digits:
     kind = "words"
     eos_id = EOS
+    unknown_id = None
+    unknown_nats = 0.0
 
     def decode(self, ids: list[int], /) -> str:
         return " ".join(map(str, ids))
@@ -244,3 +248,18 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
     for length, stride in itertools.product([4], [0, 5]):
         with pytest.raises(UsageError, match="stride"):
             evaluate(model, text_of(9, 6), tokenizer=Digits(), length=length, stride=stride)
+
+
+def test_an_unknown_character_costs_its_token_and_the_choice_of_one_of_all_others():
+    """Bits are those of a true code, whatever the tokens: the chances of all characters at a place sum to one."""
+    tokenizer = CharacterTokenizer("abc")
+    text = "abc日ab😀c"
+    shard = make_shard([text], tokenizer)
+    model = random_table(tokenizer.vocab_size, 3)
+    report = evaluate(model, shard, tokenizer=tokenizer)
+    others = math.log(1_114_112 - 2_048 - 3)
+    nats = report.loss * report.tokens + 2 * others
+    assert report.bits_per_byte == pytest.approx(nats / math.log(2) / len(text.encode()))
+    assert report.bits_per_character == pytest.approx(nats / math.log(2) / len(text))
+    known = evaluate(model, make_shard(["abcab"], tokenizer), tokenizer=tokenizer)
+    assert known.bits_per_byte == pytest.approx(known.loss * known.tokens / math.log(2) / 5)

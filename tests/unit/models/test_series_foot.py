@@ -27,7 +27,7 @@ HISTORY, HORIZON, KNOWN = 168, 24, 10
 START = np.datetime64("2024-01-01T00:00:00", "s")  # a Monday
 CONFIGS = [
     NaiveConfig(KNOWN, HISTORY, HORIZON),
-    LearConfig(KNOWN, HISTORY, HORIZON, penalty="lasso"),
+    LearConfig(KNOWN, HISTORY, HORIZON, penalty="lasso", level=7),
     DlinearConfig(KNOWN, HISTORY, HORIZON),
 ]
 
@@ -126,6 +126,46 @@ def test_lear_sees_whole_days_before_and_what_is_known_ahead():
     groups = model.lag_weights(["wind", "load"])
     assert [group.name for group, _ in groups][4:6] == ["wind, ahead", "load, ahead"]
     assert sum(part.shape[1] for _, part in groups) == model.n_columns
+
+
+def test_lear_sees_past_columns_of_days_before_and_what_a_series_is():
+    known, chance = 1 + 2 + 8, np.random.default_rng(1)
+    rows = hours()
+    calendar_of = rows.known[:, 2:]
+    measured, still = rows.known[:, :1], np.broadcast_to([0.25, -0.5], (len(rows.values), 2))
+    past = chance.standard_normal((len(rows.values), 2))
+    rows = SeriesRows(
+        rows.values, np.concatenate([measured, still, calendar_of], 1), rows.origins, HISTORY, HORIZON, past
+    )
+    config = LearConfig(known, HISTORY, HORIZON, penalty="ridge", asinh=False, n_past=2, n_static=2)
+    model = fitted(config, rows)
+    batch = rows.batch_of(np.array([5]), np.array([5]))
+    assert batch.source is not None
+    found = model.columns(*model.stretched(PastKnown(batch.source, batch.tokens)))[0].numpy()
+    origin, expected = int(rows.origins[5]), list[float]()
+    for lag in (1, 2, 3, 7):
+        expected += rows.values[origin - 24 * lag : origin - 24 * lag + 24].tolist()
+    expected += measured[origin : origin + 24, 0].tolist()
+    for days in (1, 7):
+        part = slice(origin - 24 * days, origin - 24 * days + 24)
+        expected += [*measured[part, 0], *past[part, 0], *past[part, 1]]
+    expected += [0.25, -0.5, *(float(origin // 24 % 7 == day) for day in range(7))]
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    groups = [group.name for group, _ in model.lag_weights(["load", "oil", "steam", "area", "region"])]
+    assert groups[4:] == [
+        "load, ahead",
+        *(f"{name}, {ago}" for ago in ("a season ago", "7 seasons ago") for name in ("load", "oil", "steam")),
+        *("series", "weekday"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("season", "week", "history", "expected"),
+    [(24, 168, 168, [24, 168]), (24, 168, 48, [24, 24]), (7, 0, 49, [7, 7]), (12, 0, 36, [12, 12]), (12, 0, 6, [1, 1])],
+)
+def test_the_naive_forecast_goes_back_a_season(season: int, week: int, history: int, expected: list[int]):
+    spec = DataSpec(n_known=KNOWN, horizon=HORIZON, history=history, season=season, week=week)
+    assert fitted(entry("naive").config(spec, "small"), hours(history=history)).seasons.tolist() == expected
 
 
 def test_lear_finds_that_a_value_follows_what_is_known_ahead():
@@ -242,6 +282,7 @@ def test_settings_out_of_range_are_refused():
         ("season", 500, r"season must lie in 0 \.\. 168"),
         ("strength", 2.0, "1 at most"),
         ("blocks", 1, "blocks"),
+        ("level", -1, "level counts seasons"),
         ("windows", [], "windows"),
     ):
         with pytest.raises(UsageError, match=told):

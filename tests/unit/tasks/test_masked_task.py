@@ -169,9 +169,11 @@ def test_resume_is_bit_identical(tmp_path: Path) -> None:
 
 
 def test_training_learns_to_use_what_stands_around(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.txt"
-    path.write_text("".join(f"{a}{b} likes {b}{a}\n" for a in "abc" for b in "xyz"))
-    settings = {"lr": 0.01, "d_model": 32, "documents": "line", "tokens": "words", "valid": str(path)}
+    path, other = tmp_path / "pairs.txt", tmp_path / "other.txt"
+    lines = [f"{a}{b} likes {b}{a}\n" for a in "abc" for b in "xyz"]
+    path.write_text("".join(lines))
+    other.write_text("".join(reversed(lines)))
+    settings = {"lr": 0.01, "d_model": 32, "documents": "line", "tokens": "words", "valid": str(other)}
     settings |= TINY | {"evaluate_every": 250, "batch_size": 16}
     run: Any = regard.train("bert", str(path), budget="250steps", out=tmp_path / "r", **settings)
     for a in "abc":

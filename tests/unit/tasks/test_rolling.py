@@ -83,41 +83,41 @@ def test_a_model_that_learns_by_steps_goes_on_and_so_does_each_part_of_an_ensemb
 
 @pytest.mark.parametrize(("every", "steps"), [("24h", 24), ("28d", 672), ("2w", 336)])
 def test_a_span_is_counted_in_steps(every: str, steps: int):
-    assert steps_of(every, series(), 24) == steps
+    assert steps_of(every, HOUR, 24) == steps
 
 
 @pytest.mark.parametrize("every", ["", "28", "0d", "x", "12h", "-1d", "1.5d"])
 def test_what_is_no_span_or_shorter_than_a_horizon_is_refused(every: str):
     with pytest.raises(UsageError, match=r"such as 24h, 28d or 4w, at least the 24 steps"):
-        steps_of(every, series(), 24)
+        steps_of(every, HOUR, 24)
 
 
 def test_a_file_that_holds_the_trained_part_is_told_from_its_end_on():
     own, other = series(40), series(50)
-    found, first = continued(own, 30 * 24, other)
+    (found,), first = continued([own], [30 * 24], [other])
     assert found is other
-    assert first == 30 * 24
+    assert first == own.times[30 * 24]
 
 
 def test_a_file_that_begins_later_goes_on_with_the_run_s_own():
     own = series(40)
     for start in ("2024-02-05", "2024-02-10"):  # within what was held out, and just after its end
         other = series(10, start)
-        found, first = continued(own, 30 * 24, other)
-        assert found.times[first] == other.times[0]
+        (found,), first = continued([own], [30 * 24], [other])
+        assert first == other.times[0]
         assert np.array_equal(found.target, np.arange(len(found.target)))
 
 
 def test_a_file_that_does_not_go_on_is_refused():
     own = series(40)
     with pytest.raises(DataError, match="nothing missing between"):
-        continued(own, 30 * 24, series(10, "2024-02-11"))
+        continued([own], [30 * 24], [series(10, "2024-02-11")])
     with pytest.raises(DataError, match="nothing new to forecast"):
-        continued(own, 30 * 24, series(20))
+        continued([own], [30 * 24], [series(20)])
     with pytest.raises(DataError, match="trained with wind"):
-        continued(own, 30 * 24, series(50, columns=("sun",)))
+        continued([own], [30 * 24], [series(50, columns=("sun",))])
     with pytest.raises(DataError, match="nothing missing between"):
-        continued(own, 30 * 24, replace(series(10, "2024-02-10").part(0, 2), step=HOUR, times=_odd()))
+        continued([own], [30 * 24], [replace(series(10, "2024-02-10").part(0, 2), step=HOUR, times=_odd())])
 
 
 def _odd() -> np.ndarray:
@@ -127,6 +127,6 @@ def _odd() -> np.ndarray:
 def test_a_series_without_anything_to_tell_is_refused(run):
     whole = run.held_out("valid")[0].series
     with pytest.raises(DataError, match="no whole horizon"):
-        blocks_of(whole, len(whole), len(whole), "1d", run.processor)
+        blocks_of([whole], (whole.times[-1], whole.times[-1]), "1d", run.processor)
     with pytest.raises(DataError, match="nothing to learn from before"):
-        blocks_of(whole, 0, len(whole), "1d", run.processor)
+        blocks_of([whole], (whole.times[0], whole.times[-1]), "1d", run.processor)

@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 import torch
 
+from regard.core.fitted import FitSettings, Nobody, Noted
+from regard.core.inputs import PastKnown
 from regard.core.model import logits_of
 from regard.core.registry import entry
+from regard.data.example import ExampleData
+from regard.data.series import Panel, Roles
 from regard.data.settings import DataSettings
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
+from regard.layers.quantile_head import QuantileHead
 from regard.tasks.series import Moment, SeriesTask
+from regard.tasks.series_processor import SeriesProcessor
 from regard.training.losses import inputs_of, model_loss
 
 WORLD = DataSettings(path="world:electricity?train=30&valid=4", task="series")
@@ -31,18 +37,59 @@ def forecaster(dataset, **settings):
     return entry("forecaster").config(dataset.spec, "tiny", dropout=0.0, **settings).build().eval()
 
 
-@pytest.mark.parametrize("settings", [{}, {"form": "decoder_only"}, {"encoder": "lstm", "patch": 1, "decoder": "lstm"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"form": "decoder_only", "linear": 0},
+        {"encoder": "lstm", "patch": 1, "decoder": "lstm", "asinh": False},
+    ],
+)
 def test_before_training_the_forecast_is_the_mean_of_both_naive_ones(dataset, settings):
+    """In stretched units; the net begins with a bias for each quantile, the linear half with none."""
     model = forecaster(dataset, **settings)
     found = TASK.forecast(model, dataset.processor, dataset.examples)
+    stretch, plain = (np.arcsinh, np.sinh) if settings.get("asinh", True) else (np.array, np.array)
+    halves = [0.5, 0.5] if settings.get("linear", 7) else [1.0, 0.0]
     for moment, quantiles in zip(dataset.examples, found, strict=True):
-        past = moment.series.target[: moment.origin]
-        naive = (past[-24:] + past[-168:-144]) / 2
-        bias = model.head.bias.detach().numpy()
-        recent = dataset.processor.target.apply(past[-168:])
-        spread = np.abs(recent - np.median(np.sort(recent)[:-1])).mean() + 0.05  # torch takes the lower median
-        expected = naive[:, None] + np.sort(bias) * spread * dataset.processor.target.scale
-        assert quantiles == pytest.approx(expected, rel=1e-4)
+        scaler = dataset.processor.of(moment.series).target
+        past = scaler.apply(moment.series.target[: moment.origin])
+        recent = past[-168:]
+        level = np.sort(recent)[83]  # of an even number torch takes the lower median
+        spread = np.abs(recent - level).mean() + 0.05
+        z = (stretch((past[-24:] - level) / spread) + stretch((recent[:24] - level) / spread)) / 2
+        net, linear = plain(z[:, None] + model.head.bias.detach().numpy()), plain(z[:, None])
+        expected = np.sort((halves[0] * net + halves[1] * linear) * spread + level)
+        assert quantiles == pytest.approx(scaler.invert(expected), rel=1e-4)
+
+
+def test_a_market_that_moved_to_another_level_is_forecast_there(dataset):
+    batch = dataset.train.batch_of(np.arange(3), np.arange(3))
+    moved = batch.source.clone()
+    moved[..., 0] += 7.0
+    lear = entry("lear").config(dataset.spec, "tiny").build()
+    lear.fit(ExampleData(dataset.train, ()), FitSettings(), Nobody())
+    for model in (forecaster(dataset).double(), lear.double()):
+        with torch.no_grad():
+            here, there = (
+                logits_of(model, PastKnown(past.double(), batch.tokens.double())) for past in (batch.source, moved)
+            )
+        assert torch.allclose(there, here + 7.0)
+
+
+def test_the_half_that_is_solved_for_is_lear(dataset):
+    data, model = ExampleData(dataset.train, ()), forecaster(dataset).double()
+    lear = entry("lear").config(dataset.spec, "tiny").build()
+    lear.fit(data, FitSettings(), Nobody())
+    model.begin(data, FitSettings(), Nobody())
+    batch = dataset.valid.batch_of(np.arange(3), np.arange(3))
+    window = PastKnown(batch.source.double(), batch.tokens.double())
+    alone = QuantileHead.told(model.head, model.days(window)[0] + model.head.misses, *model.days(window)[1:], None)
+    assert torch.allclose(alone, logits_of(lear.double(), window), atol=1e-5)
+    few = replace(dataset.train, origins=dataset.train.origins[:5])
+    told = list[str]()
+    model.begin(ExampleData(few, ()), FitSettings(), Noted(told.append))
+    assert told == ["5 horizons are too few to solve for a linear forecast: give 20 at least"]
 
 
 def test_many_moments_are_forecast_as_one_by_one(dataset):
@@ -58,18 +105,25 @@ def test_training_never_sees_the_held_out_days(dataset):
     assert [moment.origin for moment in dataset.examples] == [border + 24 * day for day in range(4)]
 
 
-def test_the_loss_is_the_pinball_loss(dataset):
+def test_the_loss_is_the_mean_pinball_loss_of_both_halves_in_stretched_units(dataset):
     model = forecaster(dataset)
+    with torch.no_grad():
+        model.head.misses.normal_()
+        model.days.weights.normal_(std=0.1)
     batch = dataset.train.batch_of(np.arange(3), np.arange(3))
     loss, count, _ = model_loss(model, batch, None)
     with torch.no_grad():
-        found = logits_of(model, inputs_of(batch))
-    expected = sum(
-        max(q * float(y - f), (q - 1) * float(y - f)) / 9
-        for targets, forecasts in zip(batch.targets, found, strict=True)
-        for y, row in zip(targets, forecasts, strict=True)
-        for q, f in zip(model.config.quantiles, row, strict=True)
-    )
+        vectors = model(inputs_of(batch))[0].double().numpy()
+    width, weight = model.config.d_model, model.head.weight.detach().double().numpy()
+    expected = 0.0
+    for row, times in zip(vectors, batch.targets.numpy(), strict=True):
+        for h, y in enumerate(times):
+            net = weight @ row[h, :width] + model.head.bias.detach().numpy() + row[h, width]
+            linear = row[h, width + 3] + model.head.misses[h].detach().numpy()
+            for z, (level, spread) in ((net, row[h, width + 1 : width + 3]), (linear, row[h, width + 4 :])):
+                missed = np.arcsinh((y - level) / spread) - z
+                q = np.array(model.config.quantiles)
+                expected += np.maximum(q * missed, (q - 1) * missed).mean() / 2
     assert int(count) == 72
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
 
@@ -110,5 +164,46 @@ def test_what_is_held_out_of_a_series_is_its_end(valid: str, tmp_path: Path):
 def test_lags_that_reach_behind_the_history_are_refused(dataset):
     spec = replace(dataset.spec, history=48)
     with pytest.raises(UsageError, match=r"168 steps back and data\.history is 48: .* lags of at most 2"):
-        entry("forecaster").config(spec, "tiny")
+        entry("forecaster").config(spec, "tiny", lags=[1, 7])
+    assert entry("forecaster").config(spec, "tiny").lags == (1, 2)
     assert entry("forecaster").config(spec, "tiny", lags=[1, 2]).lags == (1, 2)
+
+
+def with_past(dataset):
+    """The same market, its wind unknown ahead and read as past."""
+    series = dataset.examples[0].series
+    changed = replace(
+        series,
+        known=series.known[:, :1],
+        columns=series.columns[:1],
+        past=series.known[:, 1:],
+        measured=series.columns[1:],
+    )
+    panel = Panel((changed,), Roles(None, "price", changed.columns, changed.measured))
+    return changed, SeriesProcessor.fit(panel, [24 * 30], WORLD)
+
+
+@pytest.mark.parametrize("settings", [{}, {"form": "decoder_only"}, {"horizon": 48}])
+def test_no_model_sees_past_columns_of_the_horizon_and_longer_horizons_repeat_the_season(dataset, settings):
+    series, processor = with_past(dataset)
+    horizon = settings.get("horizon", 24)
+    processor = replace(processor, horizon=horizon)
+    form = {key: value for key, value in settings.items() if key != "horizon"}
+    assert (processor.spec.n_past, processor.spec.n_channels, processor.spec.n_known) == (1, 11, 9)
+    torch.manual_seed(0)
+    model = entry("forecaster").config(processor.spec, "tiny", dropout=0.0, **form).build().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    at, ahead = 24 * 30, slice(24 * 30, None)
+    found = TASK.forecast(model, processor, [Moment(series, at)])
+    later, before = series.past.copy(), series.past.copy()
+    later[ahead], before[at - 1] = np.nan, 100.0
+    assert (TASK.forecast(model, processor, [Moment(replace(series, past=later, is_sparse=True), at)]) == found).all()
+    assert (TASK.forecast(model, processor, [Moment(replace(series, past=before), at)]) != found).any()
+
+
+def test_a_test_part_shares_no_hour_with_what_training_looks_at():
+    found = TASK.ready(replace(WORLD, path="world:electricity?train=30&valid=10", test=0.5, stride=1), seed=0)
+    last = max(one.origin + 24 for one in found.examples)
+    assert last <= min(one.origin for one in found.test)
+    assert len(found.kept) == len(found.examples) < len(found.test)

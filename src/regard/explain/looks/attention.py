@@ -153,7 +153,7 @@ def rollout(reading: Reading, options: Options) -> View:
     """The map from inputs to the last layer."""
     found = on_side(reading, options.side)
     side = found[0].rows
-    kept, difference = attended(reading, found, lambda weights: weights.mean(0).double().cpu().numpy())
+    kept, difference = attended(reading, found, lambda weights: weights.mean(0).cpu().double().numpy())
     layers: dict[tuple[str, int], list[np.ndarray]] = {}
     for site, weights in zip(found, kept, strict=True):
         layers.setdefault((site.kind, site.layer), []).append(weights)

@@ -86,7 +86,7 @@ def _panels(reading: Reading, found: Outcome, places: list[int], left: Tensor) -
     shown = _shown(gained)
     labels = [reading.main.labels[places[row]] for row in shown]
     candidates = largest(found.log_probs, min(CANDIDATES, len(found.log_probs))).tolist()
-    changes = (found.log_probs[candidates] - left[:, candidates])[shown].double().cpu().numpy()
+    changes = (found.log_probs[candidates] - left[:, candidates])[shown].cpu().double().numpy()
     high = float(np.abs(changes).max()) or 1.0
     p = float(found.log_probs[found.answer].exp())
     note = "" if len(shown) == len(places) else f"The {len(shown)} of {len(places)} that add or take most."

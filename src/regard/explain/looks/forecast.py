@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from regard.explain.look import Look, Options, points, register_look
@@ -9,29 +12,37 @@ from regard.explain.view import Curves, Listing, View
 from regard.tasks.reading import Reading
 
 PAST = 2  # horizons of the past that are shown before the forecast
-SHOWN = (0.1, 0.5, 0.9)
+MOST_TICKS = 7  # dates along the axis
+MIDDLE, BANDS = "q0.5", (("q0.1", "q0.9"), ("q0.3", "q0.7"))
 
 
 def forecast(reading: Reading, _options: Options) -> View:
-    """Low, middle and high quantiles of each time of the horizon."""
+    """The middle quantile of each time of the horizon, bands of others around it, and the past before it."""
     about = reading.about
-    values = about["invert"](reading.run()[0].double().cpu().numpy())  # (H, Q)
+    values = about["invert"](reading.run()[0].cpu().double().numpy())  # (H, Q)
     quantiles = {reading.named(number): np.sort(values, -1)[:, number] for number in range(values.shape[1])}
-    middle = [f"q{level:g}" for level in SHOWN if f"q{level:g}" in quantiles]
     past, came = about["past"][-PAST * len(values) :], about["came"]
-    steps = np.arange(len(values)) + 1
-    lines = {"past": points(np.arange(1 - len(past), 1), past)}
-    lines |= {name: points(steps, quantiles[name]) for name in middle}
+    times = (*about["past_times"][-len(past) :], *reading.side("horizon").labels)
+    steps = np.arange(len(past), len(times))
+    lines = {"past": points(np.arange(len(past)), past), "forecast": points(steps, quantiles[MIDDLE])}
     known = ~np.isnan(came)
     if known.any():
         lines["what came"] = points(steps[known], came[known])
+    bands = [(low, high) for low, high in BANDS if low in quantiles and high in quantiles]
     curves = Curves(
         title=f"{about['unit']} over the horizon",
         lines=lines,
-        x="steps from the last known value",
+        x="time",
         y=about["unit"],
-        note=_note(quantiles, came, middle),
+        note=_note(quantiles, came, bands[0]) if bands else "",
         key="forecast",
+        bands={
+            f"{low} to {high}": list(zip(map(float, steps), *(quantiles[q].tolist() for q in (low, high)), strict=True))
+            for low, high in bands
+        },
+        around="forecast",
+        x_names=times,
+        x_ticks=_ticks(times),
     )
     columns = ["time", *(f"{name}#" for name in quantiles), "came#"]
     rows = [
@@ -44,14 +55,21 @@ def forecast(reading: Reading, _options: Options) -> View:
     return View(title, [curves, numbers], caveat=caveat)
 
 
-def _note(quantiles: dict[str, np.ndarray], came: np.ndarray, shown: list[str]) -> str:
+def _note(quantiles: dict[str, np.ndarray], came: np.ndarray, band: tuple[str, str]) -> str:
     known = ~np.isnan(came)
-    if not known.any() or len(shown) < 3:
+    if not known.any():
         return ""
-    low, middle, high = (quantiles[name][known] for name in shown)
+    low, middle, high = (quantiles[name][known] for name in (band[0], MIDDLE, band[1]))
     inside = float(((came[known] >= low) & (came[known] <= high)).mean())
     error = float(np.abs(came[known] - middle).mean())
-    return f"{inside:.0%} of what came lies between {shown[0]} and {shown[2]}; {shown[1]} misses it by {error:.3g}."
+    return f"{inside:.0%} of what came lies between {band[0]} and {band[1]}; {MIDDLE} misses it by {error:.3g}."
+
+
+def _ticks(times: Sequence[str]) -> list[tuple[float, str]]:
+    """Places along the axis with their dates: midnights where there are several, else every so many times."""
+    midnights = [(place, time[:-6]) for place, time in enumerate(times) if time.endswith(" 00:00")]
+    found = midnights if len(midnights) > 1 else list(enumerate(times))
+    return [(float(place), name) for place, name in found[:: math.ceil(len(found) / MOST_TICKS)]]
 
 
 register_look(Look("forecast", "what is forecast, how surely, and what came", forecast, fits=lambda can: can.quantiles))

@@ -146,7 +146,7 @@ def _log_probs(outputs: Tensor, asked: list[int | None]) -> Tensor:
 def _rounded(values: Tensor, size: float) -> np.ndarray:
     """Values, and 0 for what is rounding beside numbers of that size."""
     least = ROUNDING * torch.finfo(values.dtype).eps * size
-    return values.where(values > least, 0).double().cpu().numpy()
+    return values.where(values > least, 0).cpu().double().numpy()
 
 
 def _by_token(reading: Reading, number: int, felt: Felt, found: Outcome) -> list[Panel]:

@@ -24,7 +24,7 @@ def lags(reading: Reading, _options: Options) -> View:
     """How every time ahead depends on what is seen: a map for each day before and each known column."""
     model = reading.owner.model
     assert isinstance(model, LooksBack)
-    found = model.lag_weights(reading.owner.processor.columns)
+    found = model.lag_weights(reading.owner.processor.number_names)
     largest = max((float(np.abs(part).max(initial=0.0)) for _, part in found), default=0.0) or 1.0
     weight = {group.name: float(np.abs(part).sum(1).mean()) for group, part in found}
     panels: list[Panel] = [

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.core.device import wide
 from regard.core.tap import plain
 from regard.errors import UsageError
 from regard.explain.inputs import read
@@ -89,7 +90,7 @@ def _placed(reading: Reading, group: int) -> Placed:
     found = vectors_by_layer(part, lambda: reading.forward(*reading.inputs))
     members = [torch.tensor(one) for one in groups.members]
     vectors = {
-        name: torch.stack([value[0, one.to(value.device)].mean(0) for one in members]).double()
+        name: wide(torch.stack([value[0, one.to(value.device)].mean(0) for one in members]))
         for name, value in found.items()
     }
     return Placed(reading, side, groups, group, vectors)

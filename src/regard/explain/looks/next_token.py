@@ -9,6 +9,7 @@ import math
 
 from torch import Tensor
 
+from regard.core.device import wide
 from regard.decoding.logits_processing import Sampling, largest, warped_log_probs
 from regard.explain.look import Look, Options, numbers, position_control, register_look
 from regard.explain.outcome import Outcome, number_of, outcome
@@ -93,7 +94,7 @@ def _warped(log_probs: Tensor, shown: list[int], names: list[str], sampling: Sam
 
 def _history(reading: Reading) -> Listing:
     """What was expected at each position of the text and what came."""
-    log_probs = reading.run()[0].double().log_softmax(-1)
+    log_probs = wide(reading.run()[0]).log_softmax(-1)
     best = log_probs.argmax(-1)
     rows = []
     for place, number in enumerate(numbers(reading.main)):
@@ -111,7 +112,7 @@ def _history(reading: Reading) -> Listing:
 
 def _tags(reading: Reading) -> Heat:
     """Probabilities of the tags (tags, T) that are likely anywhere."""
-    probs = reading.run()[0].double().softmax(-1)  # (T, C)
+    probs = wide(reading.run()[0]).softmax(-1)  # (T, C)
     shown = largest(probs.amax(0), min(TOP, probs.shape[1])).sort().values
     return Heat(
         title="Tags of all words",

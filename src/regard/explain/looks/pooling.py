@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from regard.core.device import wide
 from regard.explain.look import Look, Options, register_look
 from regard.explain.site import sites
 from regard.explain.view import Bars, View
@@ -19,7 +20,7 @@ def pooling(reading: Reading, _options: Options) -> View:
     (site,) = sites(reading, "pooling")
     tap = site.tap("pooling")
     weights = as_array(reading.trace(tap)[tap])
-    chances = reading.run()[0].double().softmax(-1)
+    chances = wide(reading.run()[0]).softmax(-1)
     order = chances.argsort(descending=True).tolist()
     form = site.module.form
     panels = [

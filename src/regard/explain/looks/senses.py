@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.core.device import wide
 from regard.core.tap import Trace, plain
 from regard.decoding.logits_processing import largest
 from regard.errors import UsageError
@@ -130,7 +131,7 @@ def _top_words(reading: Reading, site: Site, token: int) -> Listing:
 
 
 def _weights(reading: Reading, site: Site, seen: Trace, place: int) -> Heat:
-    weights = _alpha(site, seen)[:, place, : place + 1].double().cpu().numpy()
+    weights = _alpha(site, seen)[:, place, : place + 1].cpu().double().numpy()
     return Heat(
         title=f"How {reading.main.labels[place]!r} weighs the senses of each token",
         weights=weights,
@@ -152,7 +153,7 @@ def _contributions(reading: Reading, site: Site, seen: Trace, found: Outcome) ->
     high = float(parts.abs().max()) or 1.0
     return Heat(
         title=f"What each sense of each token brings to the logit of {found.told}",
-        weights=parts.double().cpu().numpy(),
+        weights=parts.cpu().double().numpy(),
         rows=_names(len(parts)),
         columns=reading.main.labels[: place + 1],
         row_name="sense",
@@ -170,7 +171,7 @@ def _scaled(reading: Reading, site: Site, seen: Trace, place: int, asked: str) -
     found = scaled(reading, site, place, places, sense, factor)
     if not found.after.isfinite().all():
         raise UsageError(f"scale {asked!r}: the factor is too large, and the logits are no numbers any more")
-    before, after = found.before.double().softmax(-1), found.after.double().softmax(-1)
+    before, after = wide(found.before).softmax(-1), wide(found.after).softmax(-1)
     moved = (found.after - found.before).abs()
     shown = dict.fromkeys([*largest(before, CHANGED).tolist(), *largest(moved, CHANGED).tolist()])
     change = found.after - found.before

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import torch
 
+from regard.core.device import wide
 from regard.errors import UsageError
 from regard.explain.look import Look, Options, layer_control, numbers, place_of, position_control, register_look
 from regard.explain.mechanisms.calculation import calculation
@@ -80,7 +81,7 @@ def _tokens(side: Side, place: int) -> Note:
 @torch.no_grad()
 def _answer(reading: Reading, site: Site, place: int) -> list[Panel]:
     """What the whole model says at that position, or of the whole."""
-    outputs = reading.run()[0].double()
+    outputs = wide(reading.run()[0])
     if reading.can.quantiles or (outputs.dim() == 2 and site.rows is not reading.main):
         return []
     logits = outputs if outputs.dim() == 1 else outputs[place]

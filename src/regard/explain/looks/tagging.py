@@ -72,7 +72,7 @@ def transitions(reading: Reading, _options: Options) -> View:
     decoder = decoder_of(plain(reading.owner.model))
     assert decoder is not None
     chain = decoder.chain()
-    between, start, end = (part.detach().double().cpu().numpy() for part in (chain.between, chain.start, chain.end))
+    between, start, end = (part.detach().cpu().double().numpy() for part in (chain.between, chain.start, chain.end))
     strength = np.abs(between).sum(0) + np.abs(between).sum(1)
     shown = sorted(np.argsort(-strength, kind="stable")[: 2 * MOST].tolist())
     names = [reading.named(number) for number in shown]
@@ -118,7 +118,7 @@ def _answers(reading: Reading) -> list[int]:
 
 def _emissions(reading: Reading) -> np.ndarray:
     with torch.no_grad():
-        return plain(reading.owner.model)(*reading.inputs)[0][0].double().cpu().numpy()
+        return plain(reading.owner.model)(*reading.inputs)[0][0].cpu().double().numpy()
 
 
 def _weighs(reading: Reading) -> WeighsWords | None:

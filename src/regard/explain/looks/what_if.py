@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.core.device import wide
 from regard.core.tap import plain
 from regard.errors import UsageError
 from regard.explain.look import (
@@ -136,7 +137,7 @@ def drop(reading: Reading, options: Options) -> View:
             found_at.append(log_probs_at(outputs[row : row + 1], place)[0, found.answer])
         return torch.stack(found_at)
 
-    change = (answers(reading, number, rows, log_p) - found.log_prob).double().cpu()
+    change = (answers(reading, number, rows, log_p) - found.log_prob).cpu().double()
     shown = sorted(change.abs().argsort(descending=True, stable=True)[:MOST].tolist())
     position = number_of(reading, found.place)
     told = f"Log p of it is {found.log_prob:.4g} with all tokens. To the left: the token is missed."
@@ -233,7 +234,7 @@ def _of_tokens(can: Capabilities) -> bool:
 
 
 def _log_probs(outputs: Tensor) -> Tensor:
-    return outputs.double().log_softmax(-1)
+    return wide(outputs).log_softmax(-1)
 
 
 register_look(

@@ -39,8 +39,8 @@ def window(given: Calculation) -> list[Panel]:
     """The last words side by side, and what the weights make of each place."""
     module = given.site.module
     width = module.window
-    weight = module.window_to_hidden.weight.detach().double().cpu().numpy()  # (F, W D)
-    bias = module.window_to_hidden.bias.detach().double().cpu().numpy()
+    weight = module.window_to_hidden.weight.detach().cpu().double().numpy()  # (F, W D)
+    bias = module.window_to_hidden.bias.detach().cpu().double().numpy()
     parts = weight.reshape(len(weight), width, -1)
     places = [given.place - width + 1 + slot for slot in range(width)]
     vectors = [given.input[place] if place >= 0 else np.zeros(given.input.shape[1]) for place in places]

@@ -24,9 +24,9 @@ def rnn(given: Calculation) -> list[Panel]:
     before = _before(hidden, given)
     x = given.input[given.place]
     biases = [bias for bias in (w.input_bias, w.hidden_bias) if bias is not None]
-    bias = sum((one.detach().double().cpu().numpy() for one in biases), np.zeros(len(before)))
-    from_input = w.input.detach().double().cpu().numpy() @ x
-    from_state = w.hidden.detach().double().cpu().numpy() @ before
+    bias = sum((one.detach().cpu().double().numpy() for one in biases), np.zeros(len(before)))
+    from_input = w.input.detach().cpu().double().numpy() @ x
+    from_state = w.hidden.detach().cpu().double().numpy() @ before
     return [
         Note(text="h = tanh(W_i x + W_h h' + b)", style="equation"),
         _step(

@@ -49,7 +49,7 @@ def selective(given: Calculation) -> list[Panel]:
     """The state of one channel, token by token: how much is let in, and how much of the past stays."""
     stream, steps = given.seen["stream"], given.seen["steps"]
     write, read = given.seen["inputs"], given.seen["readers"]
-    every = states(given.site, given.trace).double().cpu().numpy()
+    every = states(given.site, given.trace).cpu().double().numpy()
     rate, skip = _numbers(rate_of(given.site)), _numbers(given.site.module.skip)
     if stream.ndim == 3:  # Mamba-2: heads of several channels share a step and a decay
         head = _channel(given, stream.shape[1], "heads")
@@ -90,7 +90,7 @@ def _channel(given: Calculation, count: int, what: str = "channels") -> int:
 
 
 def _numbers(parameter: object) -> np.ndarray:
-    return parameter.detach().double().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]  # a parameter
+    return parameter.detach().cpu().double().numpy()  # pyright: ignore[reportAttributeAccessIssue]  # a parameter
 
 
 register_mechanism(

@@ -16,7 +16,7 @@ from regard.terminal.label import facts
 
 LEAST_WIDTH = 20
 PIPE_WIDTH = 100
-NEEDED = "▁█│…→⣿"  # what a stream must hold to be drawn on with more than ASCII
+NEEDED = "▁█░▒│…→⣿"  # what a stream must hold to be drawn on with more than ASCII
 
 
 def show(view: View, stream: TextIO | None = None) -> None:

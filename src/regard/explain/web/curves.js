@@ -1,4 +1,4 @@
-// Lines over an axis, with the values at the place the reader points at.
+// Lines over an axis and bands around one of them, with the values at the place the reader points at.
 
 import { endsOf, shareOf, ticksOf } from "./axis.js";
 import { SERIES } from "./colour.js";
@@ -8,6 +8,8 @@ import { four, short } from "./number.js";
 const HEIGHT = 300;
 const EDGE = { left: 56, right: 16, top: 14, bottom: 44 };
 const WIDEST = 760;
+const SHADE = 0.2; // of a band; one within another is darker
+const LETTER = 7; // the width of one, about
 const DOTS = 12; // points of a line up to which each is shown
 
 /** The body of a panel of curves. */
@@ -27,10 +29,19 @@ class Chart {
       dash: number >= SERIES.length ? "6 4" : null,
       isHidden: false,
     }));
+    const around = this.lines.find((line) => line.name === panel.around) ?? this.lines[0];
+    this.bands = Object.entries(panel.bands ?? {}).map(([name, points], number) => ({
+      name,
+      points: points.filter(([x, low, high]) => isFit([x, low]) && isFit([x, high])),
+      colour: around?.colour ?? SERIES[0],
+      depth: number + 1,
+      isBand: true,
+      isHidden: false,
+    }));
     const label = `${panel.title || "Curves"}: ${panel.y ?? ""} by ${panel.x ?? ""}. Arrow keys read values.`;
     const roles = { role: "application", "aria-roledescription": "chart", "aria-label": label };
     this.picture = draw("svg", { class: "chart", tabindex: 0, ...roles });
-    const keys = this.lines.map((line) => this.key(line));
+    const keys = [...this.lines, ...this.bands].map((line) => this.key(line));
     this.legend = make("div", { class: "series", role: "group", "aria-label": "Lines" }, ...keys);
     this.live = make("p", { class: "spoken", role: "status" });
     this.element = make("div", { class: "curves" }, this.picture, this.legend, this.live);
@@ -44,7 +55,8 @@ class Chart {
   key(line) {
     const swatch = draw("svg", { width: 22, height: 8, "aria-hidden": "true" });
     const look = { stroke: line.colour, "stroke-width": 3, "stroke-dasharray": line.dash };
-    swatch.append(draw("path", { d: "M0 4H22", ...look }));
+    const shade = { fill: line.colour, "fill-opacity": 1 - (1 - SHADE) ** line.depth, width: 22, height: 8 };
+    swatch.append(line.isBand ? draw("rect", shade) : draw("path", { d: "M0 4H22", ...look }));
     line.value = make("span", { class: "number" });
     const press = () => {
       line.isHidden = !line.isHidden;
@@ -60,12 +72,22 @@ class Chart {
     return this.lines.filter((line) => !line.isHidden && line.points.length);
   }
 
+  get areas() {
+    return this.bands.filter((band) => !band.isHidden && band.points.length);
+  }
+
+  /** A value of x in words. */
+  named(x) {
+    return this.panel.x_names?.[Math.round(x)] ?? short(x);
+  }
+
   paint(width) {
     this.width = width;
-    const points = this.shown.flatMap((line) => line.points);
+    const edges = this.areas.flatMap((band) => band.points.flatMap(([x, low, high]) => [[x, low], [x, high]]));
+    const points = [...this.shown.flatMap((line) => line.points), ...edges];
     const { x_log: xLog, y_log: yLog } = this.panel;
     this.ends = { x: endsOf(points.map(([x]) => x), xLog), y: endsOf(points.map(([, y]) => y), yLog) };
-    const paths = this.shown.map((line) => this.line(line));
+    const paths = [...this.areas.map((band) => this.area(band)), ...this.shown.map((line) => this.line(line))];
     this.cross = draw("g", { class: "cross" });
     this.picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.picture.setAttribute("width", width);
@@ -86,10 +108,15 @@ class Chart {
   frame() {
     const parts = draw("g", { class: "frame" });
     const write = (x, y, anchor, text) => parts.append(draw("text", { x, y, "text-anchor": anchor }, text));
-    for (const value of ticksOf(this.ends.x, this.panel.x_log)) {
+    const ticks = this.panel.x_ticks ?? ticksOf(this.ends.x, this.panel.x_log).map((value) => [value, short(value)]);
+    let free = -Infinity; // words that would touch those before them are left out
+    for (const [value, words] of ticks) {
       const [x] = this.place([value, this.ends.y[0]]);
       parts.append(draw("path", { d: `M${x} ${EDGE.top}V${HEIGHT - EDGE.bottom}` }));
-      write(x, HEIGHT - EDGE.bottom + 17, "middle", short(value));
+      const half = (words.length * LETTER) / 2;
+      if (x - half < free) continue;
+      free = x + half + LETTER;
+      write(x, HEIGHT - EDGE.bottom + 17, "middle", words);
     }
     for (const value of ticksOf(this.ends.y, this.panel.y_log)) {
       const [, y] = this.place([this.ends.x[0], value]);
@@ -109,6 +136,12 @@ class Chart {
     const line = draw("polyline", { points: path, stroke: colour, "stroke-dasharray": dash });
     const dots = places.length > DOTS ? [] : places.map(([cx, cy]) => draw("circle", { cx, cy, r: 3, fill: colour }));
     return draw("g", { class: "line" }, line, ...dots);
+  }
+
+  area({ points, colour }) {
+    const edge = (side) => points.map((point) => this.place([point[0], point[side]]));
+    const path = [...edge(1), ...edge(2).reverse()].map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
+    return draw("polygon", { class: "band", points: path, fill: colour, "fill-opacity": SHADE });
   }
 
   point(event) {
@@ -131,7 +164,7 @@ class Chart {
     const at = this.at === null ? (step < 0 ? values.length : -1) : values.indexOf(this.at);
     this.read(values[Math.min(values.length - 1, Math.max(0, at + step))]);
     const told = this.shown.map((line) => `${visible(line.name)} ${line.value.textContent}`);
-    this.live.textContent = `${this.panel.x ?? "x"} ${short(this.at)}: ${told.join(", ")}`;
+    this.live.textContent = `${this.panel.x ?? "x"} ${this.named(this.at)}: ${told.join(", ")}`;
     event.preventDefault();
     event.stopPropagation();
   }
@@ -140,13 +173,17 @@ class Chart {
   read(x) {
     this.at = x;
     this.cross.replaceChildren();
-    for (const line of this.lines) line.value.textContent = "";
+    for (const line of [...this.lines, ...this.bands]) line.value.textContent = "";
     if (x === null) return;
     const [across] = this.place([x, this.ends.y[0]]);
     this.cross.append(draw("path", { d: `M${across} ${EDGE.top}V${HEIGHT - EDGE.bottom}` }));
     const isRight = across > this.width / 2;
     const place = { x: across + (isRight ? -5 : 5), y: EDGE.top + 10, "text-anchor": isRight ? "end" : "start" };
-    this.cross.append(draw("text", place, short(x)));
+    this.cross.append(draw("text", place, this.named(x)));
+    for (const band of this.areas) {
+      const point = band.points.find((one) => one[0] === x);
+      if (point) band.value.textContent = `${four(point[1])} to ${four(point[2])}`;
+    }
     for (const line of this.shown) {
       const point = line.points.reduce((best, one) => (Math.abs(one[0] - x) < Math.abs(best[0] - x) ? one : best));
       const [cx, cy] = this.place(point);
