@@ -219,6 +219,7 @@ def test_list_names_every_model_mixer_and_world():
     gpt = next(card for card in found["models"] if card["name"] == "gpt")
     assert gpt["parameters"]["paper"] == 124_439_808
     assert {card["name"] for card in found["worlds"]} >= {"stories", "ab"}
+    assert {card["name"] for card in found["recipes"]} >= {"awd-lstm", "epf"}
     assert all(card["summary"] for part in found.values() for card in part)
     plain = call_here("list").out
     assert "124M" in plain
@@ -262,6 +263,8 @@ def test_new_writes_a_recipe_that_trains_and_never_overwrites(here: Path):
     again = call_here("new", "my.toml")
     assert again.code == 2
     assert (here / "my.toml").read_text(encoding="utf-8") == text
+    assert call_here("new", "own.toml", "--recipe", "epf").code == 0
+    assert tomllib.loads((here / "own.toml").read_text(encoding="utf-8"))["train"]["ensemble"] == 4
     wanted = text.replace('path = "world:stories"', 'path = "my.txt"').replace('size = "small"', 'size = "tiny"')
     wanted = wanted.replace("# batch_size = 32", "batch_size = 2")
     (here / "my.toml").write_text(wanted, encoding="utf-8")

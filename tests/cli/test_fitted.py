@@ -176,11 +176,13 @@ def test_labels_that_tell_nothing_apart_get_one_line(here: Path, model: str, lin
 def test_one_example_a_class_and_texts_without_a_word_are_fitted(here: Path, model: str):
     Path("x.tsv").write_text("text\tlabel\ngood\ta\nbad\tb\n\tc\n", encoding="utf-8")
     Path("y.tsv").write_text("text\tlabel\ngood\ta\nbad\tb\n \tc\n", encoding="utf-8")
-    done("train", "x.tsv", "--valid", "y.tsv", "--model", model, "--out", "r", *QUICK)
+    empty = ("--set", "data.missing=empty")
+    done("train", "x.tsv", "--valid", "y.tsv", "--model", model, "--out", "r", *empty, *QUICK)
     found = [told("generate", "r", text)["answers"][0] for text in (" ", "never met", "good", "\U0001f600")]
     assert all(sum(answer["probabilities"].values()) == pytest.approx(1) for answer in found)
     Path("z.tsv").write_text("text\tlabel\n \ta\n\tb\n", encoding="utf-8")
-    done("train", "z.tsv", "--valid", "z.tsv", "--model", model, "--out", "empty", *QUICK)
+    Path("w.tsv").write_text("text\tlabel\n\tb\n \ta\n", encoding="utf-8")
+    done("train", "z.tsv", "--valid", "w.tsv", "--model", model, "--out", "empty", *empty, *QUICK)
     assert told("evaluate", "empty")["accuracy"] == 0.5
 
 

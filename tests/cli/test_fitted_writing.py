@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -183,8 +184,8 @@ def test_ladders_begin_with_what_is_fitted():
 )
 def test_few_pairs_and_empty_sides_are_fitted(here: Path, model: str, lines: list[str]):
     Path("x.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    Path("y.tsv").write_text("a\tb\n", encoding="utf-8")
-    words = ("--task", "pairs", "--valid", "y.tsv", *WORDS)
+    Path("y.tsv").write_text("a\tb \n", encoding="utf-8")
+    words = ("--task", "pairs", "--valid", "y.tsv", "--set", "data.missing=empty", *WORDS)
     done("train", "x.tsv", "--model", model, "--out", "r", *words, *QUICK)
     for text in ("a", "never met", "a a a a"):
         assert told("generate", "r", text)["answers"][0]["log_prob"] <= 0
@@ -195,7 +196,9 @@ def test_one_picture_and_settings_that_mean_nothing_get_a_line_or_a_result(pictu
     (pictures / "0.png").rename("lone/0.png")
     Path("lone/captions.tsv").write_text("file\tcaption\n0.png\ta red square\n", encoding="utf-8")
     assert refused("train", "lone", "--model", "nearest_picture", "--out", "r", *QUICK)
-    one = ("--valid", "lone", "--out", "one", *QUICK)
+    shutil.copytree("lone", "other")
+    Path("other/captions.tsv").write_text("file\tcaption\n0.png\ta red box\n", encoding="utf-8")
+    one = ("--valid", "other", "--out", "one", *QUICK)
     done("train", "lone", "--model", "nearest_picture", *one)
     assert done("generate", "one", "pics/1.png").strip() == "a red square"
     for setting in ("model.neighbours=0", "model.bandwidth=0", "model.back_off=-1", "model.grid=0", "model.order=0"):

@@ -161,7 +161,7 @@ def test_the_page_shows_its_runs(plugin: Installed):
         (("train", "meals.tsv", "--from", "runs/grades"), "a run of the task ordinal has no encoder to load"),
         (("train", "meals.tsv", "--task", "ordinl"), "did you mean 'ordinal'?"),
         (("train", "meals.tsv", "--model", "captioner"), "choose --model grader"),
-        (("train", "meals.tsv", "--set", "data.label=2"), "data.label means nothing to the task ordinal"),
+        (("train", "meals.tsv", "--set", "data.bio=false"), "data.bio means nothing to the task ordinal"),
         (("train", "my.txt", "--model", "retnet", "--set", "model.n_heads=3"), "n_heads 3 does not divide d_model"),
     ],
 )

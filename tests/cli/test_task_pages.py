@@ -53,13 +53,19 @@ def files(here: Path) -> Path:
     (here / "texts.txt").write_text("a fine film\na dull one\n", encoding="utf-8")
     word = "{n}\t{w}\t{w}\t{t}\t_\t_\t0\troot\t_\t_\n"
     sentence = word.format(n=1, w="dogs", t="NOUN") + word.format(n=2, w="run", t="VERB") + "\n"
-    for name in ("train", "dev"):
-        (here / f"{name}.conllu").write_text(sentence * 4, encoding="utf-8")
+    for name, count in (("train", 4), ("dev", 3)):
+        (here / f"{name}.conllu").write_text(sentence * count, encoding="utf-8")
     times = np.datetime64("2024-01-01T00:00:00") + np.arange(24 * 60) * np.timedelta64(3600, "s")
     rows = [f"{time},{20 + 5 * np.sin(i / 4):.3f},{i % 24}\n" for i, time in enumerate(times)]
     (here / "prices.csv").write_text("time,price,load\n" + "".join(rows), encoding="utf-8")
     future = [row.replace(row.split(",")[1], "", 1) for row in rows[-24:]]
     (here / "tomorrow.csv").write_text("time,price,load\n" + "".join([*rows[:-24], *future]), encoding="utf-8")
+    days = [
+        f"{np.datetime64('2024-01-01') + day},{shop},{region},{size * (20 + day % 7)}\n"
+        for day in range(200)
+        for shop, region, size in (("a", "north", 1), ("b", "south", 9))
+    ]
+    (here / "shops.csv").write_text("day,shop,region,sales\n" + "".join(days), encoding="utf-8")
     return here
 
 

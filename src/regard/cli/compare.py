@@ -29,10 +29,14 @@ class CompareFlags:
     task: Annotated[str | None, typer.Option(help="Instead of telling it from the data.", metavar="NAME")] = None
     target: Annotated[str | None, typer.Option(help="Other side of pairs, column of a series.", metavar="X")] = None
     valid: Annotated[str | None, typer.Option(help="hash:0.1, tail:0.1 or a file.", metavar="RULE")] = None
-    recipe: Annotated[str | None, typer.Option(help="Settings from a TOML file.", metavar="FILE")] = None
+    recipe: Annotated[str | None, typer.Option(help="Settings: a TOML file, or a name.", metavar="FILE|NAME")] = None
     out: Annotated[str | None, typer.Option(help="Where runs and report go.", metavar="FOLDER")] = None
     sets: Annotated[
         list[str], typer.Option("--set", help="section.key=value for every model. Repeatable.", metavar="KEY=VALUE")
+    ] = field(default_factory=list)
+    track: Annotated[
+        list[str],
+        typer.Option(help="Of each training: tensorboard, wandb or mlflow. Repeatable.", metavar="NAME[:K=V,..]"),
     ] = field(default_factory=list)
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a README.")] = False
     folds: Annotated[
@@ -71,13 +75,13 @@ def compare(
     from regard.studies.report import as_dict, as_markdown
 
     named = {
-        "data.task": (flags.task, "flag --task"),
-        "data.target": (flags.target, "flag --target"),
-        "data.valid": (flags.valid, "flag --valid"),
-        "train.device": (common.device, "flag --device"),
+        "data.task": (flags.task, "task"),
+        "data.target": (flags.target, "target"),
+        "data.valid": (flags.valid, "valid"),
+        "train.track": (" ".join(flags.track) or None, "track"),
+        "train.device": (common.device, "device"),
     }
-    layer = read_assignments(flags.sets)
-    layer |= {key: Origin(value, place) for key, (value, place) in named.items() if value is not None}
+    typed = {key: Origin(value, f"flag --{flag}") for key, (value, flag) in named.items() if value is not None}
     found = race(
         None if flags.models is None else [name for name in flags.models.split(",") if name.strip()],
         data,
@@ -92,7 +96,7 @@ def compare(
         folds=flags.folds,
         # A table for a README is for a file: what people see meanwhile goes beside it.
         board=board_for(sys.stderr if flags.markdown else common.screen.people, quiet=common.quiet),
-        layer=layer,
+        layer=read_assignments(flags.sets) | typed,
     )
     common.screen.object(as_dict(found))
     if flags.markdown:

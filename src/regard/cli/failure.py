@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from regard.errors import RegardError, ResourceError, Stopped, UsageError, is_out_of_memory
+from regard.storage.system import flags
 from regard.terminal.table import visible
 
 INTERRUPTED = 130
@@ -129,4 +130,4 @@ def can_be_written(stream: TextIO) -> bool:
 
 def silence() -> None:
     """Point a closed or full stdout to nowhere, so that the interpreter's last flush says nothing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    os.dup2(os.open(os.devnull, flags("WRONLY")), sys.__stdout__.fileno() if sys.__stdout__ else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import threading
@@ -19,6 +20,7 @@ from regard.cli import (
     explain,
     export,
     generate,
+    inspect,
     lab,
     list_,
     new,
@@ -50,7 +52,7 @@ def application(*, completion: bool = False) -> typer.Typer:
     )
     app.callback()(every_command)
     first = (compare, train, generate, score, explain, lab, evaluate, export, reproduce)
-    for part in (*first, check, list_, show, new, bench):
+    for part in (*first, check, inspect, list_, show, new, bench):
         part.add_to(app)
     return app
 
@@ -144,12 +146,18 @@ def written_out(argv: Sequence[str]) -> list[str]:
 
 
 def use_utf8() -> None:
-    """Start again in UTF-8 mode where the locale is another: text, paths and prompts are UTF-8 everywhere."""
+    """Text, paths and prompts are UTF-8 everywhere: where the locale is another the command starts again so.
+
+    Where paths are UTF-8 as they are, as on Windows, it is enough to tell the streams.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the caller, as in `regard list >&-`
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # lives as long as the process
-    encodings = {sys.getfilesystemencoding(), sys.stdout.encoding, sys.stderr.encoding}
-    if encodings != {"utf-8"} and os.environ.get("PYTHONUTF8") != "1":
+    if sys.getfilesystemencoding() == "utf-8":
+        for stream, errors in ((sys.stdin, "surrogateescape"), (sys.stdout, "surrogateescape"), (sys.stderr, None)):
+            if stream.encoding != "utf-8" and isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors=errors)
+    elif os.environ.get("PYTHONUTF8") != "1":
         os.environ["PYTHONUTF8"] = "1"
         os.environ.pop("PYTHONIOENCODING", None)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -18,11 +18,15 @@ def add_to(app: typer.Typer) -> None:
 def new(
     common: Common,
     file: Annotated[str, typer.Argument(help="Where to write it; - for stdout.", metavar="FILE")] = "recipe.toml",
+    recipe: Annotated[
+        str | None, typer.Option(help="One of the package (regard list), to change it.", metavar="NAME")
+    ] = None,
 ) -> None:
     """Write a commented recipe."""
+    from regard.run.recipe import shipped_text
     from regard.run.template import recipe_text
 
-    text = recipe_text()
+    text = recipe_text() if recipe is None else shipped_text(recipe)
     screen = common.screen
     if file == "-":
         screen.object({"recipe": text})

@@ -44,7 +44,7 @@ class Common:
 class CommonOnDevice(Common):
     """The same for a command that runs a model."""
 
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.", metavar="NAME")] = None
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.", metavar="NAME")] = None
 
     def __post_init__(self) -> None:
         if self.device is not None and not is_device_name(self.device):

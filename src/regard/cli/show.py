@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ import typer
 from regard.cli.options import Common, command
 from regard.cli.screen import Screen
 from regard.core.plugin import typed_name
+from regard.data.account import account_from
 from regard.errors import UsageError
-from regard.tasks import names, task_named
 from regard.terminal.table import human, span, visible
 
 ENDINGS = {None: "not ended", "budget": "spent", "patience": "ended early, without improvement", "fitted": "fitted"}
@@ -42,7 +43,7 @@ def show(
     from regard.run import summary
 
     path = Path(target).expanduser()
-    if not path.is_dir() and "/" not in target:
+    if not path.is_dir() and os.sep not in target and "/" not in target:
         if origin or verify:
             raise UsageError(f"{target}: no such run folder, and --origin and --verify are about runs")
         _show_model(common.screen, summary.model_summary(typed_name(target)))
@@ -97,6 +98,8 @@ def _show_comparison(screen: Screen, path: Path) -> None:
 
 
 def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
+    from regard.run.index import task_facts
+
     config = facts["config"]
     model, data, where = config["model"], config["data"], shlex.quote(facts["run"])
     tokenizer = facts["tokenizer"]
@@ -106,15 +109,17 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         *([("state", _state(facts["state"]))] if facts["state"] else []),
         ("task", facts["task"]),
         ("data", f"{data.get('path')}{tokens}"),
+        *_understood(config.get("understood")),
     ]
     if "fit" in config:
         fit = config["fit"]
         kept = ", ".join(f"{n:,}" for n in fit.get("kept", ()))
         told = f"n-grams by order: {kept}" if kept else fit.get("told", "")
         rows[0] = ("model", ", ".join(filter(None, [str(model.get("name")), visible(told)])))
-        rows.append(("fitted", f"to {fit['tokens']:,} {task_named(facts['task']).unit} at once"))
+        rows.append(("fitted", f"to {fit['tokens']:,} {task_facts(facts['task']).unit} at once"))
     else:
         rows.append(("budget", f"{config['train']['budget']}, {ENDINGS.get(facts['ended'], facts['ended'])}"))
+        rows.append(("train.lr", f"{_value(config['train'].get('lr'))}, {config.get('origins', {}).get('train.lr')}"))
         rows.append(("checkpoints", ", ".join(map(str, facts["checkpoints"])) or "none"))
     if facts["last"]:
         last = facts["last"]
@@ -128,11 +133,23 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         rows += [(f"held-out {name[6:]}", f"{value:.4g}") for name, value in scores if name != "valid_loss"]
     screen.table(("run", facts["run"]), rows)
     screen.line()
-    screen.line(f"regard generate {where} {task_named(facts['task']).typed_example}")
+    screen.line(f"regard generate {where} {task_facts(facts['task']).typed_example}")
     screen.line(f"regard evaluate {where}")
     screen.line(f"regard show {where} --origin")
     if not facts["ended"]:
         screen.line(f"regard train --resume --out {where}")
+
+
+def _understood(told: object) -> list[tuple[str, str]]:
+    """What was understood of the data, of a run that tells it."""
+    account = account_from(told) if isinstance(told, dict) else None
+    if account is None:
+        return []
+    columns = ", ".join(f"{role} = {name}" for role, name in account.columns.items())
+    ignored = f"ignored: {', '.join(account.ignored)}" if account.ignored else ""
+    told_columns = "; ".join(filter(None, [columns, ignored]))
+    rows = [("target", account.target), ("columns", told_columns), ("read", account.counts)]
+    return [(name, visible(value)) for name, value in rows if value]
 
 
 def _state(state: dict[str, Any]) -> str:
@@ -151,6 +168,9 @@ def _show_origins(screen: Screen, config: dict[str, Any]) -> None:
 
 
 def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
+    from regard.run.index import task_facts
+    from regard.tasks import names
+
     screen.object(facts)
     screen.line(f"{facts['model']}: {facts['summary']}")
     screen.line(f"task {facts['task']}, shape {facts['shape']}")
@@ -161,7 +181,11 @@ def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
         (f"model.{key}", _value(default), *(_value(sizes[size][key]) if key in sizes[size] else "" for size in sizes))
         for key, default in facts["settings"].items()
     ]
-    rows += [(f"train.{key}", _value(value), *("" for _ in sizes)) for key, value in facts["training"].items()]
+    rates = {size: _value(rate) if rate != facts["training"].get("lr") else "" for size, rate in facts["rates"].items()}
+    rows += [
+        (f"train.{key}", _value(value), *(rates[size] if key == "lr" else "" for size in sizes))
+        for key, value in facts["training"].items()
+    ]
     if any(facts["parameters"].values()):
         rows.append(("parameters", "", *(human(facts["parameters"][size]) for size in sizes)))
     if len(set(facts["vocabulary"].values())) > 1:
@@ -169,7 +193,7 @@ def _show_model(screen: Screen, facts: dict[str, Any]) -> None:
     screen.table(("setting", "default", *sizes), rows)
     if facts["published"]:
         screen.line(f"The paper tells {human(facts['published'])} parameters.")
-    data = task_named(facts["task"]).data_example if facts["task"] in names() else "DATA"
+    data = task_facts(facts["task"]).data_example if facts["task"] in names() else "DATA"
     screen.hint(f"regard train {data} --model {facts['model']} --size small --set model.KEY=VALUE")
 
 

@@ -45,7 +45,7 @@ class TrainFlags:
     out: Annotated[str | None, typer.Option(help="The run folder. [default: runs/MODEL]", metavar="RUN")] = None
     task: Annotated[str | None, typer.Option(help="What the data is for; told from it without.", metavar="NAME")] = None
     target: Annotated[
-        str | None, typer.Option(help="Of pairs the second file, of a series the column.", metavar="NAME")
+        str | None, typer.Option(help="Of pairs the second file or column, of a series the column.", metavar="NAME")
     ] = None
     start: Annotated[
         str | None, typer.Option("--from", help="A run whose encoder and tokenizer are fine-tuned.", metavar="RUN")
@@ -62,11 +62,18 @@ class TrainFlags:
             "--set", help="A setting, such as model.n_layers=2 or train.lr=3e-4. Repeatable.", metavar="KEY=VALUE"
         ),
     ] = field(default_factory=list)
-    recipe: Annotated[str | None, typer.Option(help="Settings from a TOML file (regard new).", metavar="FILE")] = None
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="Settings from a TOML file (regard new), or by name (regard list).", metavar="FILE|NAME"),
+    ] = None
     memory: Annotated[str | None, typer.Option(help="For counting, such as 512M. [default: 1G]", metavar="SIZE")] = None
     spill: Annotated[
         str | None, typer.Option(help="Folder for counts that do not fit in memory.", metavar="FOLDER")
     ] = None
+    track: Annotated[
+        list[str],
+        typer.Option(help="tensorboard, wandb or mlflow; options after a colon. Repeatable.", metavar="NAME[:K=V,..]"),
+    ] = field(default_factory=list)
     resume: Annotated[
         str | None,
         typer.Option(
@@ -81,12 +88,18 @@ class TrainFlags:
             raise UsageError(f"--resume: {self.resume!r} is not a choice{nearest(self.resume, RESUME)}")
 
 
+Data = Annotated[
+    str | None,
+    typer.Argument(
+        help="A file, a folder, a pattern, -, world:NAME or hf:NAME. [default: world:stories]", metavar="DATA"
+    ),
+]
+
+
 def train(
     common: CommonWithChance,
     flags: TrainFlags,
-    data: Annotated[
-        str | None, typer.Argument(help="A file, a folder, - or world:NAME. [default: world:stories]", metavar="DATA")
-    ] = None,
+    data: Data = None,
 ) -> None:
     """Train a model.
 
@@ -107,6 +120,7 @@ def train(
         "train.start": (flags.start, "flag --from"),
         "train.memory": (flags.memory, "flag --memory"),
         "train.spill": (flags.spill, "flag --spill"),
+        "train.track": (" ".join(flags.track) or None, "flag --track"),
         "train.seed": (common.seed, "flag --seed"),
         "train.device": (common.device, "flag --device"),
     }
@@ -120,10 +134,10 @@ def train(
         is_large=flags.yes_really,
         like=flags.like,
     )
-    where = shlex.quote(str(job.out))
+    where, display = shlex.quote(str(job.out)), display_for(common.screen.people, job.title, quiet=common.quiet)
     try:
         with telling(lambda: _left(job.out)):
-            run, result = train_run(job, display_for(common.screen.people, job.title, quiet=common.quiet))
+            run, result = train_run(job, display)
     except Stopped as stop:
         raise Stopped(f"{stop}: regard train --resume --out {where}") from None
     with telling(lambda: f"the run is whole: regard show {where}"):
@@ -133,7 +147,7 @@ def train(
 def show_card(screen: Screen, run: Run, result: Result) -> None:
     """Print what was learnt and what to do next, the numbers alone for a program, or only where the run is."""
     outcome = run.task.outcome(run, result)
-    screen.object(outcome.facts | {"next": outcome.next})
+    screen.object(outcome.facts | {"understood": run.config.get("understood", {}), "next": outcome.next})
     if screen.quiet:
         screen.line(outcome.facts["run"])
         return

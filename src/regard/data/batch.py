@@ -285,6 +285,6 @@ def _check_length(length: int, n_tokens: int, needed: int, what: str, advice: st
         raise UsageError(f"length {length} must be at least 1")
     if n_tokens < needed:
         raise TooSmall(
-            f"the text has {n_tokens} tokens and {what} of length {length} needs at least {needed}: "
+            f"the training part has {n_tokens} tokens and {what} of length {length} needs at least {needed}: "
             f"give more text or choose {advice}"
         )

@@ -13,56 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from regard.core.config import decode
 from regard.data import layout, source, store
+from regard.data.account import Account
+from regard.data.choices import OPEN_TEXT, TextChoices
+from regard.data.prepared import PARTS, Corpus, opened, stored
 from regard.data.settings import BY_HASH
-from regard.data.shard import ShardWriter, TokenShard, ends_lines
+from regard.data.shard import ShardWriter, ends_lines
 from regard.data.split import rule
-from regard.data.stream import Cutter, Files, Texts, TextStream
-from regard.data.tokenizer import TOKENIZERS, Tokenizer, from_dict, train_tokenizer
+from regard.data.stream import Cutter, Texts, TextStream
+from regard.data.tabular import is_address, is_table
+from regard.data.text_source import TableTexts, text_stream
+from regard.data.tokenizer import TOKENIZERS, Tokenizer, train_tokenizer
 from regard.data.tokenizer.character import ByteTokenizer, CharacterTokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.data.worlds.base import World
-from regard.errors import DataError, UsageError, blamed_on, nearest
-from regard.storage.arrays import slices
+from regard.errors import DataError, UsageError, nearest
 
 # Characters are the better unit while their table is no larger than that of bytes.
 MOST_CHARACTERS = 256
-PARTS = ("train", "valid", "test")
-
-
-@dataclass(frozen=True, eq=False)
-class Corpus:
-    """Data ready for training.
-
-    name     what it was made of, for display.
-    samples  how it is meant to be read: "windows" of a long text, or "documents" one by one.
-    overlap  validation documents that also occur in the training part; a split by hash has none.
-    world    the world it was made by, which knows the best possible loss.
-    test     what was held out from training and choosing alike, if that was asked for.
-    """
-
-    name: str
-    tokenizer: Tokenizer
-    train: TokenShard
-    valid: TokenShard
-    samples: str
-    overlap: int
-    world: World | None = None
-    test: TokenShard | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a person should be told, a line each. A world draws its parts from the same few documents by design."""
-        if self.world is not None or not self.overlap:
-            return ()
-        held_out = self.valid.n_documents + (self.test.n_documents if self.test else 0)
-        return (f"{self.overlap:,} of {held_out:,} validation documents are also in the training part",)
-
-    @cached_property
-    def hash(self) -> str:
-        """SHA-256 of the tokenizer and both shards: what a run must find again to go on."""
-        return hashlib.sha256(f"{self.tokenizer.hash} {self.train.hash} {self.valid.hash}".encode()).hexdigest()
+BEGINNING = 200  # characters by which a person sees what was read
 
 
 def prepare(
@@ -76,6 +45,7 @@ def prepare(
     tokenizer: Tokenizer | None = None,
     cache: str | Path | None = None,
     seed: int = 0,
+    how: TextChoices = OPEN_TEXT,
 ) -> Corpus:
     """The corpus of a path or of an address such as `world:stories?train=5000`.
 
@@ -86,17 +56,18 @@ def prepare(
     documents  what is a document (see `source`).
     cache      a folder that keeps prepared shards for the next time. None: in memory.
     seed       of a world whose address has none. The split of a text does not depend on it.
+    how        how files are read: their form, encoding, and the column of a table.
     """
     _check_choices(data, tokens, vocab_size, tokenizer)
     _check_splitting(data, valid, documents)
     world = text_world(data, seed) if data.startswith(PREFIX) else None
-    choices = _Choices(data, world, tokens, vocab_size, valid, test, documents, tokenizer)
+    choices = _Choices(data, world, tokens, vocab_size, valid, test, documents, tokenizer, how)
     if cache is None:
         return _made(choices)
     folder = Path(cache) / _key(choices)
     if not folder.exists():
-        store.publish(folder, _stored(_made(choices)))
-    return _opened(folder, choices)
+        store.publish(folder, stored(_made(choices)))
+    return opened(folder, name=choices.name, samples=choices.samples, world=choices.world)
 
 
 @dataclass(frozen=True)
@@ -111,6 +82,7 @@ class _Choices:
     test: float
     documents: str
     tokenizer: Tokenizer | None
+    how: TextChoices
 
     @property
     def name(self) -> str:
@@ -118,14 +90,22 @@ class _Choices:
             return f"{PREFIX}{self.world.name}"
         return "standard input" if self.data == source.STDIN else Path(self.data).name
 
+    @cached_property
+    def is_table(self) -> bool:
+        return self.world is None and is_table(self.data, self.how.choices)
+
+    def stream(self, path: str) -> TextStream:
+        return text_stream(path, self.documents, self.how)
+
     @property
     def samples(self) -> str:
-        return "documents" if self.world is not None or self.documents == "line" else "windows"
+        by_row = self.world is not None or self.documents == "line" or self.is_table
+        return "documents" if by_row else "windows"
 
     @property
     def lines(self) -> bool:
         """Whether the end of a document is the end of a line. What a world makes would be written a line each."""
-        return self.world is not None or ends_lines(self.documents)
+        return self.world is not None or ends_lines(self.documents) or self.is_table
 
 
 def _made(choices: _Choices) -> Corpus:
@@ -139,7 +119,8 @@ def _made(choices: _Choices) -> Corpus:
             raise DataError(f"the {part} part of {choices.data} holds no tokens; the smallest amount is one")
     # A rule leaves no document on two sides; what was given as validation text may hold some of the training text.
     common = layout.shared(held.scan.documents, train.scan.documents) if held else 0
-    corpus = Corpus(choices.name, tokenizer, seen, valid, choices.samples, common, choices.world)
+    told = _account(choices, train, held)
+    corpus = Corpus(choices.name, tokenizer, seen, valid, choices.samples, common, choices.world, account=told)
     return replace(corpus, test=test) if choices.test else corpus
 
 
@@ -159,7 +140,7 @@ def _measured(choices: _Choices) -> tuple[_Text, _Text | None]:
     """What is dealt out to training and, where it is a text of its own, what is held out."""
     held_out = rule(choices.valid)
     if choices.world is None and held_out is not None:
-        stream = Files(choices.data, choices.documents)
+        stream = choices.stream(choices.data)
         measured = layout.scan(stream.pieces("reading"))
         try:
             return _Text(stream, measured, layout.layout(measured, held_out, choices.test)), None
@@ -168,11 +149,49 @@ def _measured(choices: _Choices) -> tuple[_Text, _Text | None]:
     if choices.world is not None:
         streams = [Texts(choices.world.documents(part)) for part in ("train", "valid")]
     else:
-        streams = [Files(path, choices.documents) for path in (choices.data, choices.valid)]
+        streams = [choices.stream(path) for path in (choices.data, choices.valid)]
     scans = [layout.scan(stream.pieces("reading")) for stream in streams]
     train = layout.layout(scans[0], None)
     valid = layout.layout(scans[1], None, choices.test, side=layout.VALID)
     return _Text(streams[0], scans[0], train), _Text(streams[1], scans[1], valid)
+
+
+def survey(data: str, settings: Any, seed: int = 0) -> Account:
+    """What is understood of a text, which is read and measured and not turned into tokens.
+
+    settings  with valid, test, documents and texts, as those of a run's data.
+    """
+    _check_splitting(data, settings.valid, settings.documents)
+    world = text_world(data, seed) if data.startswith(PREFIX) else None
+    kept = settings.valid, settings.test, settings.documents, None, settings.texts
+    choices = _Choices(data, world, "auto", None, *kept)
+    return _account(choices, *_measured(choices))
+
+
+def _account(choices: _Choices, train: _Text, held: _Text | None) -> Account:
+    """Characters of each part, and how the text begins."""
+    parts = [train] if held is None else [train, held]
+    sizes = np.zeros(len(PARTS), np.int64)
+    for one in parts:
+        np.add.at(sizes, one.laid.sides, np.diff(one.laid.stops, prepend=0))
+    told = train.stream.account if isinstance(train.stream, TableTexts) else Account(form=_form(choices))
+    begins = next(train.stream.pieces("reading")).text[:BEGINNING]
+    unit = {"unit": "characters", "read": int(sizes.sum()), "facts": {"documents": len(train.scan.documents)}}
+    return replace(
+        told,
+        data=choices.name,
+        target="every next token",
+        **unit,
+        train=int(sizes[layout.TRAIN]),
+        valid=int(sizes[layout.VALID]),
+        test=int(sizes[layout.TEST]),
+        held_out_by="" if choices.world is not None else choices.valid,
+        first={"text": begins},
+    )
+
+
+def _form(choices: _Choices) -> str:
+    return "plain text" if choices.world is None else "built-in data"
 
 
 def _trained(train: _Text, choices: _Choices) -> Tokenizer:
@@ -231,9 +250,11 @@ def _key(choices: _Choices) -> str:
     """The name of a prepared folder: a hash of everything that its content depends on."""
     if choices.data == source.STDIN:
         raise UsageError("standard input can be read once only: save it to a file to keep prepared shards of it")
+    if is_address(choices.data):
+        raise UsageError(f"data.cache: {choices.data} is no file by which to know that it is the same; leave it out")
     world, valid = choices.world, choices.valid
     inputs = {
-        "format": 3,
+        "format": 4,
         "source": world.spec if world is not None else source.fingerprint(choices.data),
         "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
         "test": choices.test,
@@ -242,39 +263,6 @@ def _key(choices: _Choices) -> str:
         "vocab_size": choices.vocab_size,
         "tokenizer": choices.tokenizer.hash if choices.tokenizer else None,
     }
+    if choices.how != OPEN_TEXT:
+        inputs["how"] = repr(choices.how)
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _stored(corpus: Corpus) -> store.Store:
-    arrays = {}
-    facts: dict[str, Any] = {"overlap": corpus.overlap, "tokenizer_hash": corpus.tokenizer.hash}
-    for part in PARTS if corpus.test is not None else PARTS[:2]:
-        shard: TokenShard = getattr(corpus, part)
-        arrays |= {f"{part}.ids": shard.ids, f"{part}.starts": shard.starts}
-        facts[part] = {name: getattr(shard, name) for name in ("n_bytes", "n_chars", "n_ends")}
-    return store.Store(facts, arrays, {"tokenizer.json": json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False)})
-
-
-def _opened(folder: Path, choices: _Choices) -> Corpus:
-    stored = store.open_store(folder)
-    with blamed_on(folder, DataError, store.advice(folder)):
-        tokenizer = from_dict(json.loads(stored.texts["tokenizer.json"]), str(folder / "tokenizer.json"))
-        parts = {part: _shard(stored, part, tokenizer.vocab_size) for part in PARTS if part in stored.facts}
-        overlap = decode(stored.facts["overlap"], int, "overlap")
-        return Corpus(choices.name, tokenizer, **parts, samples=choices.samples, overlap=overlap, world=choices.world)
-
-
-def _shard(stored: store.Store, part: str, vocab_size: int) -> TokenShard:
-    """A part of a prepared text, refused where its documents lie outside of it or its tokens are none."""
-    ids, starts = stored.arrays[f"{part}.ids"], stored.arrays[f"{part}.starts"]
-    counts = {
-        name: decode(stored.facts[part][name], int, f"{part}.{name}") for name in ("n_bytes", "n_chars", "n_ends")
-    }
-    if starts.dtype != np.int64 or ids.dtype == np.int64 or min(counts.values()) < 0:
-        raise UsageError(f"{part}: not the tokens of a text")
-    ends = np.append(starts, len(ids))
-    if not len(starts) or starts[0] != 0 or (np.diff(ends) < 1).any():
-        raise UsageError(f"{part}.starts: not where documents begin")
-    if any(int(some.max()) >= vocab_size for (some,) in slices(ids)):
-        raise UsageError(f"{part}.ids: tokens that the tokenizer does not have")
-    return TokenShard(ids, starts, **counts)

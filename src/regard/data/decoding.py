@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import io
-import re
-import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
+from regard.data.encoding import guessed
 from regard.errors import DataError
 
 LINE_LIMIT = 16 * 1024 * 1024
 HEAD = 1 << 16
 PIECE = 1 << 20  # bytes of a file that are decoded at a time
-LINES = re.compile(rb"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]+")
 # C0 but \t, \n, \v, \f, \r and escape, and DEL: a text has none of them, or few.
 CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 # Of all bytes: control characters where they are no UTF-8, and, where they are, NUL and control characters.
 SOME, MANY, MOST = 0.02, 0.05, 0.3
-PACKED = (".gz", ".xz")
-BYTE_ORDER_MARKS = {
-    b"\xff\xfe\x00\x00": "UTF-32",
-    b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
 
 
 def lines(
@@ -32,34 +22,19 @@ def lines(
     name: str,
     limit: int = LINE_LIMIT,
     advice: str = "break it up, or set documents = file",
-    returns: bool = False,
 ) -> Iterator[str]:
     """The lines of a stream without their ends. Memory is bounded: a line of more than `limit` bytes is refused."""
     offset = 0
     number = 1
-    for line in _returned(stream, limit) if returns else iter(lambda: stream.readline(limit + 2), b""):
+    for line in iter(lambda: stream.readline(limit + 2), b""):
         size = len(line)
-        if returns or line.endswith(b"\n"):
+        if line.endswith(b"\n"):
             line = line.removesuffix(b"\n").removesuffix(b"\r")
         if len(line) > limit:
             raise DataError(f"{name}, line {number}: longer than {limit:,} bytes; {advice}")
         yield decoded(line, name, offset, number)
         offset += size
         number += 1
-
-
-def _returned(stream: io.BufferedIOBase, limit: int) -> Iterator[bytes]:
-    """Lines with their ends: a line feed, a carriage return, or both. One without an end in sight is not waited for."""
-    rest = b""
-    while chunk := stream.readline(8 * PIECE):
-        *whole, rest = LINES.findall(rest + chunk)
-        yield from whole
-        # After a carriage return the line feed that belongs to it may come with the next chunk.
-        if rest.endswith(b"\n") or len(rest) > limit + 2:
-            yield rest
-            rest = b""
-    if rest:
-        yield rest
 
 
 def decoded_pieces(stream: io.BufferedReader, name: str) -> Iterator[str]:
@@ -89,16 +64,13 @@ def _whole_characters(data: bytes) -> int:
 def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
     """Refuse what is not UTF-8 text by the look of its first bytes, with a better word than its first bad byte."""
     head = stream.peek(HEAD)
-    for mark, encoding in BYTE_ORDER_MARKS.items():
-        if head.startswith(mark):
-            raise DataError(f"{name} is {encoding}, not UTF-8; {_conversion(name, encoding)}")
     odd = len(head) - len(head.translate(None, CONTROLS))
     is_some = 0 in head or odd > SOME * len(head)
     nulls = head.count(0)
     if (
         (nulls >= 16 and nulls > MANY * len(head))
         or (odd >= 256 and odd > MOST * len(head))
-        or (is_some and not _is_utf8(head))
+        or (is_some and not is_utf8_head(head))
     ):
         raise DataError(
             f"{name} looks binary: {odd:,} of its first {len(head):,} bytes are NUL or other control characters; give "
@@ -106,7 +78,7 @@ def refuse_foreign(stream: io.BufferedReader, name: str) -> None:
         )
 
 
-def _is_utf8(head: bytes) -> bool:
+def is_utf8_head(head: bytes) -> bool:
     """Whether bytes that may end within a character are text."""
     try:
         head[: _whole_characters(head)].decode("utf-8")
@@ -115,23 +87,15 @@ def _is_utf8(head: bytes) -> bool:
     return True
 
 
-def _conversion(name: str, encoding: str) -> str:
-    """A command that makes UTF-8 of a file, as far as one can be told by its name."""
-    command = f"iconv -f {encoding} -t UTF-8"
-    place = Path(name)
-    if not place.is_file() or place.suffix.lower() in PACKED:
-        return f"convert it ({command})"
-    made = place.with_name(f"{place.stem}-utf8{place.suffix}")
-    return f"convert it: {command} {shlex.quote(name)} > {shlex.quote(str(made))}"
-
-
 def decoded(data: bytes, name: str, offset: int, line: int) -> str:
     """The text of bytes that begin at `offset` on line `line` of the file; a mark at its very start is dropped."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
     except UnicodeDecodeError as error:
         line += data.count(b"\n", 0, error.start)
+        found = guessed(data[error.start :])
+        told = "" if found is None else f"; it looks like {found}"
         raise DataError(
-            f"{name} is not UTF-8: byte 0x{data[error.start]:02X} at offset {offset + error.start} (line {line}); mend "
-            f"that line, or {_conversion(name, 'LATIN1')}"
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02X} at offset {offset + error.start} (line {line})"
+            f"{told}; say data.encoding={found or 'NAME'}, or mend that line"
         ) from None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
+from regard.data.account import Account
 from regard.data.packed import Chosen, Column
 
 
@@ -85,6 +86,7 @@ class Examples(Sequence[E]):
     rows      which rows of the columns are meant, in order; None for all.
     note      what the reader had to decide or wants known, in one line; empty when there is nothing to say.
     settings  the arguments with which the reader makes the same choices for another file.
+    account   what was understood of the file.
     """
 
     def __init__(
@@ -95,10 +97,11 @@ class Examples(Sequence[E]):
         rows: np.ndarray | None = None,
         note: str = "",
         settings: dict[str, str] | None = None,
+        account: Account | None = None,
     ) -> None:
         self.kind, self.columns = kind, columns
         self.rows = np.arange(len(next(iter(columns.values())))) if rows is None else rows
-        self.note, self.settings = note, settings or {}
+        self.note, self.settings, self.account = note, settings or {}, account
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -124,7 +127,8 @@ class Examples(Sequence[E]):
 
     def taken(self, numbers: np.ndarray) -> Examples[E]:
         """Those with these numbers, as a view of the same columns."""
-        return Examples(self.kind, self.columns, rows=self.rows[numbers], note=self.note, settings=self.settings)
+        told: dict[str, Any] = {"note": self.note, "settings": self.settings, "account": self.account}
+        return Examples(self.kind, self.columns, rows=self.rows[numbers], **told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +150,12 @@ class ExampleData(Generic[R, X]):
 def column(examples: Sequence[Any], name: str) -> Sequence[Any]:
     """One field of every example, without making the examples of a file for it."""
     return examples.column(name) if isinstance(examples, Examples) else [getattr(one, name) for one in examples]
+
+
+def account_of(examples: Sequence[Any], **facts: int) -> Account | None:
+    """What the reader of examples understood, with further facts; None of examples that no file was read for."""
+    account = examples.account if isinstance(examples, Examples) else None
+    return None if account is None else replace(account, facts={**account.facts, **facts})
 
 
 def taken(examples: Sequence[T], numbers: np.ndarray) -> Sequence[T]:

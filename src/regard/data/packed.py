@@ -7,18 +7,20 @@ what it holds is bytes and numbers.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from regard.data.source import shown
+from regard.storage.arrays import Spool
 
 T = TypeVar("T")
 NOTHING = b"\xff"  # no text in UTF-8 holds this byte
 AT_ONCE = 1 << 14  # numbers of rows that are in memory as Python's own
+WAITING = 1 << 20  # bytes of a column that wait to be joined
 
 
 class Column(Sequence[T]):
@@ -27,6 +29,10 @@ class Column(Sequence[T]):
     def value(self, row: int) -> T:
         """What stands in a row."""
         raise NotImplementedError
+
+    def at(self, rows: np.ndarray) -> Iterator[T]:
+        """What stands in some rows, in their order."""
+        return map(self.value, rows.tolist())
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -47,31 +53,49 @@ class Column(Sequence[T]):
 
 
 class Packed(Column[Any]):
-    """Texts laid end to end in UTF-8; None is a cell that there is not."""
+    """Texts laid end to end in UTF-8, in a file without a name once they are many; None is a cell that there is not."""
 
     def __init__(self, texts: Iterable[str | None] = ()) -> None:
-        self._data = bytearray()
+        self._spool = Spool(np.uint8)
+        self._waiting = bytearray()
         self._stops = array("q", [0])
+        self._whole: np.ndarray | None = None
         for text in texts:
             self.append(text)
 
     def append(self, text: str | None) -> None:
         # Half a character, which JSON can spell, is kept for whoever refuses it.
-        self._data += NOTHING if text is None else text.encode("utf-8", "surrogatepass")
-        self._stops.append(len(self._data))
+        data = NOTHING if text is None else text.encode("utf-8", "surrogatepass")
+        self._waiting += data
+        self._stops.append(self._stops[-1] + len(data))
+        self._whole = None
+        if len(self._waiting) > WAITING:
+            self._spool.append(np.frombuffer(bytes(self._waiting), np.uint8))
+            self._waiting.clear()
 
     def __len__(self) -> int:
         return len(self._stops) - 1
 
     def value(self, row: int) -> str | None:
-        return _text(self._data[self._stops[row] : self._stops[row + 1]])
+        return _text(self._data[self._stops[row] : self._stops[row + 1]].tobytes())
 
     def __iter__(self) -> Iterator[str | None]:
-        data = self._data
-        return (_text(data[start:stop]) for start, stop in pairwise(self._stops))
+        data, stops = self._data, self._stops
+        for first in range(0, len(self), AT_ONCE):
+            here = stops[first : first + AT_ONCE + 1]
+            part = data[here[0] : here[-1]].tobytes()
+            yield from (_text(part[start - here[0] : stop - here[0]]) for start, stop in pairwise(here))
+
+    @property
+    def _data(self) -> np.ndarray:
+        if self._whole is None:
+            self._spool.append(np.frombuffer(bytes(self._waiting), np.uint8))
+            self._waiting.clear()
+            self._whole = self._spool.array()
+        return self._whole
 
 
-def _text(data: bytearray) -> str | None:
+def _text(data: bytes) -> str | None:
     return None if data == NOTHING else data.decode("utf-8", "surrogatepass")
 
 
@@ -93,6 +117,17 @@ class Coded(Column[str]):
 
     def __len__(self) -> int:
         return len(self._codes)
+
+    @classmethod
+    def of(cls, names: Sequence[str], codes: np.ndarray) -> Coded:
+        """The texts of `names` by their numbers; a name may be there twice."""
+        coded = cls(names)
+        coded._codes = array("i", np.array(coded._codes, np.int32)[codes].tobytes())
+        return coded
+
+    def n_different(self, rows: np.ndarray) -> int:
+        """How many different texts stand in some rows."""
+        return len(np.unique(np.frombuffer(self._codes, np.int32)[rows]))
 
     def value(self, row: int) -> str:
         return self._names[self._codes[row]]
@@ -123,16 +158,37 @@ class Nested(Column[tuple[Any, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class Places(Column[str]):
-    """Where rows were read, such as "train.tsv, line 3"."""
+    """Where rows were read, such as "train.tsv, line 3". unit: what is counted, lines of a text or rows of a table."""
 
     path: str
-    lines: Sequence[int]
+    lines: Sequence[int] | np.ndarray
+    unit: str = "line"
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def value(self, row: int) -> str:
-        return f"{shown(self.path)}, line {self.lines[row]}"
+        return f"{shown(self.path)}, {self.unit} {self.lines[row]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped(Column[T]):
+    """The values of a column, each as a function makes it when it is asked for."""
+
+    values: Column[Any]
+    make: Callable[[Any], T]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def value(self, row: int) -> T:
+        return self.make(self.values.value(row))
+
+    def at(self, rows: np.ndarray) -> Iterator[T]:
+        return map(self.make, self.values.at(rows))
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.make, self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,4 +206,25 @@ class Chosen(Column[T]):
 
     def __iter__(self) -> Iterator[T]:
         for first in range(0, len(self.rows), AT_ONCE):
-            yield from map(self.values.value, self.rows[first : first + AT_ONCE].tolist())
+            yield from self.values.at(self.rows[first : first + AT_ONCE])
+
+    def at(self, rows: np.ndarray) -> Iterator[T]:
+        return self.values.at(self.rows[rows])
+
+
+class Joined(Column[Any]):
+    """Columns one below the other."""
+
+    def __init__(self, parts: Sequence[Column[Any]]) -> None:
+        self.parts = parts
+        self.stops = np.cumsum([len(part) for part in parts])
+
+    def __len__(self) -> int:
+        return int(self.stops[-1])
+
+    def value(self, row: int) -> Any:
+        part = int(np.searchsorted(self.stops, row, side="right"))
+        return self.parts[part].value(row - (int(self.stops[part - 1]) if part else 0))
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self.parts)

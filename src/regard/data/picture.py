@@ -1,32 +1,42 @@
 """Reading pictures and their captions: a folder of picture files, or one array of them, with a table of captions.
 
-A table is a TSV. Beside picture files its columns are file, caption and, if wanted, category; for an array, whose
-pictures have no names, caption and category. A first line that names a column `caption`, or `caption_en` and so on for
-several languages, is a header: then the columns may stand in any order, and others are ignored.
+A table is a TSV, or any other (see `tabular`). Beside picture files its columns are file, caption and, if wanted,
+category; for an array, whose pictures have no names, caption and category. A first line that names a column `caption`,
+or `caption_en` and so on for several languages, is a header: then the columns may stand in any order, and others are
+ignored.
 """
 
 from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from regard.data.choices import OPEN, Choices
 from regard.data.example import Captioned
 from regard.data.picture_array import PIXEL_LIMIT, good, images_in
-from regard.data.source import read_lines
+from regard.data.source import plain
+from regard.data.table import Table
+from regard.data.tabular import open_table
 from regard.errors import DataError, ResourceError, UsageError, nearest
 from regard.storage.regular import NotRegular, open_regular
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
 TABLE = "captions.tsv"
+ENDINGS = (".tsv", ".csv", ".psv", ".jsonl", ".json", ".parquet", ".arrow", ".feather", ".xlsx")
+# Also as Hugging Face calls the table of a folder of pictures.
+TABLES = [TABLE, f"{TABLE}.gz", *(f"{stem}{end}" for stem in ("captions", "metadata") for end in ENDINGS)]
+FILE_NAMES = ("file", "file_name", "image")
 DEFAULT_LANGUAGE = "en"
 
 
-def read_captions(path: str, *, caption: str | None = None, size: int = 32) -> list[Captioned]:
+def read_captions(path: str, *, caption: str | None = None, size: int = 32, choices: Choices = OPEN) -> list[Captioned]:
     """The captioned pictures of a folder, of an .npz with its table beside it, or of a table.
 
     path     a folder with captions.tsv (or .tsv.gz); an array X.images.npz with X.captions.tsv; or such a table.
@@ -37,7 +47,7 @@ def read_captions(path: str, *, caption: str | None = None, size: int = 32) -> l
     if size < 1:
         raise UsageError(f"size must be at least 1 pixel, found {size}")
     table, pictures = _found(Path(path))
-    rows = _rows(table, caption, names_files=pictures.is_dir())
+    rows = _rows(table, caption, pictures.is_dir(), choices)
     found = _from_files(rows, table, pictures, size) if pictures.is_dir() else _from_array(rows, table, pictures, size)
     return [
         Captioned(picture, row.text, row.category, row.where, str(pictures / row.file))
@@ -93,22 +103,28 @@ def read_picture(path: str, size: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Row:
-    """A line of a table."""
+    """A row of a table."""
 
     file: str
     text: str
     category: str
+    number: str
     where: str
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """Where a table has what; None for what it does not have."""
+    """Which column of a table has what; None for what it does not have."""
 
-    file: int | None
-    caption: int
-    category: int | None
-    number: int | None = None
+    file: str | None
+    caption: str
+    category: str | None
+    number: str | None = None
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """In the order of the fields of a row."""
+        return self.file, self.caption, self.category, self.number
 
 
 def _found(path: Path) -> tuple[Path, Path]:
@@ -116,16 +132,18 @@ def _found(path: Path) -> tuple[Path, Path]:
     if not path.exists():
         raise DataError(f"there is no file or folder {path}")
     if path.is_dir():
-        return _beside(path, [TABLE, f"{TABLE}.gz"]), path
-    name = _without(path.name, ".gz")
+        return _beside(path, TABLES), path
+    name = plain(path.name).name
     if name.lower().endswith(".npz"):
         stem = _without(_without(name, ".npz"), ".images")
-        return _beside(path, [f"{stem}{end}" for end in (".captions.tsv", ".captions.tsv.gz", ".tsv", ".tsv.gz")]), path
-    if name.lower().endswith(".tsv"):
-        stem = _without(_without(name, ".tsv"), ".captions")
+        ends = [f"{middle}{end}" for middle in (".captions", "") for end in (*ENDINGS, ".tsv.gz")]
+        return _beside(path, [f"{stem}{end}" for end in ends]), path
+    ending = Path(name).suffix.lower()
+    if ending in ENDINGS:
+        stem = _without(_without(name, ending), ".captions")
         arrays = [path.with_name(f"{stem}{end}") for end in (".images.npz", ".npz")]
         return path, next((array for array in arrays if array.is_file()), path.parent)
-    raise DataError(f"{path} holds no captioned pictures: give a folder with {TABLE}, an .npz or a .tsv")
+    raise DataError(f"{path} holds no captioned pictures: give a folder with {TABLE}, an .npz or a table")
 
 
 def _without(name: str, ending: str) -> str:
@@ -144,59 +162,63 @@ def _beside(path: Path, names: list[str]) -> Path:
     raise DataError(f"{path} has no captions: write {folder / names[0]} with a line for each picture")
 
 
-def _rows(table: Path, caption: str | None, names_files: bool) -> list[_Row]:
-    lines = [line.split("\t") for line in read_lines(str(table))]
-    first = [cell.strip() for cell in lines[0]] if lines else []
-    named = any(cell == "caption" or cell.startswith("caption_") for cell in first)
-    if len(lines) <= named:
-        raise DataError(f"{table} is empty: write a line for each picture")
-    if named:
-        columns = _named_columns(first, table, caption, names_files)
+def _rows(path: Path, caption: str | None, names_files: bool, choices: Choices) -> list[_Row]:
+    table = open_table(str(path), choices, [*FILE_NAMES, *([caption.lower()] if caption else [])])
+    if table.named or (caption is not None and caption.isdecimal()):
+        columns = _named_columns(table, caption, names_files)
     elif caption is not None:
-        raise UsageError(f"{table} has no header, so that there is no column {caption!r}: name the columns in line 1")
+        raise UsageError(f"{path} has no header, so that there is no column {caption!r}: name the columns in line 1")
     else:
-        columns = _plain_columns(len(first), table, names_files)
-    rows = []
-    for index, cells in enumerate(lines[named:]):
-        where = f"{table}, line {index + 1 + named}"
-        if len(cells) != len(first):
-            raise DataError(f"{where}: {len(cells)} columns where line 1 has {len(first)}; mend that line")
-        rows.append(_row(cells, columns, where, index))
-    return rows
+        columns = _plain_columns(table, names_files)
+    cells = [table.cells[name] if name is not None else repeat("") for name in columns.names]
+    return [
+        _row(_Row(*_stripped(row), where=table.where(index)), columns, index)
+        for index, row in enumerate(islice(zip(*cells, strict=False), len(table)))
+    ]
 
 
-def _row(cells: list[str], columns: _Columns, where: str, index: int) -> _Row:
-    if columns.number is not None and cells[columns.number].strip() != str(index):
-        raise DataError(f"{where}: its row number is {cells[columns.number]!r}, not {index}; sort the table")
-    file = cells[columns.file].strip() if columns.file is not None else ""
-    text = cells[columns.caption].strip()
-    if not text or (columns.file is not None and not file):
-        raise DataError(f"{where}: {'a caption' if file or columns.file is None else 'a file name'} is missing")
-    return _Row(file, text, cells[columns.category].strip() if columns.category is not None else "", where)
+def _stripped(row: Sequence[str | None]) -> tuple[str, str, str, str]:
+    file, text, category, number = ((cell or "").strip() for cell in row)
+    return file, text, category, number
 
 
-def _named_columns(names: list[str], table: Path, caption: str | None, names_files: bool) -> _Columns:
-    wanted = [caption, f"caption_{caption}"] if caption else ["caption", f"caption_{DEFAULT_LANGUAGE}"]
+def _row(row: _Row, columns: _Columns, index: int) -> _Row:
+    if columns.number is not None and row.number != str(index):
+        raise DataError(f"{row.where}: its row number is {row.number!r}, not {index}; sort the table")
+    if not row.text or (columns.file is not None and not row.file):
+        raise DataError(f"{row.where}: {'a caption' if row.file or columns.file is None else 'a file name'} is missing")
+    return row
+
+
+def _named_columns(table: Table, caption: str | None, names_files: bool) -> _Columns:
+    names = table.names
+    wanted = [caption, f"caption_{caption}"] if caption else ["caption", f"caption_{DEFAULT_LANGUAGE}", "text"]
     found = next((name for name in wanted if name in names), None)
+    if found is None and caption is not None and caption.isdecimal():
+        found = table.find("data.caption", caption)
     if found is None:
         captions = [name for name in names if name.startswith("caption")]
-        raise UsageError(f"{table} has no column {' or '.join(wanted)}{nearest(wanted[-1], captions)}")
-    if names_files and "file" not in names:
-        raise DataError(f"{table}, line 1: no column is called file, the name of the picture; found {', '.join(names)}")
+        raise UsageError(f"{table.path} has no column {' or '.join(wanted)}{nearest(wanted[1], captions)}")
+    file = next((name for name in FILE_NAMES if name in names), None)
+    if names_files and file is None:
+        told = f"no column is called file, the name of the picture; found {', '.join(names)}"
+        raise DataError(f"{table.path}, line 1: {told}")
     return _Columns(
-        names.index("file") if names_files else None,
-        names.index(found),
-        names.index("category") if "category" in names else None,
-        names.index("row") if "row" in names and not names_files else None,
+        file if names_files else None,
+        found,
+        "category" if "category" in names else None,
+        "row" if "row" in names and not names_files else None,
     )
 
 
-def _plain_columns(count: int, table: Path, names_files: bool) -> _Columns:
-    first = 1 if names_files else 0
-    if not first < count <= first + 2:
+def _plain_columns(table: Table, names_files: bool) -> _Columns:
+    first, names = 1 if names_files else 0, table.names
+    if not first < len(names) <= first + 2:
         expected = "file, caption and perhaps category" if names_files else "caption and perhaps category"
-        raise DataError(f"{table}, line 1: expected {expected}, separated by tabs, found {count} columns")
-    return _Columns(0 if names_files else None, first, first + 1 if count == first + 2 else None)
+        raise DataError(f"{table.path}, line 1: expected {expected}, separated by tabs, found {len(names)} columns")
+    return _Columns(
+        names[0] if names_files else None, names[first], names[first + 1] if len(names) > first + 1 else None
+    )
 
 
 def _from_files(rows: list[_Row], table: Path, folder: Path, size: int) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -209,6 +209,8 @@ class SeriesRows:
     """values (n,): the target, scaled. known (n, K): what is known ahead, scaled, the calendar last.
 
     origins (m,): the first positions of the horizons. history, horizon: steps before and from each of them on.
+    past (n, P): what was measured beside the target, of which no window sees more than its history.
+    Several series stand one after the other, and no window has steps of two.
     """
 
     values: np.ndarray
@@ -216,6 +218,7 @@ class SeriesRows:
     origins: np.ndarray
     history: int
     horizon: int
+    past: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def sizes(self) -> np.ndarray:
@@ -228,7 +231,7 @@ class SeriesRows:
     @property
     def hash(self) -> str:
         digest = hashlib.sha256(f"{self.history} {self.horizon}".encode())
-        for part in (self.values, self.known, self.origins):
+        for part in (self.values, self.known, self.origins, *([self.past] if self.past.size else [])):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
@@ -236,7 +239,8 @@ class SeriesRows:
         origins = self.origins[rows]
         before = origins[:, None] + np.arange(-self.history, 0)
         after = origins[:, None] + np.arange(self.horizon)
-        source = np.concatenate([self.values[before][..., None], self.known[before]], -1)
+        parts = [self.values[before][..., None], self.known[before], *([self.past[before]] if self.past.size else [])]
+        source = np.concatenate(parts, -1)
         return Batch(
             torch.from_numpy(self.known[after].astype(np.float32)),
             torch.from_numpy(self.values[after].astype(np.float32)),

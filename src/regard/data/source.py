@@ -1,4 +1,6 @@
-"""Reading text: files, folders and standard input, as documents of strict UTF-8.
+"""Reading text: files, folders, patterns such as part-*.txt and standard input, as documents of strict UTF-8.
+
+What is in another encoding is turned into UTF-8 on the way (see `encoding`).
 
 A line ends at \\n or \\r\\n and nowhere else; `lines` is the one place where that is decided. (`str.splitlines` also
 cuts at eight other characters, the classic cause of parallel files that drift apart.)
@@ -7,6 +9,7 @@ cuts at eight other characters, the classic cause of parallel files that drift a
 from __future__ import annotations
 
 import difflib
+import glob
 import gzip
 import hashlib
 import io
@@ -17,22 +20,26 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from regard.core.progress import OFTEN, stage
 from regard.data.decoding import HEAD, decoded_pieces, lines, refuse_foreign
-from regard.data.unpack import OPENERS, Unpacked
+from regard.data.encoding import Transcoded, marked
+from regard.data.unpack import OPENERS, BadZstandard, Unpacked
 from regard.errors import DataError, ResourceError, UsageError, nearest
+from regard.storage.arrays import kept, unnamed
 from regard.storage.regular import NotRegular, open_regular
 
 STDIN = "-"
 SUFFIXES = (".txt", ".md")
-COMPRESSED = (".gz", ".xz")
-ONE_BY_ONE = (".tsv", ".csv", ".jsonl", ".conll", ".conllu", ".npz")  # data that is named file by file
+COMPRESSED = tuple(OPENERS)
+# Data that is named file by file.
+ONE_BY_ONE = (".tsv", ".csv", ".json", ".jsonl", ".parquet", ".xlsx", ".conll", ".conllu", ".npz")
+PATTERN = "*?["
 DOCUMENTS = ("auto", "file", "line", "blank")
 
 
-def read_documents(path: str, *, documents: str = "auto") -> Iterator[str]:
+def read_documents(path: str, *, documents: str = "auto", encoding: str | None = None) -> Iterator[str]:
     """The documents of a file, of all text files below a folder in sorted order, or of standard input ("-").
 
     file (and auto)  a whole file is a document, kept as it is.
@@ -44,7 +51,7 @@ def read_documents(path: str, *, documents: str = "auto") -> Iterator[str]:
     for file in files(path):
         gathered: list[str] = []
         found = False
-        with named(file), opened(file) as stream:
+        with named(file), opened(file, encoding) as stream:
             for text, ends in pieces_of(stream, shown(file), documents):
                 gathered.append(text)
                 if ends:
@@ -60,10 +67,18 @@ def empty(file: str) -> DataError:
 
 
 def files(path: str) -> list[str]:
-    """The files that `path` stands for. A folder: every .txt and .md below it, also compressed, hidden ones aside."""
+    """The files that `path` stands for. A folder: every .txt and .md below it, also compressed, hidden ones aside.
+
+    A name with * or ? or [ in it that is no file's own stands for all that match, sorted.
+    """
     place = Path(path)
     if path == STDIN:
         return [path]
+    if is_pattern(path):
+        found = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
+        if not found:
+            raise DataError(f"no file matches {path}; check the pattern, and put it in quotes")
+        return found
     with named(path):
         if place.is_dir():
             found = sorted(
@@ -79,20 +94,22 @@ def files(path: str) -> list[str]:
     return [path]
 
 
-def read_lines(path: str, *, returns: bool = False) -> Iterator[str]:
-    """The lines of one file or of standard input without their ends, empty ones included; at least one.
+def is_pattern(path: str) -> bool:
+    """Whether a name stands for all files that match it."""
+    return any(mark in path for mark in PATTERN) and not Path(path).exists()
 
-    returns: whether a carriage return alone ends a line too, as some programs write tables.
-    """
+
+def read_lines(path: str, *, encoding: str | None = None) -> Iterator[str]:
+    """The lines of one file or of standard input without their ends, empty ones included; at least one."""
     if path != STDIN and Path(path).is_dir():
         raise DataError(f"{path} is a folder: name one file in it")
     files(path)
     number = before = 0
     is_plain = path != STDIN and Path(path).suffix.lower() not in COMPRESSED
     size = Path(path).stat().st_size if is_plain else 0
-    with named(path), opened(path) as stream, stage("reading", size, "bytes") as advance:
+    with named(path), opened(path, encoding) as stream, stage("reading", size, "bytes") as advance:
         refuse_foreign(stream, shown(path))
-        for number, line in enumerate(lines(stream, shown(path), advice="break it up", returns=returns), 1):
+        for number, line in enumerate(lines(stream, shown(path), advice="break it up"), 1):
             yield line
             if number % OFTEN == 0 and is_plain:
                 here = stream.tell()
@@ -112,7 +129,7 @@ def fingerprint(path: str) -> str:
     """SHA-256 over the names below `path` and the bytes of all its files: equal when they read the same."""
     total = hashlib.sha256()
     for file in files(path):
-        relative = str(Path(file).relative_to(path)) if file != path else ""
+        relative = Path(file).relative_to(path).as_posix() if file != path else ""
         with named(file), open_regular(file) as stream:
             content = hashlib.file_digest(io.BufferedReader(stream), "sha256").hexdigest()
         total.update(f"{relative}\0{Path(file).suffix}\0{content}\n".encode())
@@ -149,10 +166,21 @@ def _paragraphs(rows: Iterator[str]) -> Iterator[str]:
 
 
 @contextmanager
-def opened(file: str) -> Iterator[io.BufferedReader]:
-    """A stream of the plain bytes, with `peek`."""
+def opened(file: str, encoding: str | None = None) -> Iterator[io.BufferedReader]:
+    """A stream of the bytes of a text in UTF-8, with `peek`. encoding: that of the file; None: as its mark says."""
+    with unpacked(file) as stream:
+        other = encoding or marked(stream.peek(HEAD)[:HEAD])
+        if other is None or other == "utf-8":
+            yield stream
+        else:
+            yield io.BufferedReader(Transcoded(stream, other, shown(file)), HEAD)
+
+
+@contextmanager
+def unpacked(file: str) -> Iterator[io.BufferedReader]:
+    """A stream of the plain bytes as they are, with `peek`."""
     if file == STDIN:
-        reader = io.BufferedReader(cast(Any, sys.stdin.buffer), HEAD)
+        reader = io.BufferedReader(cast(Any, _standard_input()), HEAD)
         try:
             yield reader
         finally:
@@ -168,6 +196,21 @@ def opened(file: str) -> Iterator[io.BufferedReader]:
                 yield io.BufferedReader(Unpacked(plain, size, shown(file)), HEAD)
 
 
+_READ: list[tuple[Any, IO[bytes]]] = []  # the standard input that was read, and a file without a name that holds it
+
+
+def _standard_input() -> IO[bytes]:
+    """All of standard input, from its beginning: it comes once, and is looked at before it is read."""
+    if not _READ or _READ[0][0] is not sys.stdin:
+        file = unnamed()
+        while chunk := sys.stdin.buffer.read(1 << 20):
+            kept(file, chunk)
+        _READ[:] = [(sys.stdin, file)]
+    file = _READ[0][1]
+    file.seek(0)
+    return file
+
+
 @contextmanager
 def named(file: str) -> Iterator[None]:
     """Failures of reading, in the words of somebody who has the file before them."""
@@ -176,7 +219,7 @@ def named(file: str) -> Iterator[None]:
         yield
     except EOFError:
         raise DataError(f"{name} is cut short: its compressed data ends too early; copy or download it again") from None
-    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError, BadZstandard) as error:
         raise DataError(f"{name} is no good {Path(file).suffix} file ({error}); copy or download it again") from None
     except NotRegular as error:
         raise DataError(f"{name} {error.strerror}: save what it gives to a file, or pipe it in as {STDIN}") from None

@@ -68,8 +68,8 @@ def chosen(found: np.ndarray, name: str, fraction: float, sizes: np.ndarray | No
     """
     if len(found) == 0 or found.min() == found.max():
         raise DataError(
-            "the text has no two different documents or parts, so nothing can be held out: the smallest amount is two "
-            "(or give validation text of its own; of a single text, valid = tail:0.1 takes the end)"
+            f"{len(found)} documents or parts of a text, no two different: nothing can be held out; the smallest "
+            f"amount is two (or give validation text of its own; of a single text, valid = tail:0.1 takes the end)"
         )
     if name == "hash":
         place = found / 2.0**64
@@ -90,16 +90,21 @@ def here_and_there(found: np.ndarray, fraction: float) -> np.ndarray:
     return (np.floor((number + 1) * fraction) > np.floor(number * fraction))[group]
 
 
-def split_examples(examples: Sequence[T], valid: str, keys: Iterable[str]) -> tuple[Sequence[T], Sequence[T]]:
-    """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side."""
+def split_examples(
+    examples: Sequence[T], valid: str, keys: Iterable[str], unit: str = "examples"
+) -> tuple[Sequence[T], Sequence[T]]:
+    """(train, valid) examples by the rule `valid`. Examples with the same key fall on the same side.
+
+    unit  what they are called where they are too few.
+    """
     held_out, part = rule(valid), fold(valid)
     if held_out is None and part is None:
         raise UsageError(f"valid = {valid!r} is no rule; give hash:0.1, tail:0.1 or a file that exists")
     found = places(keys)
     if len(found) == 0 or found.min() == found.max():
         raise DataError(
-            f"there are {len(examples)} examples, all the same, so nothing can be held out for validation: "
-            f"the smallest amount is two different ones (or give a validation file of its own)"
+            f"{len(examples)} {unit}, all the same: nothing can be held out for validation; the smallest amount is two "
+            f"different ones (or give a validation file of its own)"
         )
     held = chosen(found, *held_out) if held_out is not None else _in_fold(found, *(part or (1, 1)))
     return taken(examples, np.flatnonzero(~held)), taken(examples, np.flatnonzero(held))

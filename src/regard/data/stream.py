@@ -54,8 +54,8 @@ class Files:
     without a name when it is first read.
     """
 
-    def __init__(self, path: str, kind: str = "auto") -> None:
-        self.path, self.kind = path, kind
+    def __init__(self, path: str, kind: str = "auto", encoding: str | None = None) -> None:
+        self.path, self.kind, self.encoding = path, kind, encoding
         self._kept: dict[str, IO[bytes]] = {}
 
     def pieces(self, part: str) -> Iterator[Piece]:
@@ -81,7 +81,11 @@ class Files:
     def _keep(self, name: str) -> None:
         if name in self._kept:
             return
-        with source.named(name), source.opened(name) as stream, stage("unpacking", 0, "bytes") as advance:
+        with (
+            source.named(name),
+            source.opened(name, self.encoding) as stream,
+            stage("unpacking", 0, "bytes") as advance,
+        ):
             file = unnamed()
             while chunk := stream.read(decoding.PIECE):
                 kept(file, chunk)
@@ -94,7 +98,7 @@ class Files:
     @contextmanager
     def _opened(self, name: str) -> Iterator[io.BufferedReader]:
         if name not in self._kept:
-            with source.opened(name) as stream:
+            with source.opened(name, self.encoding) as stream:
                 yield stream
             return
         self._kept[name].seek(0)

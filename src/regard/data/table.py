@@ -1,66 +1,142 @@
-"""Tables: the columns of a CSV file with a header, as times or as numbers, every bad cell named by line and column."""
+"""Table: rows and named columns, whatever they were read from, with the place of each row for messages.
+
+    table = open_table("reviews.csv")            any file, folder or address (regard/data/tabular.py)
+    table = table_of({"text": [...], ...})       columns, rows, a frame or an Arrow table in memory
+    table.cells["text"]                          a column: cells as text, None where there is no value
+    table.find("data.text", "2")                 the name of a column that somebody named or numbered
+    table.numbers("price"), table.times("date")  cells as numbers and as times, a bad one named by its place
+
+A column is read when it is asked for, and kept in a file without a name where it is long.
+"""
 
 from __future__ import annotations
 
-import csv
 import math
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain
-from pathlib import Path
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from regard.data.packed import Packed
-from regard.data.record import refuse_columns
-from regard.data.source import read_lines
+from regard.data.packed import Chosen, Column, Places
+from regard.data.source import shown
 from regard.errors import DataError, UsageError, nearest
 
 MISSING = ("", "nan", "na", "n/a", "null", "none")
-DELIMITERS = (",", ";", "\t")
 
 
-@dataclass(frozen=True)
+class Lazy(Column[Any]):
+    """A column that is read when it is first asked for. n: how many rows it has."""
+
+    def __init__(self, read: Callable[[], Column[Any]], n: int) -> None:
+        self.read, self.n = read, n
+        self.column: Column[Any] | None = None
+
+    def __len__(self) -> int:
+        return self.n
+
+    def value(self, row: int) -> Any:
+        return self.whole.value(row)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.whole)
+
+    @property
+    def whole(self) -> Column[Any]:
+        if self.column is None:
+            self.column = self.read()
+        return self.column
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
-    """The cells of a file as text, by column, without blanks around them, and the line of every row."""
+    """The columns of a table by name, and the place of every row.
+
+    path    what it is called in messages.
+    cells   by column: text, or None where there is no value.
+    lines   the number of each row: that of its line in a text, else that of the row below its header.
+    unit    what `lines` counts.
+    named   whether the columns have names of their own; otherwise they are called 1, 2 and so on.
+    form    what it was, for people, such as "CSV".
+    note    what the reader had to decide, in one line.
+    """
 
     path: str
-    cells: dict[str, Packed]
-    lines: array[int]
+    cells: Mapping[str, Column[Any]]
+    lines: Sequence[int] | np.ndarray
+    unit: str = "line"
+    named: bool = True
+    form: str = "table"
+    note: str = field(default="", kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.cells)
+
+    def where(self, row: int) -> str:
+        """The place of a row, for messages."""
+        return f"{shown(self.path)}, {self.unit} {self.lines[row]}"
+
+    @property
+    def places(self) -> Places:
+        """The places of all rows."""
+        return Places(self.path, self.lines, self.unit)
+
+    def find(self, role: str, name: str) -> str:
+        """The column of that name, or of that number from 1 on; `role` is the setting that asked for it."""
+        if name in self.cells:
+            return name
+        if name.isdecimal() and 1 <= int(name) <= len(self.cells):
+            return self.names[int(name) - 1]
+        same = [one for one in self.cells if one.strip().lower() == name.strip().lower()]
+        if len(same) == 1:
+            return same[0]
+        hint = nearest(name, self.names)
+        told = "" if hint.startswith(";") else f"; its columns are {', '.join(self.names)}"
+        raise UsageError(f"{role}={name}: {shown(self.path)} has no such column{hint}{told}")
+
+    def head(self, n: int) -> list[list[Any]]:
+        """The first rows, by column."""
+        return [list(islice(column, n)) for column in self.cells.values()]
+
+    def taken(self, rows: np.ndarray) -> Table:
+        """The rows with these numbers, as a view."""
+        cells = {name: Chosen(column, rows) for name, column in self.cells.items()}
+        return replace(self, cells=cells, lines=np.asarray(self.lines)[rows])
 
     def column(self, name: str, role: str) -> str:
-        """That name, if a column is called so; `role` is the setting that asked for it."""
-        if name not in self.cells:
-            raise UsageError(f"{role} = {name!r}: {self.path} has no such column{nearest(name, self.cells)}")
-        return name
+        """That name, or the name of the column of that number; `role` is the setting that asked for it."""
+        return self.find(f"data.{role}", name)
 
     def numeric(self, but: Iterable[str] = ()) -> list[str]:
         """Columns whose first filled cell is a number; a later cell that is none is then a slip, to be refused."""
-        filled = {name: (cell for cell in cells if cell and not is_missing(cell)) for name, cells in self.cells.items()}
-        first = {name: next(cells, "") for name, cells in filled.items()}
-        return [name for name, cell in first.items() if name not in but and is_number(cell)]
+        others = {name: cells for name, cells in self.cells.items() if name not in but}
+        filled = {name: (cell for cell in cells if not is_missing(cell)) for name, cells in others.items()}
+        return [name for name, cells in filled.items() if is_number(next(cells, ""))]
 
     def dated(self) -> list[str]:
         """Columns whose first cell is a time."""
-        return [name for name, cells in self.cells.items() if as_time(cells[0]) is not None]
+        return [name for name, cells in self.cells.items() if as_time((cells[0] or "").strip()) is not None]
 
     def times(self, column: str) -> np.ndarray:
         """The times of a column, (n,) datetime64[s]. Those with an offset from UTC are turned into UTC."""
-        first = as_time(self.cells[column][0])
+        first = as_time((self.cells[column][0] or "").strip())
         return np.fromiter(
-            (self._time(cell, line, column, first) for cell, line in zip(self.cells[column], self.lines, strict=True)),
+            (self._time((cell or "").strip(), row, column, first) for row, cell in enumerate(self.cells[column])),
             "datetime64[s]",
-            len(self.lines),
+            len(self),
         )
 
-    def _time(self, cell: str, line: int, column: str, first: datetime | None) -> datetime:
+    def _time(self, cell: str, row: int, column: str, first: datetime | None) -> datetime:
         time = as_time(cell)
         if time is None or time.microsecond or first is None or (time.tzinfo is None) != (first.tzinfo is None):
             raise DataError(
-                f"{self.path}, line {line}, column {column!r}: {cell!r} is no time, or not written as the others; "
+                f"{self.where(row)}, column {column!r}: {cell!r} is no time, or not written as the others; "
                 f"write 2013-01-31 23:00:00 in every row"
             )
         return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
@@ -68,60 +144,22 @@ class Table:
     def numbers(self, column: str) -> np.ndarray:
         """The numbers of a column, (n,) float64, NaN where a cell is empty."""
         return np.fromiter(
-            (self._number(cell, line, column) for cell, line in zip(self.cells[column], self.lines, strict=True)),
+            (self._number((cell or "").strip(), row, column) for row, cell in enumerate(self.cells[column])),
             np.float64,
-            len(self.lines),
+            len(self),
         )
 
-    def _number(self, cell: str, line: int, column: str) -> float:
+    def _number(self, cell: str, row: int, column: str) -> float:
         if is_missing(cell):
             return math.nan
         if not is_number(cell):
-            raise DataError(
-                f"{self.path}, line {line}, column {column!r}: {cell!r} is no number; mend it or leave it out"
-            )
+            raise DataError(f"{self.where(row)}, column {column!r}: {cell!r} is no number; mend it or leave it out")
         return float(cell)
 
 
-def read_table(path: str) -> Table:
-    """The table of a CSV file whose first line names the columns; cut at commas, semicolons or tabs."""
-    if Path(path).is_dir():
-        raise DataError(f"{path} is a folder: name one CSV file")
-    rows = _rows(path)
-    header, at = next(rows, ([], 0))
-    names = [name or f"column {i}" for i, name in enumerate(header, start=1)]
-    refuse_columns(len(names), f"{path}, line {at}")
-    columns, lines = [Packed() for _ in names], array("q")
-    for row, line in rows:
-        if not lines:
-            _refuse_names(names, f"{path}, line {at}")
-        if len(row) != len(names):
-            raise DataError(f"{path}, line {line}: {len(row)} cells where the header has {len(names)}; mend that line")
-        for column, cell in zip(columns, row, strict=True):
-            column.append(cell)
-        lines.append(line)
-    if not lines:
-        raise DataError(f"{path} holds no rows below a header: give a CSV file of named columns")
-    return Table(path, dict(zip(names, columns, strict=True)), lines)
-
-
-def _rows(path: str) -> Iterator[tuple[list[str], int]]:
-    """The rows that are not blank, without blanks around their cells, and the line on which each ends."""
-    source = (line + "\n" for line in read_lines(path, returns=True))
-    first = next(source)
-    reader = csv.reader(chain([first], source), delimiter=max(DELIMITERS, key=first.count))
-    try:
-        for row in reader:
-            cells = [cell.strip() for cell in row]
-            if any(cells):
-                yield cells, reader.line_num
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: no good CSV ({error}); mend that line") from None
-
-
-def is_missing(cell: str) -> bool:
+def is_missing(cell: str | None) -> bool:
     """Whether a cell says that there is no value."""
-    return cell.lower() in MISSING
+    return cell is None or cell.strip().lower() in MISSING
 
 
 def is_number(cell: str) -> bool:
@@ -148,11 +186,3 @@ def as_time(cell: str) -> datetime | None:
         return None if cell.isdigit() else datetime.fromisoformat(cell.replace("/", "-"))
     except ValueError:
         return None
-
-
-def _refuse_names(header: list[str], where: str) -> None:
-    for name, count in Counter(header).items():
-        if is_number(name) or as_time(name) is not None:
-            raise DataError(f"{where}: {name!r} is no name of a column; begin the file with a line of names")
-        if count > 1:
-            raise DataError(f"{where}: {count} columns are called {name!r}; rename all but one")

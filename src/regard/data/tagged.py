@@ -7,14 +7,19 @@ CoNLL-U  ten columns between TABs (universaldependencies.org/format.html). Comme
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 from collections.abc import Callable, Iterator
 from itertools import chain
 
+from regard.data.account import Account
+from regard.data.choices import OPEN, Choices
 from regard.data.example import Examples, Tagged
 from regard.data.packed import Coded, Nested, Packed, Places
 from regard.data.source import plain, read_lines, shown
+from regard.data.table import Table
+from regard.data.tabular import describe, is_table, open_table
 from regard.errors import DataError, UsageError, nearest
 
 UNIVERSAL = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -22,19 +27,28 @@ UNIVERSAL = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "
 NEVER_EMPTY = ("upos", "xpos", "deprel")
 TAGS = ("lemma", "upos", "xpos", "feats", "deprel")
 DOCUMENT = "-DOCSTART-"
+# How the columns of tables are called that hold a list of words, and a list of their tags.
+TOKENS, TAG_LISTS = ("tokens", "words"), ("tags", "ner_tags", "pos_tags", "upos", "labels", "chunk_tags")
 NO_WORD = re.compile(r"\d+[-.]\d+")
 SPACES = re.compile(r" +")
 # From the number of a line and the line to a word and its tag; None when it is no word.
 Parse = Callable[[int, str], tuple[str, str] | None]
 
 
-def read_tagged(path: str, *, tag: str | None = None) -> Examples[Tagged]:
+def read_tagged(
+    path: str, *, text: str | None = None, tag: str | None = None, choices: Choices = OPEN
+) -> Examples[Tagged]:
     """The sentences of a file with a tag for every word.
 
-    tag  CoNLL-U: lemma, upos, xpos, feats or deprel; upos unless told. CoNLL: the number of a column, counted from 1;
-         the last unless told.
+    tag   CoNLL-U: lemma, upos, xpos, feats or deprel; upos unless told. CoNLL: the number of a column, counted from 1;
+          the last unless told. A table, as those of Hugging Face: the column of lists of tags.
+    text  of a table: the column of lists of words.
     """
-    source = read_lines(path)
+    if is_table(path, choices):
+        return _from_table(open_table(path, choices, TOKENS), text, tag)
+    if text is not None:
+        raise UsageError(f"data.text={text}: {shown(path)} is no table; its words stand in the first column")
+    source = read_lines(path, encoding=choices.encoding)
     head = list(_up_to_first(source))
     parse = _universal(path, tag or "upos") if _is_universal(path, head[-1]) else _columns(path, tag)
     words, tags = Packed(), Coded()
@@ -55,7 +69,72 @@ def read_tagged(path: str, *, tag: str | None = None) -> Examples[Tagged]:
     if not len(words):
         raise DataError(f"{shown(path)} holds no words with tags: give lines with a word and its tag")
     columns = {"words": Nested(words, stops), "tags": Nested(tags, stops), "where": Places(path, lines)}
-    return Examples(Tagged, columns, settings={"tag": tag} if tag else {})
+    account = Account(
+        data=path,
+        form="CoNLL-U" if _is_universal(path, head[-1]) else "CoNLL",
+        target=tag or ("upos" if _is_universal(path, head[-1]) else "the last column"),
+        unit="sentences",
+        read=len(stops),
+        facts={"words": len(words)},
+        first={"words": " ".join(columns["words"][0]), "tags": " ".join(columns["tags"][0])},
+    )
+    return Examples(Tagged, columns, settings={"tag": tag} if tag else {}, account=account)
+
+
+def is_of_tags(table: Table) -> bool:
+    """Whether a table has columns of lists of words and of lists of tags."""
+    words = [name for name in TOKENS if name in table.cells and (table.cells[name][0] or "").startswith("[")]
+    return bool(words) and any(name in table.cells for name in TAG_LISTS)
+
+
+def _from_table(table: Table, text: str | None, tag: str | None) -> Examples[Tagged]:
+    """The sentences of a table with a list of words and a list of tags in each row."""
+    words_in = _column(table, "data.text", text, TOKENS)
+    tags_in = _column(table, "data.tag", tag, TAG_LISTS)
+    words, tags, stops = Packed(), Coded(), array("q")
+    for row, (left, right) in enumerate(zip(table.cells[words_in], table.cells[tags_in], strict=True)):
+        some, others = _list(table, row, words_in, left), _list(table, row, tags_in, right)
+        if len(some) != len(others) or not some:
+            raise DataError(f"{table.where(row)}: {len(some)} words and {len(others)} tags; give one tag for each word")
+        for word, value in zip(some, others, strict=True):
+            words.append(word)
+            tags.append(value)
+        stops.append(len(words))
+    columns = {"words": Nested(words, stops), "tags": Nested(tags, stops), "where": table.places}
+    account = Account(
+        data=table.path,
+        form=describe(table),
+        target=tags_in,
+        columns={"words": words_in, "tags": tags_in},
+        ignored=[name for name in table.names if name not in (words_in, tags_in)],
+        read=len(table),
+        facts={"words": len(words)},
+        first={"words": " ".join(columns["words"][0]), "tags": " ".join(columns["tags"][0])},
+    )
+    return Examples(Tagged, columns, settings={"text": words_in, "tag": tags_in}, account=account)
+
+
+def _column(table: Table, role: str, told: str | None, known: tuple[str, ...]) -> str:
+    if told is not None:
+        return table.find(role, told)
+    found = [name for name in known if name in table.cells]
+    if not found:
+        names = ", ".join(table.names)
+        raise UsageError(
+            f"{shown(table.path)}: no column is called {known[0]}; its columns are {names}: say {role}=NAME"
+        )
+    return found[0]
+
+
+def _list(table: Table, row: int, column: str, cell: str | None) -> list[str]:
+    """The words of a cell: a list as JSON writes it, or texts with single spaces between."""
+    try:
+        found = json.loads(cell) if cell is not None and cell.startswith("[") else (cell or "").split()
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str | int) and str(one).strip() for one in found):
+        raise DataError(f"{table.where(row)}, column {column!r}: expected a list of words; mend it or remove the row")
+    return [str(one) for one in found]
 
 
 def _up_to_first(rows: Iterator[str]) -> Iterator[str]:

@@ -96,9 +96,12 @@ def tasks() -> list[TaskCard]:
 
 def mixers() -> list[PartCard]:
     """Every kind of mixer that has examples for the laws."""
+    from regard.core.registry import MIXERS
     from regard.core.registry import mixers as known
 
-    return [PartCard(cls.kind, first_line(sys.modules[cls.__module__])) for cls in known().values()]
+    places = {f"regard.mixers.{name}": place for place, name in enumerate(MIXERS)}
+    ordered = sorted(known().values(), key=lambda cls: places.get(cls.__module__, len(places)))
+    return [PartCard(cls.kind, first_line(sys.modules[cls.__module__])) for cls in ordered]
 
 
 def worlds() -> list[PartCard]:

@@ -9,17 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from regard.core.fitted import Begins, FitSettings, Tell
 from regard.data import settings as data_settings
-from regard.errors import TooSmall
+from regard.errors import RegardError, TooSmall
 from regard.run.settings import COMPARISON, Origin, Settings
+from regard.run.training_file import refuse_training_file
 from regard.tasks import saved_name, task_named
 from regard.tasks.pretrained import read_start, require_start
+from regard.tasks.verbs import Fits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import nn
 
     from regard.tasks.dataset import Dataset
+    from regard.tasks.processor import Processor
     from regard.tasks.task import Task
+    from regard.training.display import Display
     from regard.training.problem import TrainingProblem
 
 ROWS, LENGTH = "train.batch_size", "train.length"
@@ -41,9 +48,27 @@ def task_of(settings: Settings) -> Task[Any]:
     return task.starting_from(read_start(training.start))
 
 
-def load_dataset(settings: Settings) -> Dataset[Any]:
-    """What a run with these settings reads."""
-    return task_of(settings).ready(data_settings.from_dict(settings.section("data")), settings["train.seed"])
+def load_dataset(settings: Settings, processor: Processor | None = None) -> Dataset[Any]:
+    """What a run with these settings reads, in the terms of `processor` where one is given."""
+    data = data_settings.from_dict(settings.section("data"))
+    refuse_training_file(data)
+    return task_of(settings).ready(data, settings["train.seed"], processor)
+
+
+def tell(settings: Settings, data: Dataset[Any], display: Display) -> None:
+    """Say what was chosen, and what was understood of the data, before anything is learnt from it."""
+    for line in (*settings.notes, *(data.account.lines() if data.account else ()), *data.notes):
+        display.note(line)
+
+
+def saved_processor(settings: Settings, folder: Path) -> Processor | None:
+    """The processor of a run that goes on, as whoever wrote it made it; None where there is no whole one."""
+    from regard.training import run_folder
+
+    try:
+        return task_of(settings).load_processor(lambda name: run_folder.verified(folder, name))
+    except RegardError:
+        return None
 
 
 def work(settings: Settings, data: Dataset[Any], model: nn.Module) -> TrainingProblem:
@@ -52,6 +77,17 @@ def work(settings: Settings, data: Dataset[Any], model: nn.Module) -> TrainingPr
 
     training = from_dict(settings.section("train"))
     return task_of(settings).training(data, model, training, data_settings.from_dict(settings.section("data")))
+
+
+def begin(model: nn.Module, settings: Settings, dataset: Dataset[Any], tell: Tell) -> None:
+    """Solve for what a model has that is solved for before its first step, where there is such a part."""
+    from regard.training.settings import from_dict
+
+    task = task_of(settings)
+    if isinstance(model, Begins) and isinstance(task, Fits):
+        training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
+        problem = task.fitting(dataset, model, training, data)
+        model.begin(problem.data, FitSettings(training.seed, training.memory_bytes), tell)
 
 
 def fitted(settings: Settings, make: Callable[[Settings], T]) -> tuple[Settings, T]:

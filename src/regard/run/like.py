@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from regard.core.registry import entry
 from regard.data.split import FOLD
 from regard.errors import UsageError
 from regard.run.dataset import SMALL
 from regard.run.paths import saved_settings
-from regard.run.settings import COMPARISON, Layer, Origin, resolve
+from regard.run.rate import moved
+from regard.run.settings import COMPARISON, RATE, Layer, Origin, resolve
 
-WIDTH, RATE, SIZE, VALID = "model.d_model", "train.lr", "model.size", "data.valid"
+WIDTH, SIZE, VALID = "model.d_model", "model.size", "data.valid"
 
 
 def settings_like(path: Path, given: Layer) -> Layer:
     """What somebody or a comparison has set in the run at `path`, as the lowest layer of those `given`.
 
-    Another size takes the width of that size, and the rate that a comparison found goes with it: a wider model takes
-    smaller steps (Yang et al. 2022). Of a fold nothing is kept: the new run has the usual split.
+    Another size takes the width of that size, and the rate that a comparison found goes with it (see `rate`). Of a
+    fold nothing is kept: the new run has the usual split.
     """
     saved = saved_settings(path)
     _refuse_another(path, saved, given)
@@ -26,10 +28,10 @@ def settings_like(path: Path, given: Layer) -> Layer:
     if str(layer.get(VALID, Origin("", "")).value).startswith(FOLD):
         del layer[VALID]
     if SIZE in given and layer.get(WIDTH, Origin(None, "")).place == COMPARISON:
-        old = layer.pop(WIDTH).value
+        old, name = layer.pop(WIDTH).value, saved["model.name"].value
         new = resolve(layer, given)[WIDTH]
         if RATE in layer and layer[RATE].place == COMPARISON:
-            layer[RATE] = replace(layer[RATE], value=float(f"{layer[RATE].value * old / new:.2g}"))
+            layer[RATE] = replace(layer[RATE], value=moved(layer[RATE].value, entry(name), old, new))
     return {key: Origin(one.value, f"run {path}") for key, one in layer.items()}
 
 

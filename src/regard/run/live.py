@@ -191,9 +191,8 @@ class Live:
         if self.last:
             words += [f"step {self.last.step:,}", f"loss {self.last.loss:.4f}"]
         if self.held_out:
-            best = "best" if self.held_out.is_best else f"best {self.held_out.best_loss:.4f}"
             scores = "".join(f", {name} {value:.4g}" for name, value in self.held_out.scores.items())
-            words.append(f"held-out {self.held_out.loss:.4f}{scores} ({best})")
+            words.append(f"held-out {self.held_out.loss:.4f}{scores} ({self.held_out.standing})")
         if self.last:
             unit = self.start_facts.unit if self.start_facts else "tokens"
             words.append(f"{human(self.last.tokens_per_second)} {unit}/s")

@@ -34,6 +34,16 @@ def saved_settings(path: Path) -> Layer:
     return layer
 
 
+def refuse_another(path: Path, saved: Layer, given: Layer) -> None:
+    """A run that goes on keeps its model and its task."""
+    for key in ("model.name", "data.task"):
+        if key in saved and key in given and given[key].value not in (saved[key].value, "auto"):
+            raise UsageError(
+                f"{path}: {key} is {saved[key].value}, and a resume cannot make it {given[key].value}; choose another "
+                f"--out"
+            )
+
+
 def free_path(name: str) -> Path:
     """runs/NAME, or runs/NAME-2 and so on when it is taken."""
     candidates = (RUNS / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))

@@ -2,7 +2,8 @@
 
 A model that is fitted at once is fitted anew for every block. One that learns by steps goes on from where the block
 before left it, for a tenth of its run's budget at a third of its rate: long enough for what is new, too short to
-forget. The parts of an ensemble go on each for itself. Nothing of it is kept, and the run stays as it is.
+forget; what it has that is solved for before the first step is solved for anew. The parts of an ensemble go on each for
+itself. Nothing of it is kept, and the run stays as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from regard.core.config import from_dict
-from regard.core.fitted import FitSettings, Nobody
+from regard.core.fitted import Begins, FitSettings, Nobody
 from regard.core.progress import stage
 from regard.errors import Stopped, UsageError
 from regard.storage import tensors
@@ -88,6 +89,9 @@ def _further(training: TrainSettings, number: int) -> TrainSettings:
 
 def _gone_on(run: Run, model: nn.Module, dataset: ExampleDataset[Any], training: TrainSettings) -> None:
     """Train a model further, without choosing among its weights: the block is not to be looked at."""
+    if isinstance(model, Begins):
+        fitting = able(run.task, Fits, run.path).fitting(dataset, model, training, run.settings)
+        model.begin(fitting.data, FitSettings(training.seed, training.memory_bytes), Nobody())
     problem = replace(run.task.training(dataset, model, training, run.settings), held_out=None, metric=None)
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -2,9 +2,8 @@
 
     defaults < size < recipe < --set < flags
 
-A setting is named `section.key`, with the sections data, model and train. A recipe is a TOML file with those three
-tables and, at the top, at most one `extends` naming a recipe to start from (beside it). An unknown key is an error
-that names the nearest one. Every value keeps its origin, which `regard show RUN --origin` prints.
+A setting is named `section.key`, with the sections data, model and train (recipes: see `recipe`). An unknown key is an
+error that names the nearest one. Every value keeps its origin, which `regard show RUN --origin` prints.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 from regard.data.settings import DEFAULT_PATH
 from regard.errors import UsageError, nearest
-from regard.storage.regular import NotRegular, TooLarge, read_regular
+from regard.run.rate import WIDTH, is_scaled, own_rate
+from regard.training.settings import FORMER, renamed
 
 if TYPE_CHECKING:
     from regard.core.registry import Entry
 
-FILES = (("data", "path"), ("data", "valid"), ("data", "cache"), ("train", "start"))
 SECTIONS = ("data", "model", "train")
 DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
 COMPARISON = "comparison"  # where a value comes from that a comparison gives or finds
 # What is known already is not to be unlearnt by large steps.
-FINE_TUNING = {"lr": 1e-3}
-LARGEST_RECIPE = 1 << 16
+FINE_TUNING, TUNING = {"lr": 1e-3}, "fine-tuning"
+RATE = "train.lr"
 
 
 @dataclass(frozen=True)
@@ -75,62 +74,11 @@ class Settings:
     def origins(self) -> dict[str, str]:
         return {key: part.place for key, part in self.table.items()}
 
-
-def read_recipe(path: str | Path) -> Layer:
-    """The settings of a recipe and of the one it extends."""
-    return _read(Path(path), seen=())
-
-
-def _read(path: Path, seen: tuple[Path, ...]) -> Layer:
-    where = f"recipe {path}"
-    resolved = path.resolve()
-    if resolved in seen:
-        raise UsageError(f"{where}: extends itself through {' -> '.join(p.name for p in (*seen, resolved))}")
-    table = _parse(path, where)
-    parent = table.pop("extends", None)
-    layer: Layer = {}
-    if parent is not None:
-        if not isinstance(parent, str):
-            raise UsageError(f"{where}: extends names one recipe, found {parent!r}")
-        layer = _read(path.parent / parent, (*seen, resolved))
-    for section, values in table.items():
-        if section not in SECTIONS:
-            raise UsageError(f"{where}: unknown section {section!r}{nearest(section, (*SECTIONS, 'extends'))}")
-        if not isinstance(values, dict):
-            raise UsageError(f"{where}: [{section}] is a table of settings, found {section} = {values!r}")
-        for key, value in values.items():
-            if isinstance(value, dict):
-                raise UsageError(f"{where}: {section}.{key}: a recipe has two levels, found a third")
-            names_file = (section, key) in FILES and not str(value).startswith(("hash:", "tail:"))
-            names_file |= (section, key) == ("data", "target") and (path.parent / str(value)).exists()
-            layer[f"{section}.{key}"] = Origin(_beside(path, value) if names_file else value, where)
-    return layer
-
-
-def _parse(path: Path, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(read_regular(path, LARGEST_RECIPE).decode("utf-8"))
-    except (NotRegular, TooLarge) as error:
-        raise UsageError(f"{where}: {error.strerror}; a recipe is a TOML file of settings") from None
-    except FileNotFoundError:
-        raise UsageError(f"{where}: no such file; `regard new {path}` writes one to start from") from None
-    except IsADirectoryError:
-        raise UsageError(f"{where}: is a folder, not a TOML file") from None
-    except NotADirectoryError:
-        raise UsageError(f"{where}: a part of this path is a file, not a folder") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{where}: not UTF-8 at byte {error.start}") from None
-    except (ValueError, RecursionError) as error:  # beside what is no TOML, numbers of thousands of digits
-        raise UsageError(f"{where}: {error}") from None
-
-
-def _beside(recipe: Path, data: Any) -> Any:
-    """A path in a recipe is meant from the recipe's folder."""
-    if not isinstance(data, str) or data == "-" or ":" in data.partition("/")[0]:
-        return data
-    # Of pairs two files, joined by a comma.
-    parts = [data] if (recipe.parent / data).exists() else data.split(",")
-    return ",".join(str(recipe.parent / Path(part).expanduser()) for part in parts)
+    @property
+    def notes(self) -> list[str]:
+        """What was chosen that a person may not expect."""
+        rate = self.table[RATE]
+        return [f"train.lr is {rate.value:g} ({rate.place})"] if is_scaled(rate.place) else []
 
 
 def read_assignments(assignments: Iterable[str], place: str = "--set") -> Layer:
@@ -166,7 +114,7 @@ def resolve(*layers: Layer) -> Settings:
     """One table from layers, later ones winning over earlier ones and all of them over the defaults."""
     given: Layer = {}
     for layer in layers:
-        given |= layer
+        given |= _renamed(layer)
     for key in given:
         _refuse_misplaced(key)
     for key in ("model.name", "model.size"):  # what the other settings are depends on these two
@@ -180,7 +128,19 @@ def resolve(*layers: Layer) -> Settings:
             subject = f"{table['model.name'].value} has" if section == "model" else "there is"
             raise UsageError(f"{origin.place}: {key}: {subject} no such setting{nearest(name, hints)}")
         table[key] = Origin(_checked(origin.value, hints[name], key), origin.place)
+    if RATE not in given and table[RATE].place != TUNING:
+        width = table.get(f"model.{WIDTH}", Origin(None, "")).value
+        table[RATE] = Origin(*own_rate(_entry(table["model.name"].value), width))
     return Settings(table)
+
+
+def _renamed(layer: Layer) -> Layer:
+    """A layer with what an earlier regard called `train.tensorboard` under its present name."""
+    former = layer.get(f"train.{FORMER}")
+    if former is None:
+        return layer
+    present = {f"train.{key}": Origin(value, former.place) for key, value in renamed({FORMER: former.value}).items()}
+    return present | {key: origin for key, origin in layer.items() if origin is not former}
 
 
 def known_settings(section: str, model: str) -> dict[str, Any]:
@@ -218,6 +178,8 @@ def section_of(name: str, model: str) -> str:
     """The dotted name of a setting given by its key alone, as Python keywords are, or with its dot."""
     if name.partition(".")[0] in SECTIONS and "." in name:
         return name
+    if name == FORMER:
+        return f"train.{FORMER}"
     found = [section for section in SECTIONS if name in known_settings(section, model)]
     if len(found) > 1 and "model" in found and _entry(model).fitted:
         found = ["model"]  # of how gradients are followed a fitted model has no use
@@ -237,7 +199,7 @@ def _defaults(given: Mapping[str, Origin]) -> Layer:
     table |= {f"train.{name}": Origin(default, "default") for name, (_, default) in train_settings().items()}
     table |= _model_training(table["model.name"].value)
     if "train.start" in given:
-        table |= {f"train.{key}": Origin(value, "fine-tuning") for key, value in FINE_TUNING.items()}
+        table |= {f"train.{key}": Origin(value, TUNING) for key, value in FINE_TUNING.items()}
     return table
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from regard.errors import UsageError, nearest
-from regard.tasks import saved_task, shape_of
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from regard.tasks.task import Task
+from regard.errors import UsageError, blamed_on, nearest
+from regard.run.index import TaskFacts, model_facts, task_facts
+from regard.tasks import saved_name, shape_of
 
 
 def run_summary(path: Path) -> dict[str, Any]:
     """The run in a folder: its settings, what it reached, what it holds."""
     from regard.storage import manifest
-    from regard.training import checkpoint, metrics, run_folder
+    from regard.training import metrics, run_folder
 
     config = run_folder.read_config(path)
-    task = saved_task(path / run_folder.CONFIG, config)
+    with blamed_on(f"{path / run_folder.CONFIG}: data.task"):
+        task = task_facts(saved_name(config))
     last, held_out = None, []
     for record in metrics.read(path / run_folder.METRICS):
         last = record if record.keys() >= {"loss", "tokens", "seconds"} else last
@@ -34,12 +31,12 @@ def run_summary(path: Path) -> dict[str, Any]:
         "task": task.name,
         "best": _best(held_out, task) if held_out else None,
         "tokenizer": _tokenizer(path),
-        "checkpoints": checkpoint.steps(path / run_folder.CHECKPOINTS),
-        **_sizes(config, path),
+        "checkpoints": run_folder.checkpoint_steps(path),
+        **(config.get("sizes") or _sizes(config, path)),
     }
 
 
-def _best(held_out: list[dict[str, Any]], task: Task[Any]) -> dict[str, Any]:
+def _best(held_out: list[dict[str, Any]], task: TaskFacts) -> dict[str, Any]:
     """The evaluation whose weights were kept: by the task's own score where it was taken, of equal ones by the loss."""
     scored = [record for record in held_out if f"valid_{task.metric}" in record]
     sign = 1 if task.lower_is_better else -1
@@ -60,36 +57,29 @@ def _tokenizer(path: Path) -> dict[str, Any] | None:
 
 
 def _sizes(config: dict[str, Any], path: Path) -> dict[str, Any]:
-    from regard.training.estimate import count_parameters
+    """Of a run from before they were kept: counted."""
+    from regard.training.estimate import sizes
     from regard.training.saved_model import saved_model
 
-    model = saved_model(path, config).shapes
-    return {"parameters": count_parameters(model), "state": state_size(model, config["train"]["length"])}
-
-
-def state_size(shapes: nn.Module, length: int) -> dict[str, Any] | None:
-    """Bytes that the model carries from token to token, for one text after `length` tokens; None without a state.
-
-    What an encoder-decoder remembers of its source comes on top, as much as the source is long.
-    """
-    import torch
-
-    model: Any = shapes
-    if not hasattr(model, "init_state") or not getattr(model, "has_state", True):
-        return None
-    with torch.device("meta"):
-        state = model.init_state(1)
-        grows = bool(getattr(getattr(model, "stack", model), "state_grows", False))
-        return {"bytes": state.reserve(length).nbytes if grows else state.nbytes, "grows": grows, "length": length}
+    return sizes(saved_model(path, config).shapes, config["train"]["length"])
 
 
 def model_summary(name: str) -> dict[str, Any]:
     """An architecture: its settings with their defaults, and what each size changes."""
-    from regard.core.registry import entry, names
-    from regard.run.catalogue import parameters_by_size, vocabularies_by_size
+    from regard.core.registry import names
 
-    if name not in names():
+    known = model_facts(name)
+    if known is None and name not in names():
         raise UsageError(f"{name}: no such run folder and no such model{nearest(name, names())}")
+    return known or described_model(name)
+
+
+def described_model(name: str) -> dict[str, Any]:
+    """The same, asked of the architecture itself."""
+    from regard.core.registry import entry
+    from regard.run.catalogue import parameters_by_size, vocabularies_by_size
+    from regard.run.rate import rates_by_size
+
     known = entry(name)
     return {
         "model": known.name,
@@ -99,6 +89,7 @@ def model_summary(name: str) -> dict[str, Any]:
         "paper": known.paper,
         "settings": known.parameters_of_preset(),
         "training": known.training,
+        "rates": rates_by_size(known),
         "sizes": known.sizes,
         "parameters": parameters_by_size(known.name),
         "vocabulary": vocabularies_by_size(known.name),

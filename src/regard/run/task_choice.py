@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from regard.errors import UsageError, nearest
+from regard.errors import RegardError, UsageError, nearest
 from regard.run.settings import DEFAULT_DATA, Layer, Origin
-from regard.tasks import AUTO, names, task_named
+from regard.tasks import AUTO, names, task_named, tasks
+
+if TYPE_CHECKING:
+    from regard.data.settings import DataSettings
 
 
 def with_task(given: Layer) -> Layer:
@@ -18,25 +22,46 @@ def with_task(given: Layer) -> Layer:
         layer["data.path"] = Origin(task_named(task).world, f"task {task}")
     path = str(_value(layer, "data.path", DEFAULT_DATA))
     model = _value(given, "model.name", None)
-    found = _found(path, _value(given, "data.target", None), model, task)
+    found = task
     if task == AUTO:
-        layer["data.task"] = Origin(found, "told from the data")
+        by_columns = _task_of_columns(path, given)
+        found = _task_of_data(path, given, model) if by_columns is None else by_columns
+        layer["data.task"] = Origin(found, "told from the data" if by_columns is None else "told by its columns")
     if model is None:
         layer["model.name"] = Origin(task_named(found).model, f"task {found}")
         return layer
     return layer | _fitting(str(model), found, path)
 
 
-def _found(path: str, target: Any, model: Any, task: str) -> str:
-    """The task: as said, else as the data looks, else, of plain text, as the model wants it."""
-    if task != AUTO:
-        return task
+def begin_reading(given: Layer) -> None:
+    """Begin to read a large table while the tasks, and with them torch, are imported."""
+    from regard.data.tabular import read_ahead
+
+    path = _value(given, "data.path", None)
+    if isinstance(path, str):
+        with suppress(RegardError):  # what is wrong with it is told where it is read
+            read_ahead(path, _said(given).choices)
+
+
+def _said(given: Layer) -> DataSettings:
+    """What was said of how data is to be read and of its columns, each of its type."""
+    from regard.data.settings import COLUMNS, from_dict
+
+    said = {key: _value(given, f"data.{key}", None) for key in ("form", "delimiter", "header", "encoding")}
+    columns = {key: str(value) for key in COLUMNS if (value := _value(given, f"data.{key}", None)) is not None}
+    return from_dict({key: value for key, value in said.items() if value is not None} | columns)
+
+
+def _task_of_data(path: str, given: Layer, model: Any) -> str:
+    """The task: as the data looks, or, of plain text, as the model wants it."""
     from regard.core.registry import entry
     from regard.tasks.kind import kind_of, of_two_files
 
-    # Of a series the target is a column.
+    target = _value(given, "data.target", None)
+    # Of a series and of a table of pairs the target is a column.
     other = target if target is not None and Path(str(target)).expanduser().exists() else None
-    kind = kind_of(path, other)
+    settings = _said(given)
+    kind = kind_of(path, other, settings.choices, settings.named_columns)
     if target is not None and task_named(kind).takes_anything:
         # Plain text has no other side: a file that is not there is missed where pairs are read.
         return of_two_files()
@@ -44,6 +69,16 @@ def _found(path: str, target: Any, model: Any, task: str) -> str:
         return kind
     wanted = entry(str(model)).task
     return wanted if task_named(wanted).same_data_as == kind else kind
+
+
+def _task_of_columns(path: str, given: Layer) -> str | None:
+    """The only task that has any use for the columns of a table that somebody named; what is named outvotes looks."""
+    from regard.data.settings import COLUMNS
+    from regard.tasks.kind import has_columns
+
+    keys = [key for key in COLUMNS if f"data.{key}" in given]
+    told = {owners[0].name for key in keys if len(owners := [one for one in tasks() if key in one.used]) == 1}
+    return told.pop() if len(told) == 1 and has_columns(path, _said(given).choices) else None
 
 
 def _known(task: Any) -> str:

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from regard.core.data_spec import EXAMPLE, DataSpec
 from regard.core.device import device_named
+from regard.core.fitted import Noted
 from regard.core.plugin import typed_name
 from regard.errors import UsageError
-from regard.run.dataset import fitted, load_dataset, task_of, told_smaller, work
+from regard.run.dataset import begin, fitted, load_dataset, saved_processor, task_of, tell, told_smaller, work
 from regard.run.like import settings_like
 from regard.run.live import display_for, working
-from regard.run.paths import free_path, latest_path, require_name, saved_settings
-from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, read_recipe, resolve, section_of
+from regard.run.paths import free_path, latest_path, refuse_another, require_name, saved_settings
+from regard.run.recipe import read_recipe
+from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, resolve, section_of
 from regard.run.task_choice import with_task
 from regard.storage.lock import refuse_in_use
 from regard.tasks.pretrained import read_start
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 CONFIG = "config.json"
+UNTOLD_HISTORY = 1 << 14  # steps
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def plan(
     goes_on = resume == "last" or (resume == "auto" and (path / CONFIG).exists())
     saved = saved_settings(path) if goes_on else {}
     if goes_on:
-        _refuse_another(path, saved, given)
+        refuse_another(path, saved, given)
     else:
         given = with_task(given)
     model = str((saved | given).get("model.name", Origin(DEFAULT_MODEL, "default")).value)
@@ -125,16 +128,6 @@ def plan(
     given |= {key: origin for key, origin in found.items() if origin.value is not None}
     changed = [key.removeprefix("train.") for key in given if key.startswith("train.")]
     return Job(resolve(saved, given), path, resume, changed, is_large)
-
-
-def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:
-    """A run that goes on keeps its model and its task."""
-    for key in ("model.name", "data.task"):
-        if key in saved and key in given and given[key].value not in (saved[key].value, "auto"):
-            raise UsageError(
-                f"{path}: {key} is {saved[key].value}, and a resume cannot make it {given[key].value}; choose another "
-                f"--out"
-            )
 
 
 def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | None = None) -> tuple[Run, Result]:
@@ -146,9 +139,8 @@ def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | Non
     training = _checked(job)
     task = task_of(job.settings)
     with working(display):
-        dataset = data or load_dataset(job.settings)
-        for note in dataset.notes:
-            display.note(note)
+        own = None if job.resume == "no" else saved_processor(job.settings, job.out)
+        dataset = data or load_dataset(job.settings, own)
         config = _model_config(job.settings, dataset.spec)
         fit = _fitted if config.fitted else _learnt if training.ensemble == 1 else _ensemble
         result = fit(job, task, config, dataset, training, display)
@@ -166,9 +158,10 @@ def _fitted(
 
     for key in sorted(set(job.changed) - USED):
         display.note(f"train.{key} has no effect: {job.settings['model.name']} is fitted at once")
+    tell(job.settings, dataset, display)
     model = config.build()
     problem = able(task, Fits, job.out).fitting(dataset, model, training, from_dict(job.settings.section("data")))
-    return fit_run(model, problem, training, job.out, about=description(job.settings), display=display)
+    return fit_run(model, problem, training, job.out, about=description(job.settings, dataset), display=display)
 
 
 def _learnt(
@@ -182,8 +175,10 @@ def _learnt(
     start = read_start(training.start) if training.start is not None else None
     config = config if start is None else start.config(config, _changes(job.settings))
     _tell_need(job, config, training, display)
+    tell(job.settings, dataset, display)
     seed_all(training.seed)
     model = config.build()
+    begin(model, job.settings, dataset, Noted(display.note))
     if start is not None:
         start.load(model)
     settings, problem = fitted(job.settings, lambda asked: work(asked, dataset, model))
@@ -194,7 +189,7 @@ def _learnt(
         problem,
         from_dict(settings.section("train")),
         job.out,
-        about=description(settings),
+        about=description(settings, dataset),
         display=display,
         sample=(lambda trained: task.sample(trained, dataset)) if job.samples else None,
         resume=_resume(job),
@@ -213,7 +208,7 @@ def _ensemble(
         own = replace(job, settings=settings, out=out, resume="no" if job.resume == "no" else "auto")
         return _learnt(own, task, config, dataset, from_dict(settings.section("train")), display)
 
-    about, override = description(job.settings), _resume(job).override
+    about, override = description(job.settings, dataset), _resume(job).override
     of = Ensemble(job.settings, training, job.out, about, task, config, dataset, override)
     return train_ensemble(of, display, part)
 
@@ -222,11 +217,14 @@ def _checked(job: Job) -> TrainSettings:
     """Everything that can be refused before the data is read, which may take a while."""
     from regard.training import run_folder, settings
     from regard.training.precision import precision_of
+    from regard.training.track import refuse_absent
 
     require_name(job.out)
     run_folder.refuse_file(job.out)
     refuse_in_use(job.out)
-    fitted = _model_config(job.settings, EXAMPLE).fitted
+    # How much of a series is read where nobody says so is told by its step, once it is known.
+    history = job.settings["data.history"] or UNTOLD_HISTORY
+    fitted = _model_config(job.settings, replace(EXAMPLE, history=history)).fitted
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if fitted else "continue it with --resume or "
         raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
@@ -243,6 +241,7 @@ def _checked(job: Job) -> TrainSettings:
             f"--from: {job.settings['model.name']} is fitted at once and has no encoder to load; leave it out"
         )
     precision_of(training.precision, device_named(training.device))
+    refuse_absent(training.track)
     return training
 
 
@@ -277,8 +276,8 @@ def _tell_need(job: Job, config: Config, training: TrainSettings, display: Displ
     display.note(f"{need.parameters:,} parameters; training them takes about {gigabytes(need.total)} of memory")
 
 
-def description(settings: Settings) -> dict[str, Any]:
-    """What config.json says of the settings beside what the training loop knows."""
+def description(settings: Settings, dataset: Dataset[Any]) -> dict[str, Any]:
+    """What config.json says of the settings and of the data beside what the training loop knows."""
     from regard.core.version import __version__
 
     model = settings.section("model")
@@ -287,6 +286,7 @@ def description(settings: Settings) -> dict[str, Any]:
         "model": {"name": model.pop("name"), "size": model.pop("size"), "settings": model},
         "data": settings.section("data"),
         "origins": settings.origins,
+        "understood": dataset.account.to_dict() if dataset.account is not None else {},
     }
 
 

@@ -113,7 +113,7 @@ class Captions(ExampleTask[CaptionProcessor]):
     def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
-        return read_captions(data, caption=settings.caption, size=settings.size)
+        return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> CaptionProcessor:
         tokenizer, told = read_files(verified, {"size": int, "longest": int})
@@ -207,7 +207,7 @@ class Captions(ExampleTask[CaptionProcessor]):
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
             return world, world.examples("train"), world.examples("valid"), ()
-        found = read_captions(settings.path, caption=settings.caption, size=settings.size)
+        found = _read(settings.path, settings)
         return None, *self.held_out(found, settings.valid, lambda path: self.examples(path, settings, seed))
 
     def _processor(
@@ -220,6 +220,10 @@ class Captions(ExampleTask[CaptionProcessor]):
         texts = [one.text for one in train]
         tokenizer = train_tokenizer(kind, texts, vocab_size=vocab_size)
         return CaptionProcessor(tokenizer, settings.size, max(len(tokenizer.encode(text)) for text in texts))
+
+
+def _read(data: str, settings: DataSettings) -> list[Captioned]:
+    return read_captions(data, caption=settings.caption, size=settings.size, choices=settings.choices)
 
 
 def _by_category(texts: Sequence[str], examples: Sequence[Captioned]) -> list[dict[str, Any]]:

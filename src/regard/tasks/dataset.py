@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 import numpy as np
 
 from regard.core.data_spec import DataSpec
+from regard.data.account import Account
 from regard.data.example import taken
 from regard.data.rows import Rows
 from regard.data.shard import TokenShard
@@ -37,12 +38,14 @@ class Dataset(ABC, Generic[C]):
     processor  in whose terms it is.
     best       the best possible scores, in a world.
     notes      what a person should be told, a line each.
+    account    what was understood of the data, where its reader tells it.
     """
 
     name: str
     processor: C
     best: Mapping[str, float]
     notes: tuple[str, ...]
+    account: Account | None
 
     @property
     def spec(self) -> DataSpec:
@@ -96,6 +99,7 @@ class ExampleDataset(Dataset[C]):
     kept: np.ndarray | None = None
     test: Sequence[Any] = ()
     training: Sequence[Any] = ()
+    account: Account | None = None
 
     def set_apart(self, chosen: np.ndarray) -> Self:
         """The same with the `chosen` ones of the held-out examples taken away as a test."""
@@ -104,6 +108,11 @@ class ExampleDataset(Dataset[C]):
         kept = np.flatnonzero(~chosen)
         test = taken(self.examples, np.flatnonzero(chosen))
         return replace(self, examples=taken(self.examples, kept), kept=kept, test=test)
+
+    def counted(self, account: Account) -> Self:
+        """The same with what was understood of its data, and how much of it is in each part."""
+        parts = {"train": len(self.train.sizes), "valid": len(self.examples), "test": len(self.test)}
+        return replace(self, account=replace(account, read=account.read or sum(parts.values()), **parts))
 
     def hashes(self) -> tuple[str, str]:
         return self.train.hash, self.valid.hash

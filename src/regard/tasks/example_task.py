@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from regard.data.account import Account
 from regard.data.example import ExampleData
 from regard.data.mask import WordDropout
 from regard.data.rows import Rows, Shuffled, Some, once
-from regard.data.settings import DataSettings
+from regard.data.settings import BY_HASH, DataSettings
 from regard.data.source import shown
 from regard.data.split import fold, here_and_there, overlap, places, rule, split_examples
+from regard.data.worlds import PREFIX
 from regard.errors import UsageError
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
@@ -29,8 +32,11 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 E = TypeVar("E")
-JUDGED = 200  # examples by which weights are compared while training
+# Examples by which weights are compared while training: few where answers are written, else as many as are read soon.
+JUDGED, MOST_JUDGED, JUDGED_TOKENS = 200, 2_000, 60_000
 SHOWN = 3  # examples in a sample
+LAST = "tail:0.1"  # what is held out of examples in time where nobody says
+MOST_COUNTED = 200_000  # examples that a survey deals out one by one
 MOST_ANSWERS = 1 << 28  # probabilities by which a fitted model is judged
 
 
@@ -61,6 +67,16 @@ class ExampleTask(Task[C]):
 
         Examples with the same input are kept or set apart together.
         """
+        dataset = self._divided(settings, seed, processor)
+        told = dataset.account or Account(data=dataset.name, unit="examples")
+        return dataset.counted(replace(told, task=self.name, held_out_by=self._rule(settings)))
+
+    def _rule(self, settings: DataSettings) -> str:
+        """How examples are held out, for people; a world makes its own."""
+        usual = LAST if self.by_time and settings.valid == BY_HASH else settings.valid
+        return "" if settings.path.startswith(PREFIX) else usual
+
+    def _divided(self, settings: DataSettings, seed: int, processor: C | None) -> ExampleDataset[C]:
         dataset = self.prepare(settings, seed, processor)
         if not settings.test:
             return dataset
@@ -72,12 +88,36 @@ class ExampleTask(Task[C]):
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: C) -> Sequence[Any]:
         return self.examples(data, settings, seed)
 
+    def survey(self, settings: DataSettings, seed: int) -> Account:
+        """What is understood of the examples of a run; of very many, how many are held out is estimated."""
+        self.refuse_unused(settings)
+        if self.by_time:
+            # What is held out depends on the grid of time, and is soon found.
+            return self.ready(settings, seed).account or Account(task=self.name, data=settings.path)
+        found = self.examples(settings.path, settings, seed)
+        told = getattr(found, "account", None) or Account(read=len(found), unit="examples")
+        told = replace(told, task=self.name, data=settings.path)
+        if settings.path.startswith(PREFIX):
+            return replace(told, form="built-in data")
+        fraction = rule(settings.valid)
+        if fraction is not None and len(found) > MOST_COUNTED:
+            held = round(len(found) * fraction[1])
+            counts: dict[str, Any] = {"train": len(found) - held, "valid": held, "is_about": True}
+        else:
+            train, valid, _ = self.held_out(found, settings.valid, lambda path: self.examples(path, settings, seed))
+            counts = {"train": len(train), "valid": len(valid)}
+        test = round(counts["valid"] * settings.test)
+        counts |= {"valid": counts["valid"] - test, "test": test, "is_about": "is_about" in counts or bool(test)}
+        return replace(told, held_out_by=self._rule(settings), **counts)
+
     def held_out(
         self, found: Sequence[E], valid: str, read: Callable[[str], Sequence[E]]
     ) -> tuple[Sequence[E], Sequence[E], tuple[str, ...]]:
         """Examples to train on, those held out by the rule `valid` or read from that file, and what is to be said."""
         if rule(valid) is not None or fold(valid) is not None:
-            return *split_examples(found, valid, self.keys(found)), ()
+            told = getattr(found, "account", None)
+            unit = f"{told.unit} in {shown(told.data)}" if told is not None else "examples"
+            return *split_examples(found, valid, self.keys(found), unit), ()
         other = read(valid)
         common = overlap(self.keys(found), self.keys(other))
         note = f"{shown(valid)}: {common:,} of {len(other):,} inputs are also in the training part"
@@ -93,6 +133,8 @@ class ExampleTask(Task[C]):
         assert isinstance(dataset, ExampleDataset)
         train, valid = self.fit(dataset.train, model, data), self.fit(dataset.valid, model, data)
         valid = valid if dataset.kept is None else Some(valid, dataset.kept)
+        if settings.ar or settings.tar:
+            raise UsageError("train.ar and train.tar are for language models, which read on and on; leave them out")
         sampler: Sampler = Shuffled(train, settings.seed)
         if settings.word_dropout:
             hidden, share, ramp = self.hidden(dataset.processor), settings.word_dropout, settings.word_dropout_ramp
@@ -104,7 +146,9 @@ class ExampleTask(Task[C]):
             self.objective(settings),
             identity=_identity(dataset),
             files=dataset.processor.files(),
-            metric=Metric(self.metric, partial(self._judge, dataset=dataset), self.lower_is_better),
+            metric=Metric(
+                self.judged_by(dataset.processor), partial(self.judge, dataset=dataset), self.lower_is_better
+            ),
             unit=self.unit,
         )
 
@@ -144,11 +188,24 @@ class ExampleTask(Task[C]):
         answers = self.answers(model, dataset.processor, shown)
         return "\n".join(self.describe(example, answer) for example, answer in zip(shown, answers, strict=True))
 
-    def _judge(self, model: nn.Module, dataset: ExampleDataset[C]) -> float:
-        # Every so many of them: a file may be sorted, and its head then is of one kind.
-        judged = dataset.examples[:: max(1, len(dataset.examples) // JUDGED)][:JUDGED]
-        report = self.evaluate(model, dataset.processor, judged)
-        return float(report.scores[self.metric])
+    def judged_by(self, processor: C) -> str:
+        """The score by which weights are compared while training: that of the task, or one that its data asks for."""
+        return self.metric
+
+    def judge(self, model: nn.Module, dataset: ExampleDataset[C]) -> float:
+        """That score, on some of what was held out."""
+        return float(self.evaluate(model, dataset.processor, self.judged_examples(dataset)).scores[self.metric])
+
+    def judged_examples(self, dataset: ExampleDataset[C]) -> Sequence[Any]:
+        """Every so many of the held-out examples: a file may be sorted, and its head then is of one kind."""
+        n = JUDGED if self.writes else _soon_read(dataset.valid)
+        return dataset.examples[:: max(1, len(dataset.examples) // n)][:n]
+
+
+def _soon_read(rows: Rows) -> int:
+    """How many examples of this length have about JUDGED_TOKENS tokens."""
+    length = float(np.mean(rows.sizes)) if len(rows.sizes) else 1.0
+    return max(JUDGED, min(MOST_JUDGED, int(JUDGED_TOKENS / max(1.0, length))))
 
 
 def _identity(dataset: Dataset[Any]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.model import logits_of
 from regard.core.progress import watched
-from regard.data.example import Labelled, column
+from regard.data.example import Examples, Labelled, account_of, column
 from regard.data.kind import Head
 from regard.data.labelled import read_labelled
 from regard.data.ragged import in_batches, ragged
@@ -119,7 +119,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
 
     name: ClassVar[str] = "labelled"
     shape: ClassVar[str] = "N-1"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "truncate"})
+    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "missing", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
     model: ClassVar[str] = "classifier"
@@ -135,7 +135,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
     echoes: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:
-        return head.form == "jsonl" or (head.has_columns and not head.unclear)
+        return head.has_columns and not head.unclear
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer)
@@ -148,12 +148,13 @@ class LabelledText(ExampleTask[LabelProcessor]):
         processor = processor or replace(self._processor(train, settings), truncate=settings.truncate)
         name = Path(settings.path).name
         rows = processor.rows(train), processor.rows(valid)
-        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train)
+        account = account_of(train, classes=len(processor.classes))
+        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Labelled]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
-        return read_labelled(data, text=settings.text, label=settings.label)
+        return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> LabelProcessor:
         hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool}
@@ -251,9 +252,10 @@ class LabelledText(ExampleTask[LabelProcessor]):
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
             return world.best, world.examples("train"), world.examples("valid"), ()
-        found = read_labelled(settings.path, text=settings.text, label=settings.label)
+        found = _read(settings.path, settings)
         notes = (found.note,) if found.note else ()
-        train, valid, told = self.held_out(found, settings.valid, lambda path: read_labelled(path, **found.settings))
+        same = replace(settings, **found.settings)
+        train, valid, told = self.held_out(found, settings.valid, lambda path: _read(path, same))
         return {}, train, valid, notes + told
 
     def _processor(self, train: Sequence[Labelled], settings: DataSettings) -> LabelProcessor:
@@ -267,6 +269,12 @@ class LabelledText(ExampleTask[LabelProcessor]):
         else:
             tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
         return LabelProcessor(tokenizer, classes, spelled)
+
+
+def _read(data: str, settings: DataSettings) -> Examples[Labelled]:
+    return read_labelled(
+        data, text=settings.text, label=settings.label, missing=settings.missing, choices=settings.choices
+    )
 
 
 def characters(text: str) -> np.ndarray:

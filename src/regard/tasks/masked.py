@@ -16,14 +16,15 @@ from torch import Tensor
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.model import logits_of
+from regard.data.account import Account
 from regard.data.batch import NOT_COUNTED, Batch
-from regard.data.corpus import Corpus, prepare
+from regard.data.corpus import Corpus, prepare, survey
 from regard.data.mask import FRAME, MaskedRows, Masking, cut
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.data.shard import make_shard
-from regard.data.source import read_documents
+from regard.data.text_source import joined_documents, text_stream
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.errors import UsageError
@@ -89,7 +90,9 @@ class MaskedText(ExampleTask[MaskedProcessor]):
 
     name: ClassVar[str] = "masked"
     shape: ClassVar[str] = "N-N"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "documents", "cache", "whole_words"})
+    used: ClassVar[frozenset[str]] = frozenset(
+        {"tokens", "vocab_size", "documents", "cache", "whole_words", "text", "missing"}
+    )
     metric: ClassVar[str] = "loss"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "hidden tokens"
@@ -116,7 +119,9 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         valid = MaskedRows(cut(corpus.valid, self.length, samples), processor.masking, HELD_OUT_SEED)
         apart = corpus.test and MaskedRows(cut(corpus.test, self.length, samples), processor.masking, HELD_OUT_SEED)
         test = _examples(apart) if apart else ()
-        return ExampleDataset(corpus.name, processor, train, valid, _examples(valid), notes=corpus.notes, test=test)
+        told = replace(corpus.account or Account(data=corpus.name), task=self.name, target="hidden tokens")
+        told_of: dict[str, Any] = {"notes": corpus.notes, "account": told}
+        return ExampleDataset(corpus.name, processor, train, valid, _examples(valid), test=test, **told_of)
 
     def ready(
         self, settings: DataSettings, seed: int, processor: MaskedProcessor | None = None
@@ -124,10 +129,14 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         """Whole documents are set apart, before they are cut into rows: one and its duplicates are never in both."""
         return self.prepare(settings, seed, processor)
 
+    def survey(self, settings: DataSettings, seed: int) -> Account:
+        self.refuse_unused(settings)
+        return replace(survey(settings.path, settings, seed), task=self.name, target="hidden tokens")
+
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[str]:
         if data.startswith(PREFIX):
             return text_world(data, seed).documents("valid")
-        return list(read_documents(data, documents=settings.documents))
+        return joined_documents(text_stream(data, settings.documents, settings.texts))
 
     def load_processor(self, verified: Callable[[str], Path]) -> MaskedProcessor:
         tokenizer, told = read_files(verified, {"whole_words": bool})
@@ -261,6 +270,7 @@ def _corpus(settings: DataSettings, seed: int, processor: MaskedProcessor | None
         else {"tokenizer": processor.tokenizer}
     )
     chosen = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
+    chosen["how"] = settings.texts
     return prepare(settings.path, seed=seed, **own, **chosen)  # pyright: ignore[reportArgumentType]  # by name
 
 
@@ -277,7 +287,7 @@ def _judged(model: nn.Module, batch: Batch) -> tuple[np.ndarray, np.ndarray, int
     at = batch.targets != NOT_COUNTED
     logits = whole.head(whole.encode(batch.tokens, context_of(batch))[at]).float()
     targets = batch.targets[at]
-    losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none").double().cpu().numpy()
+    losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none").cpu().double().numpy()
     row = at.nonzero()[:, 0].cpu().numpy()
     nats, hidden = (np.bincount(row, weights, len(at)) for weights in (losses, None))
     return nats, hidden, int((logits.argmax(-1) == targets).sum())

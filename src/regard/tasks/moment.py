@@ -1,8 +1,8 @@
-"""Moment: a place in a series from which on it is to be forecast, and SeriesProcessor, in whose terms it is read."""
+"""Moment: a place in a series from which on it is to be forecast; the next ones of a file, and how one is looked at."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,109 +10,114 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.core.data_spec import DataSpec
 from regard.core.inputs import PastKnown
 from regard.core.model import logits_of
-from regard.data.rows import SeriesRows
-from regard.data.scaler import Scaler
-from regard.data.series import CALENDAR, Series, calendar, read_series
+from regard.data.grid import stamp, written
+from regard.data.panel import read_panel
+from regard.data.series import Series, possible_origins
+from regard.data.tabular import is_address
 from regard.errors import DataError
-from regard.tasks.processor import PROCESSOR, Processor
 from regard.tasks.reading import Reading, Side
-
-FAR = 6.0  # numbers known ahead are kept within so many deviations
+from regard.tasks.series_processor import SeriesProcessor
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A place in a series from which on it is to be forecast."""
+    """A place in a series from which on it is to be forecast. asked: steps that somebody wants, None for a horizon."""
 
     series: Series
     origin: int
+    asked: int | None = None
 
     @property
     def time(self) -> np.datetime64:
         return self.series.times[self.origin]
 
 
-@dataclass(frozen=True, eq=False)
-class SeriesProcessor(Processor):
-    """Scales of the target and of what is known ahead, how much is read and forecast, and the names of the columns.
-
-    scale  of the values of the training part: what a seasonal naive forecast misses on average.
-    """
-
-    target: Scaler
-    known: Scaler
-    history: int
-    horizon: int
-    columns: tuple[str, ...]
-    target_name: str
-    scale: float
-
-    def files(self) -> dict[str, bytes]:
-        scalers = {"target": self.target.to_dict(), "known": self.known.to_dict()}
-        plain = {name: getattr(self, name) for name in ("history", "horizon", "target_name", "scale")}
-        return {PROCESSOR: json.dumps(scalers | plain | {"columns": list(self.columns)}).encode()}
-
-    @property
-    def spec(self) -> DataSpec:
-        n_known = len(self.columns) + len(CALENDAR)
-        return DataSpec(n_channels=1 + n_known, n_known=n_known, horizon=self.horizon, history=self.history)
-
-    def rows(self, series: Series, places: np.ndarray) -> SeriesRows:
-        """Windows at `places` of a series with the same columns."""
-        if series.columns != self.columns:
-            raise DataError(
-                f"{series.name} knows {', '.join(series.columns) or 'nothing'} ahead, and the run was trained with "
-                f"{', '.join(self.columns) or 'nothing'}; give the same columns, or name them with data.known"
-            )
-        known = np.clip(self.known.apply(series.known), -FAR, FAR) if self.columns else series.known
-        everything = np.concatenate([known, calendar(series.times)], 1)
-        return SeriesRows(self.target.apply(series.target), everything, places, self.history, self.horizon)
-
-
-def next_moment(text: str, processor: SeriesProcessor) -> Moment:
-    """Where the values of a file end: from there on it is to be forecast."""
-    if not Path(text).exists():
+def next_moments(path: str, processor: SeriesProcessor) -> list[Moment]:
+    """Where the values of each series of a file end: from there on it is to be forecast."""
+    if "\n" in path or not (is_address(path) or Path(path).exists()):
         raise DataError(
-            f"there is no file {text}; give the path of a CSV file whose last rows lack {processor.target_name}"
+            f"there is no file {(path.splitlines() or [''])[0][:80]}; give the path of a file like that of the "
+            f"training, whose last rows may lack {processor.target_name}"
         )
-    known = ",".join(processor.columns)
-    series = read_series(text, target=processor.target_name, known=known, future=True)
+    return [
+        _next(series, processor) for series in read_panel(path, processor.roles, processor.gaps, future=True).series
+    ]
+
+
+def _next(series: Series, processor: SeriesProcessor) -> Moment:
+    """After the last value: the rows without one, or as many steps as the run forecasts where there are none."""
+    history, horizon, target = processor.history, processor.horizon, processor.target_name
     origin = series.observed
-    if origin < processor.history or len(series) < origin + processor.horizon:
-        if len(series) == origin and origin >= processor.history + processor.horizon:
-            return Moment(series, origin - processor.horizon)
+    empty = len(series) - origin
+    if origin < history:
+        raise DataError(f"{series.name}: a forecast reads {history} rows with {target}, and there are {origin}")
+    if empty > horizon:
         raise DataError(
-            f"{text}: a forecast needs {processor.history} rows with {processor.target_name} and then "
-            f"{processor.horizon} without, found {origin} and {len(series) - origin}"
+            f"{series.name}: {empty} rows at the end lack {target}, and the run forecasts {horizon}; cut the others "
+            f"off, or train with a longer data.horizon"
         )
-    return Moment(series, origin)
+    if empty < horizon and processor.columns:
+        first = stamp(series.continued(1).times, origin)
+        raise DataError(
+            f"{series.name}: to forecast the {horizon} steps from {first} on, {', '.join(processor.columns)} must be "
+            f"known of each; end the file with {horizon} rows that have them and no {target} (there are {empty})"
+        )
+    series = series.continued(horizon - empty) if empty < horizon else series
+    if series.is_sparse and np.isnan(series.part(origin - history, origin).target).any():
+        raise DataError(f"{series.name}: {target} has holes within the last {history} rows, which a forecast reads")
+    return Moment(series, origin, empty or None)
+
+
+def moments_of(series: Sequence[Series], which: np.ndarray, places: np.ndarray) -> list[Moment]:
+    return [Moment(series[int(number)], int(place)) for number, place in zip(which, places, strict=True)]
+
+
+def windows_of(series: Sequence[Series], processor: SeriesProcessor) -> tuple[np.ndarray, np.ndarray]:
+    """Every moment of some series at which the run could forecast, in the order of time: of which one, and where."""
+    shape = (processor.history, processor.horizon, processor.stride)
+    found = [possible_origins(one, *shape) for one in series]
+    which = np.repeat(np.arange(len(series)), [len(places) for places in found])
+    places = np.concatenate(found) if found else np.zeros(0, np.int64)
+    times = np.concatenate([one.times[places] for one, places in zip(series, found, strict=True)])
+    order = np.argsort(times, kind="stable")
+    return which[order], places[order]
+
+
+def by_series(moments: Sequence[Moment]) -> Iterator[tuple[Series, np.ndarray]]:
+    """The series that moments are of, each with the numbers of its moments."""
+    found: dict[int, list[int]] = {}
+    for number, moment in enumerate(moments):
+        found.setdefault(id(moment.series), []).append(number)
+    for numbers in found.values():
+        yield moments[numbers[0]].series, np.array(numbers)
 
 
 def reading_of(model: Any, processor: SeriesProcessor, moment: Moment, given: str, device: torch.device) -> Reading:
     """The past and the horizon at a moment; a model without an encoder reads both as one."""
-    rows = processor.rows(moment.series, np.array([moment.origin]))
-    batch = rows.batch_of(np.arange(1), np.arange(1)).to(device)
+    origin, history, horizon = moment.origin, processor.history, processor.horizon
+    series = moment.series.part(origin - history, origin + horizon)
+    batch = processor.rows([series], np.zeros(1, int), np.array([history])).batch_of(np.arange(1), np.arange(1))
+    batch = batch.to(device)
     assert batch.source is not None
-    times = [str(time)[:16].replace("T", " ") for time in moment.series.times]
-    past = times[moment.origin - processor.history : moment.origin]
-    horizon = tuple(times[moment.origin : moment.origin + processor.horizon])
+    times = [time[:16].replace("T", " ") for time in written(series.times, series.step)]
+    past, ahead = times[:history], tuple(times[history:])
     encoder = model.encoder
     patch = getattr(encoder.embedding, "patch", 1) if encoder is not None else 1
-    read = tuple(past[::patch]) if encoder is not None else (*past, *horizon)
-    values, quantiles = moment.series.target, model.config.quantiles
+    read = tuple(past[::patch]) if encoder is not None else (*past, *ahead)
+    quantiles = model.config.quantiles
     about = {
-        "past": values[moment.origin - processor.history : moment.origin],
-        "came": values[moment.origin : moment.origin + processor.horizon],
+        "past": series.target[:history],
+        "past_times": past,
+        "came": series.target[history:],
         "unit": processor.target_name,
-        "invert": processor.target.invert,
+        "invert": processor.of(series).target.invert,
     }
     return Reading(
         model,
         (batch.source, batch.tokens),
-        (Side("past", read), Side("horizon", horizon)),
+        (Side("past", read), Side("horizon", ahead)),
         lambda a, b: logits_of(model, PastKnown(a, b)),
         lambda n: f"q{quantiles[n]:g}",
         (),

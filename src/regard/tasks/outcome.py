@@ -43,13 +43,16 @@ def common_facts(run: Trained, result: Result) -> dict[str, Any]:
         "valid_loss": result.best_loss,
         "best_step": result.best_step,
         "fallbacks": fallbacks() | dict.fromkeys(choice.get("failed", ()), 1),
-    } | _of_steps(result)
+    } | _of_steps(run, result)
 
 
-def _of_steps(result: Result) -> dict[str, Any]:
-    """How steps were made and how much of their batches was padding, where there were steps."""
+def _of_steps(run: Trained, result: Result) -> dict[str, Any]:
+    """How steps were made, at which rate and why at that, and how much of batches was padding, where there were any."""
     padding = {} if result.padding is None else {"padding": round(result.padding, 5)}
-    return padding | ({} if result.choice is None else {"choice": dict(result.choice)})
+    if result.choice is None:
+        return padding
+    rate = {"lr": run.config["train"]["lr"], "lr_origin": run.config.get("origins", {}).get("train.lr")}
+    return padding | rate | {"choice": dict(result.choice)}
 
 
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:

@@ -15,17 +15,19 @@ import torch
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
-from regard.data.example import Pair, column
+from regard.data.example import Examples, Pair, account_of, column
 from regard.data.kind import Head
-from regard.data.pairs import read_pairs
+from regard.data.pairs import Sides, is_of_pairs, read_pairs
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
+from regard.data.source import is_pattern
+from regard.data.tabular import is_address, is_table
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
-from regard.errors import DataError, UsageError
+from regard.errors import UsageError
 from regard.evaluation.translation import alignment_accuracy, chrf_of_each, require_metrics, translation_scores
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
@@ -83,19 +85,21 @@ class Pairs(ExampleTask[PairProcessor]):
 
     name: ClassVar[str] = "pairs"
     shape: ClassVar[str] = "N-M"
-    used: ClassVar[frozenset[str]] = frozenset({"target", "tokens", "vocab_size", "shared", "reverse", "truncate"})
+    used: ClassVar[frozenset[str]] = frozenset(
+        {"source", "target", "missing", "tokens", "vocab_size", "shared", "reverse", "truncate"}
+    )
     metric: ClassVar[str] = "chrf"
     model: ClassVar[str] = "transformer"
     ladder: ClassVar[tuple[str, ...]] = ("nearest", "ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     two_files: ClassVar[bool] = True
-    turn: ClassVar[int] = 4
+    turn: ClassVar[int] = 3
     writes: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:
-        return head.form == "tsv" and len(head.columns) == 2 and bool(head.unclear)
+        return head.has_columns and is_of_pairs(head.table, bool(head.unclear))
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: PairProcessor | None = None
@@ -107,13 +111,13 @@ class Pairs(ExampleTask[PairProcessor]):
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
         rows = processor.rows(train), processor.rows(valid)
-        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train)
+        account = account_of(train)
+        return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
-        source, _, target = data.partition(",")
-        return _non_empty(read_pairs(source, target or None, reverse=settings.reverse), data)
+        return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> PairProcessor:
         target, told = read_files(verified, {"source": Any, "truncate": bool})
@@ -222,11 +226,9 @@ class Pairs(ExampleTask[PairProcessor]):
                 raise UsageError(f"data.target: {settings.path} has both sides; leave {settings.target} out")
             world = world_of(settings.path, self.name, seed)
             return world, world.examples("train"), world.examples("valid"), ()
-        source, _, other = settings.path.partition(",")
-        pairs = read_pairs(source, settings.target or other or None, reverse=settings.reverse)
+        pairs = _read(settings.path, settings)
         notes = (pairs.note,) if pairs.note else ()
-        _non_empty(pairs, settings.path)
-        train, valid, told = self.held_out(pairs, settings.valid, lambda path: self.examples(path, settings, seed))
+        train, valid, told = self.held_out(pairs, settings.valid, lambda path: _read(path, settings))
         return None, train, valid, notes + told
 
     def _processor(
@@ -262,7 +264,21 @@ class Pairs(ExampleTask[PairProcessor]):
         return alignment_accuracy(weights, links)
 
 
-def _non_empty(pairs: Sequence[Pair], where: str) -> Sequence[Pair]:
-    if not any(pair.source or pair.target for pair in pairs):
-        raise DataError(f"{where} is empty: the smallest amount is two pairs")
-    return pairs
+def _read(data: str, settings: DataSettings) -> Examples[Pair]:
+    """The pairs of two files, named by a comma between them or by data.target, or of a table."""
+    source, other = (data, "") if Path(data).exists() else data.partition(",")[::2]
+    other, column = other or None, settings.target
+    if column is not None and not _is_column(column, settings):
+        # The other side of the run's own file is none of another one, which comes in two files itself.
+        other, column = (column if data == settings.path else other), None
+    sides = Sides(settings.source, None if other else column, settings.reverse)
+    return read_pairs(source, other, sides=sides, missing=settings.missing, choices=settings.choices)
+
+
+def _is_column(target: str, settings: DataSettings) -> bool:
+    """Whether the other side is a column of the run's own table, and not a file."""
+    if Path(target).expanduser().exists():
+        return False
+    own = settings.path
+    is_there = is_address(own) or Path(own.partition("#")[0]).exists() or is_pattern(own)
+    return target.isdecimal() or settings.source is not None or (is_there and is_table(own, settings.choices))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 import numpy as np
 
+from regard.data.account import Account
 from regard.data.kind import Head
 from regard.data.settings import DataSettings
 from regard.data.worlds import world_of
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound=Processor)
-EVERYWHERE = frozenset({"path", "task", "valid", "test"})
+EVERYWHERE = frozenset({"path", "task", "valid", "test", "form", "delimiter", "header", "encoding"})
 
 
 class Trained(Protocol):
@@ -128,6 +129,10 @@ class Task(ABC, Generic[C]):
     @abstractmethod
     def ready(self, settings: DataSettings, seed: int, processor: C | None = None) -> Dataset[C]:
         """The dataset of a path or a world, in the terms of `processor` where one is given."""
+
+    def survey(self, settings: DataSettings, seed: int) -> Account:
+        """What is understood of the data of a run, which is read as for training and not learnt from."""
+        return Account(task=self.name, data=settings.path)
 
     @abstractmethod
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: C) -> Sequence[Any]:

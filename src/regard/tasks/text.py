@@ -14,11 +14,12 @@ import torch
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
-from regard.data.corpus import Corpus, prepare
+from regard.data.account import Account
+from regard.data.corpus import Corpus, prepare, survey
 from regard.data.kind import Head
 from regard.data.settings import DataSettings
 from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
-from regard.data.stream import Files
+from regard.data.text_source import TableTexts, is_of_texts, text_stream
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.worlds import PREFIX, text_world
@@ -81,6 +82,7 @@ class TextDataset(Dataset[TextProcessor]):
     corpus: Corpus
     best: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    account: Account | None = None
 
     @property
     def train(self) -> TokenShard:
@@ -132,7 +134,7 @@ class PlainText(Task[TextProcessor]):
 
     name: ClassVar[str] = "text"
     shape: ClassVar[str] = "1-N"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "documents", "cache"})
+    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "documents", "cache", "text", "missing"})
     metric: ClassVar[str] = "loss"
     lower_is_better: ClassVar[bool] = True
     model: ClassVar[str] = "gpt"
@@ -146,7 +148,7 @@ class PlainText(Task[TextProcessor]):
     typed_example: ClassVar[str] = '""'
 
     def recognises(self, head: Head) -> bool:
-        return head.form is None
+        return not head.has_columns or is_of_texts(head.table, bool(head.unclear))
 
     def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
         carries = training.carry_state is not False
@@ -161,16 +163,23 @@ class PlainText(Task[TextProcessor]):
             chosen |= {"tokens": settings.tokens, "vocab_size": settings.vocab_size}
         else:
             chosen["tokenizer"] = processor.tokenizer
-        corpus = prepare(settings.path, seed=seed, **chosen)
-        return TextDataset(corpus.name, processor or TextProcessor(corpus.tokenizer), corpus, notes=corpus.notes)
+        corpus = prepare(settings.path, seed=seed, how=settings.texts, **chosen)
+        told = replace(corpus.account or Account(data=corpus.name), task=self.name)
+        own = processor or TextProcessor(corpus.tokenizer)
+        return TextDataset(corpus.name, own, corpus, notes=corpus.notes, account=told)
+
+    def survey(self, settings: DataSettings, seed: int) -> Account:
+        self.refuse_unused(settings)
+        return replace(survey(settings.path, settings, seed), task=self.name)
 
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: TextProcessor) -> TextPart:
         tokenizer = processor.tokenizer
         if data.startswith(PREFIX):
             world = text_world(data, seed)
             return TextPart(make_shard(world.documents("valid"), tokenizer, lines=True), tokenizer, world)
-        pieces = Files(data, self.documents).pieces("tokenising")
-        return TextPart(stream_shard(pieces, tokenizer, lines=ends_lines(self.documents)), tokenizer)
+        stream = text_stream(data, self.documents, settings.texts)
+        lines = ends_lines(self.documents) or isinstance(stream, TableTexts)
+        return TextPart(stream_shard(stream.pieces("tokenising"), tokenizer, lines=lines), tokenizer)
 
     def load_processor(self, verified: Callable[[str], Path]) -> TextProcessor:
         return TextProcessor(load_tokenizer(verified(TOKENIZER)))

@@ -33,9 +33,10 @@ from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest
 from regard.fitting.word_features import clipped
-from regard.layers.embedding import SPELLING_LENGTH, spelling
+from regard.layers.spelled import KINDS, SPELLING_LENGTH, spelling
 from regard.models.word_tagger import LETTERS
 from regard.tasks.processor import Processor, files_of
+from regard.tasks.word_forms import numbered, row_of
 
 SEEN_ENOUGH = 2
 SPECIALS = 3
@@ -65,26 +66,28 @@ def hidden_word(tokenizer: Tokenizer) -> int:
 
 
 class SpelledWords:
-    """Words to ids and spellings, each word worked out once: a row of a table that grows.
+    """Words to ids, spellings and forms, each word worked out once: a row of a table that grows.
 
-    The first row is `<eos>`, which has no letters.
+    The first row is `<eos>`, which has no letters. forms: those that are told apart (word_forms.py); none: words come
+    without.
     """
 
     END = 0
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, forms: Sequence[str] = ()) -> None:
         self.tokenizer = tokenizer
+        self._forms = numbered(forms)
         self._known: dict[str, int] = {}
-        self._rows = np.zeros((1024, 1 + SPELLING_LENGTH), np.int32)
+        self._rows = np.zeros((1024, 1 + SPELLING_LENGTH + (KINDS if forms else 0)), np.int32)
         self._rows[self.END, 0] = tokenizer.eos_id
 
     @property
     def table(self) -> np.ndarray:
-        """(V, 1 + L): the rows of all words so far."""
+        """(V, 1 + L + K): the rows of all words so far."""
         return self._rows[: 1 + len(self._known)]
 
     def __call__(self, words: Sequence[str]) -> np.ndarray:
-        """(n, 1 + L)."""
+        """(n, 1 + L + K)."""
         numbers = self.numbers(words)
         return self.table[numbers]
 
@@ -97,19 +100,29 @@ class SpelledWords:
         number = self._known[word] = 1 + len(self._known)
         if number == len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        ids = self.tokenizer.encode(word)
-        self._rows[number, 0] = int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
-        self._rows[number, 1:] = spelling(word)
+        row = self._rows[number]
+        row[0] = self.token_of(word)
+        row[1 : 1 + SPELLING_LENGTH] = spelling(word)
+        if self._forms:
+            row[1 + SPELLING_LENGTH :] = row_of(word, self.token_of, self._forms)
         return number
+
+    def token_of(self, word: str) -> int:
+        """The id of one word, that of `<unk>` for one without."""
+        ids = self.tokenizer.encode(word)
+        return int(ids[0]) if len(ids) == 1 else self.tokenizer.unknown_id or 0
 
 
 def classes_of(labels: Iterable[str]) -> tuple[str, ...]:
     """The different labels, in order."""
-    found = tuple(sorted(set(labels)))
-    if len(found) < 2:
-        told = f"only {found[0]!r}" if found else "none"
-        raise DataError(f"a label has to tell apart at least two classes, found {told} in the training part")
-    return found
+    counts = Counter(labels)
+    if len(counts) < 2:
+        told = f"only {next(iter(counts))!r}" if counts else "none"
+        raise DataError(
+            f"a label has to tell apart at least two classes, found {told} in the training part, which has "
+            f"{counts.total():,} of them; give more rows, or hold out others (data.valid)"
+        )
+    return tuple(sorted(counts))
 
 
 def class_numbers(examples: Sequence[Labelled], classes: Sequence[str]) -> np.ndarray:
@@ -140,11 +153,15 @@ def class_number(label: str, classes: Sequence[str], where: str, what: str = "la
 
 @dataclass(frozen=True, eq=False)
 class TagProcessor(Processor):
-    """tokenizer: of single words. classes: the tags, by number. bio: an I- tag is answered only inside of its span."""
+    """tokenizer: of single words. classes: the tags, by number. bio: an I- tag is answered only inside of its span.
+
+    forms  of words that are told apart, see word_forms.py; none in a run from before they were read.
+    """
 
     tokenizer: Tokenizer
     classes: tuple[str, ...]
     bio: bool = field(default=False, kw_only=True)
+    forms: tuple[str, ...] = field(default=(), kw_only=True)
 
     def files(self) -> dict[str, bytes]:
         return files_of(self.tokenizer, self._told)
@@ -152,22 +169,26 @@ class TagProcessor(Processor):
     @property
     def _told(self) -> dict[str, Any]:
         # What is as in a run from before there was a choice is not told, so that its hash is the same.
-        return {"classes": self.classes} | ({"bio": True} if self.bio else {})
+        later = {"bio": self.bio, "forms": self.forms}
+        return {"classes": self.classes} | {name: value for name, value in later.items() if value}
 
     @property
     def spec(self) -> DataSpec:
-        return DataSpec(self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=True)
+        n_forms = 1 + KINDS + len(self.forms) if self.forms else 0
+        return DataSpec(
+            self.tokenizer.vocab_size, n_classes=len(self.classes), spelled=True, n_forms=n_forms, spans=self.bio
+        )
 
     @cached_property
     def _words(self) -> SpelledWords:
-        return SpelledWords(self.tokenizer)
+        return SpelledWords(self.tokenizer, self.forms)
 
     def knows(self, word: str) -> bool:
         """Whether a word has a token of its own."""
         return self.read([word])[0, 0] != self.tokenizer.unknown_id
 
     def read(self, words: Sequence[str]) -> np.ndarray:
-        """Ids and spellings, (n, 1 + L)."""
+        """Ids, spellings and forms, (n, 1 + L + K)."""
         return self._words(words)
 
     def inputs(self, model: nn.Module, sentences: Iterable[Sequence[str]]) -> Ragged:
@@ -205,7 +226,7 @@ class PieceProcessor(TagProcessor):
 
     @property
     def spec(self) -> DataSpec:
-        return replace(super().spec, spelled=False)
+        return replace(super().spec, spelled=False, n_forms=0)
 
     def knows(self, word: str) -> bool:
         return self.tokenizer.unknown_id not in self._pieces([word])[0].tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import subprocess
 import sys
 
@@ -67,10 +68,16 @@ def test_folders(tmp_path):
     assert kind_of(str(tmp_path / "pictures")) == "captions"
 
 
-def test_two_files_worlds_and_standard_input():
+def test_two_files_worlds_and_standard_input(monkeypatch):
     assert kind_of("any.en", "any.de") == "pairs"
     assert kind_of("world:stories?train=5") == "text"
-    assert kind_of("-") == "text"
+    for content, kind in (
+        ("some words\n", "text"),
+        (TEXTS, "pairs"),
+        ("label,text\n" + LABELS.replace("\t", ","), "labelled"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        assert kind_of("-") == kind
 
 
 def test_what_cannot_be_told_is_refused_in_one_line(tmp_path):

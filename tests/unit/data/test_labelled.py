@@ -111,12 +111,16 @@ def test_a_header_with_other_names_is_seen_and_said(tmp_path):
     assert len(read_labelled(rare)) == 9
 
 
-def test_empty_texts_are_kept_and_counted_and_blank_lines_are_not(tmp_path):
-    path = write(tmp_path / "a.tsv", "x\tsome words\n\ny\t\nx\tmore words\n")
-    examples = read_labelled(path)
-    assert [example.text for example in examples] == ["some words", "", "more words"]
-    assert "1 of 3 texts are empty" in examples.note
+def test_empty_texts_are_refused_dropped_or_kept_as_somebody_says_and_blank_lines_are_no_rows(tmp_path):
+    path = write(tmp_path / "a.tsv", "x\tsome words\n\ny\t\nx\tmore words\ny\teven more\n")
+    assert f"{path}, line 3: no text in column '2'; mend it, or data.missing=drop" in refusal(path)
+    examples = read_labelled(path, missing="empty")
+    assert [example.text for example in examples] == ["some words", "", "more words", "even more"]
+    assert "1 of 4 rows have an empty text" in examples.note
     assert examples[1].where == f"{path}, line 3"
+    dropped = read_labelled(path, missing="drop")
+    assert [example.text for example in dropped] == ["some words", "more words", "even more"]
+    assert (dropped.account.read, dropped.account.dropped) == (4, {"text": 1})
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("ab"), CELL), min_size=1, max_size=8))
@@ -124,7 +128,7 @@ def test_quoted_cells_come_back_whole(rows, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "any.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream, lineterminator="\n").writerows([("label", "text"), *rows])
-    assert read_labelled(str(path)) == [Labelled(text, label) for label, text in rows]
+    assert read_labelled(str(path), missing="empty") == [Labelled(text, label) for label, text in rows]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.data.choices import Choices
 from regard.data.example import Pair
-from regard.data.pairs import read_pairs
+from regard.data.pairs import Sides, read_pairs
 from regard.errors import DataError
 
 # Characters at which other readers break a line, and this one must not.
@@ -37,7 +38,7 @@ def test_two_files_and_one_with_columns_hold_the_same_pairs(tmp_path):
     expected = [Pair("one", "eins"), Pair(ODD, "zwei"), Pair("three", "drei")]
     assert read_pairs(source, target) == read_pairs(both) == expected
     assert read_pairs(source, target)[2].where == f"{source}, line 3"
-    assert read_pairs(both, reverse=True) == read_pairs(target, source)
+    assert read_pairs(both, sides=Sides(reverse=True)) == read_pairs(target, source)
 
 
 def test_compressed_files_are_read_through(tmp_path):
@@ -46,18 +47,28 @@ def test_compressed_files_are_read_through(tmp_path):
     assert read_pairs(source, target) == [Pair("one", "eins"), Pair("two", "zwei")]
 
 
-def test_empty_lines_are_kept_and_counted(tmp_path):
-    pairs = read_pairs(write(tmp_path / "a", "x\n\n \ny\n"), write(tmp_path / "b", "x\n\nz\n\n"))
-    assert pairs == [Pair("x", "x"), Pair("", ""), Pair(" ", "z"), Pair("y", "")]
-    assert pairs.note == "3 of 4 pairs have an empty side"
-    assert read_pairs(write(tmp_path / "c.tsv", "x\ty\n\n\tz\n")) == [Pair("x", "y"), Pair("", ""), Pair("", "z")]
+def test_an_empty_side_is_refused_dropped_or_kept_as_somebody_says(tmp_path):
+    files = write(tmp_path / "a", "x\n\n \ny\n"), write(tmp_path / "b", "x\n\nz\n\n")
+    message = refusal(*files)
+    assert f"{files[0]}, line 2: no source in column 'source'; 2 of 4 rows lack it" in message
+    assert "data.missing=drop" in message
+    kept = read_pairs(*files, missing="empty")
+    assert kept == [Pair("x", "x"), Pair("", ""), Pair(" ", "z"), Pair("y", "")]
+    assert kept.note == "2 of 4 rows have an empty source; 2 of 4 rows have an empty target"
+    dropped = read_pairs(*files, missing="drop")
+    assert dropped == [Pair("x", "x")]
+    assert dropped.note == "dropped 2 without a source, 1 without a target"
+    assert dropped.account.dropped == {"source": 2, "target": 1}
+    table = write(tmp_path / "c.tsv", "x\ty\n\n\tz\n")
+    assert read_pairs(table, missing="empty") == [Pair("x", "y"), Pair("", "z")]
     assert read_pairs(write(tmp_path / "d.tsv", "x\ty\n")).note == ""
 
 
 @given(rows=st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8))
 def test_whatever_is_written_is_read_back(rows, tmp_path_factory):
     path = write(tmp_path_factory.getbasetemp() / "any.tsv", "".join(f"{left}\t{right}\n" for left, right in rows))
-    assert [(pair.source, pair.target) for pair in read_pairs(path)] == rows
+    found = read_pairs(path, missing="empty", choices=Choices(header="no", delimiter="tab"))
+    assert [(pair.source, pair.target) for pair in found] == rows
 
 
 @pytest.mark.parametrize("longer", ["source", "target"])
@@ -76,11 +87,10 @@ def test_unequal_files_are_refused_with_both_counts_and_the_side_that_ended(long
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("a\tb\na\n", "line 2: 1 column where a pair has 2"),
-        ("a\tb\na\tb\tc\n", "line 2: 3 columns where a pair has 2"),
+        ("a\tb\na\n", "line 2: 1 column where line 1 has 2"),
+        ("a\tb\na\tb\tc\n", "line 2: 3 columns where line 1 has 2"),
         ("", "is empty"),
         (b"a\tb\nc\xe4\td\n", "is not UTF-8: byte 0xE4 at offset 5 (line 2)"),
-        ("a\tb\n".encode("utf-16"), "is UTF-16"),
         (b"a" * (16 * 1024 * 1024 + 1), "line 1: longer than 16,777,216 bytes; break it up"),
     ],
 )

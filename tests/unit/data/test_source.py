@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data import decoding, unpack
+from regard.data import unpack
 from regard.data.decoding import lines
-from regard.data.record import read_records
 from regard.data.source import files, fingerprint, read_documents
-from regard.data.table import read_table
+from regard.data.tabular import open_table, read_table
 from regard.errors import DataError, RegardError, ResourceError, UsageError
 
 ODD = "a\x0bb\x0cc\x1cd\u2028e\u0085f"
@@ -47,12 +46,13 @@ def refusal(path: str, documents: str = "auto") -> str:
 def test_arbitrary_bytes_decode_as_python_does_or_name_the_offset(content, tmp_path_factory):
     path = write(tmp_path_factory.getbasetemp() / "arbitrary.txt", content)
     wrong = first_bad_byte(content)
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) and len(content) % 2 == 0:
+        return  # the mark of another encoding
     if wrong is not None:
         line = content.count(b"\n", 0, wrong) + 1
         for documents in ("file", "line"):
             message = refusal(path, documents)
-            named = "UTF-16" in message or "UTF-32" in message or "NUL" in message
-            assert named or f"offset {wrong} (line {line})" in message
+            assert "NUL" in message or f"offset {wrong} (line {line})" in message
     elif content != b"\xef\xbb\xbf" and content.count(0) < 16:
         assert read(path) == [content.decode().removeprefix("\ufeff")]
 
@@ -81,14 +81,35 @@ def test_a_file_is_one_document_kept_as_it_is(tmp_path):
     assert read(write(tmp_path / "a.txt", text)) == [text]
 
 
-def test_the_mark_of_utf8_is_dropped_and_others_are_named(tmp_path):
+def test_a_mark_is_dropped_and_tells_the_encoding(tmp_path):
     assert read(write(tmp_path / "a.txt", b"\xef\xbb\xbfhello \xef\xbb\xbf")) == ["hello \ufeff"]
     assert read(write(tmp_path / "a.txt", b"\xef\xbb\xbfx\n\xef\xbb\xbfy"), "line") == ["x", "\ufeffy"]
+    text = "".join(f"größer als {number} 日本 \U0001f600\r\n" for number in range(9000))
     for encoding in ("utf-16", "utf-32"):
-        message = refusal(write(tmp_path / "b.txt", "hello".encode(encoding)))
-        assert encoding.upper() in message
-        assert "b.txt" in message
-    assert "UTF-16" in refusal(write(tmp_path / "b.txt", b"\xfe\xff\x00h\x00i"))
+        path = write(tmp_path / "b.txt", text.encode(encoding))
+        assert read(path) == [text]
+        assert read(path, "line")[8999] == "größer als 8999 日本 \U0001f600"
+    assert read(write(tmp_path / "b.txt", b"\xfe\xff\x00h\x00i")) == ["hi"]
+    assert "is not utf-16" in refusal(write(tmp_path / "b.txt", b"\xff\xfe\x00\xd8a\x00"))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "guess"),
+    [
+        ("cp1252", "Das schöne Mädchen sagt: „Grüße“ – für 5 €.", "cp1252"),
+        ("latin-1", "le garçon français a mangé des pâtes à l'école", "latin-1"),
+        ("cp1251", "Все счастливые семьи похожи друг на друга", "cp1251"),
+        ("koi8-r", "Все счастливые семьи похожи друг на друга", "koi8-r"),
+        ("shift_jis", "吾輩は猫である。名前はまだ無い。", "shift_jis"),
+        ("euc_jp", "吾輩は猫である。名前はまだ無い。", "euc_jp"),
+        ("euc_kr", "모든 인간은 태어날 때부터 자유로우며", "euc_kr"),
+        ("gb18030", "人人生而自由在尊严和权利上一律平等", "gb18030"),
+    ],
+)
+def test_another_encoding_is_refused_with_a_guess_and_read_when_it_is_told(tmp_path, encoding, text, guess):
+    path = write(tmp_path / "old.txt", text.encode(encoding))
+    assert f"say data.encoding={guess}" in refusal(path)
+    assert list(read_documents(path, encoding=encoding)) == [text]
 
 
 def test_a_bad_byte_is_named_by_file_offset_and_line(tmp_path):
@@ -250,14 +271,6 @@ def test_the_ending_of_a_packed_file_may_be_in_capitals(tmp_path: Path, name: st
     assert list(read_documents(str(tmp_path / name))) == ["one\ntwo\n"]
 
 
-@given(parts=st.lists(st.sampled_from(["a", "bc", "\r", "\n", "\r\n", ""]), max_size=12), piece=st.integers(1, 4))
-def test_lines_of_a_table_end_at_returns_too_wherever_a_piece_ends(parts, piece):
-    data = "".join(parts).encode()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "PIECE", piece)
-        assert list(lines(io.BytesIO(data), "x", returns=True)) == [one.decode() for one in data.splitlines()]
-
-
 def test_a_table_whose_lines_end_in_returns_may_be_larger_than_a_line(tmp_path):
     cell = "x" * 100_000
     rows = [f"{number},{cell}" for number in range(200)]
@@ -274,4 +287,4 @@ def test_a_file_with_ever_new_columns_is_refused_by_its_line(tmp_path, form):
     else:
         content, line = ("\t" if form == "tsv" else ",").join("x" * 1001), 1
     with pytest.raises(DataError, match=f"line {line}: more than 1,000 different columns"):
-        read_records(write(tmp_path / f"a.{form}", content))
+        open_table(write(tmp_path / f"a.{form}", content))

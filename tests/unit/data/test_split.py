@@ -50,5 +50,5 @@ def test_a_hash_holds_out_about_its_fraction_and_keeps_sides_when_others_come():
 def test_a_path_is_no_rule():
     with pytest.raises(UsageError, match=r"'valid.tsv' is no rule"):
         split_examples(["a", "b"], "valid.tsv", ["a", "b"])
-    with pytest.raises(DataError, match="there are 0 examples"):
+    with pytest.raises(DataError, match="0 examples, all the same"):
         split_examples([], "hash:0.1", [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from regard.errors import CheckpointError, DataError, UsageError
 
 STORY = "Once there was a fox . The fox was quick , and it was called Über-Fuchs ; 12 hens knew it .\n" * 20
 DATA = Path(__file__).parents[4] / "shared" / "data"
-LOSSLESS = ("bytes", "chars", "bpe", "unigram")
+LOSSLESS = ("bytes", "bpe", "unigram")
 TRICKY = [
     "",
     "\x00",
@@ -153,18 +154,34 @@ def test_the_hash_sees_two_swapped_tokens():
     assert one.hash != other.hash
 
 
-def test_characters_outside_the_training_text_become_their_bytes():
+def test_a_text_has_as_many_tokens_as_characters_and_one_for_all_others():
     tokens = train_tokenizer("chars", ["abc"])
+    assert tokens.vocab_size == 3 + 2
+    assert tokens.encode("aéc€😀b").tolist() == [0, 3, 2, 3, 3, 1]
+    assert tokens.token_text(1) == "b"
+    assert (tokens.unknown_id, tokens.token_text(3)) == (3, "<unk>")
+    assert tokens.decode([0, 3, 1]) == "a\ufffdb"
+    # Which of the other 1,112,061 characters it is.
+    assert tokens.unknown_nats == pytest.approx(math.log(0x110000 - 0x800 - 3))
+    assert tokens.decode(tokens.encode("cab")) == "cab"
+
+
+def test_characters_of_a_run_from_before_are_still_spelled_as_bytes():
+    tokens = from_dict({"format": "regard-tokenizer", "version": 1, "kind": "chars", "characters": "abc"})
     assert tokens.vocab_size == 3 + 256 + 1
     assert tokens.encode("aéc€😀b").tolist() == [0, 3 + 0xC3, 3 + 0xA9, 2, *(3 + b for b in "€😀".encode()), 1]
-    assert tokens.token_text(1) == "b"
     assert tokens.token_text(3 + 0xC3) == "<0xC3>"
+    assert tokens.decode(tokens.encode("Grüße 東京")) == "Grüße 東京"
+    assert (tokens.unknown_id, tokens.unknown_nats) == (None, 0.0)
+    assert tokens.to_dict()["characters"] == "abc"
+    assert "others" not in tokens.to_dict()
 
 
 def test_characters_can_be_limited_to_the_most_frequent():
-    tokens = train_tokenizer("chars", ["aaabbc"], vocab_size=259)
-    assert tokens.vocab_size == 259
-    assert tokens.encode("abc").tolist() == [0, 1, 2 + ord("c")]
+    tokens = train_tokenizer("chars", ["aaabbc"], vocab_size=4)
+    assert tokens.vocab_size == 4
+    assert tokens.encode("abc").tolist() == [0, 1, 2]
+    assert tokens.unknown_id == 2
 
 
 def test_words_split_at_spaces_and_line_ends():
@@ -247,7 +264,7 @@ def test_byte_characters_agree_with_the_library():
 def test_names_and_sizes_that_cannot_be_are_refused():
     with pytest.raises(UsageError, match="did you mean 'words'"):
         train_tokenizer("word", ["a"])
-    for kind, size in (("bytes", 300), ("chars", 257), ("words", 3), ("bpe", 256), ("unigram", 10), ("integers", 1)):
+    for kind, size in (("bytes", 300), ("chars", 2), ("words", 3), ("bpe", 256), ("unigram", 10), ("integers", 1)):
         with pytest.raises(UsageError, match=f"vocab_size {size}"):
             train_tokenizer(kind, ["1 2"], vocab_size=size)
 

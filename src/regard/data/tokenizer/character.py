@@ -1,10 +1,14 @@
-"""Characters: one token for each character of the training text, 256 bytes for all others, and `<eos>`.
+"""Characters: one token for each character of the training text, one for all others, and `<eos>`.
+
+What the one for all others stands for is not lost where texts are measured: it costs its own probability and the choice
+of one out of all characters that have no token, each as likely, so that bits per byte are those of a true code.
 
 Bytes: 256 tokens for the bytes of UTF-8, and `<eos>`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Self
@@ -14,20 +18,24 @@ import numpy as np
 from regard.data.tokenizer.tokenizer import Tokenizer, code_points, utf8
 from regard.errors import UsageError
 
+UNKNOWN = "<unk>"
+ALL_CHARACTERS = 0x110000 - 0x800  # of Unicode, surrogates aside
+
 
 class CharacterTokenizer(Tokenizer):
-    """Tokens in order: the known characters by code point, the bytes, `<eos>`.
+    """Tokens in order: the known characters by code point, `<unk>`, `<eos>`.
 
-    A character outside the list is written as the bytes of its UTF-8, so that every text can be encoded.
+    A character outside the list is read as `<unk>`, and written as U+FFFD.
+    spelled  in runs from before there was `<unk>`: 256 bytes in its place, as which such characters are written.
     """
 
     kind = "chars"
     sees_words = False
 
-    def __init__(self, characters: str) -> None:
+    def __init__(self, characters: str, spelled: bool = False) -> None:
         if list(characters) != sorted(set(characters)):
             raise ValueError("characters must be distinct and sorted")
-        self.characters = characters
+        self.characters, self.spelled = characters, spelled
         points = code_points(characters)
         # One entry more than the largest known code point: everything above it is unknown alike.
         self._table = np.full(int(points.max(initial=0)) + 2, -1, dtype=np.int64)
@@ -36,12 +44,12 @@ class CharacterTokenizer(Tokenizer):
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None) -> CharacterTokenizer:
         """Every character of `texts`, or the most frequent ones that fit."""
-        if vocab_size is not None and vocab_size < 258:
-            raise UsageError(f"vocab_size {vocab_size} is too small: 256 bytes, <eos> and a character need 258")
+        if vocab_size is not None and vocab_size < 3:
+            raise UsageError(f"vocab_size {vocab_size} is too small: <unk>, <eos> and a character need 3")
         counts = _counts(texts)
         points = np.flatnonzero(counts)
         frequent = points[np.argsort(-counts[points], kind="stable")]
-        return cls.of(frequent if vocab_size is None else frequent[: vocab_size - 257])
+        return cls.of(frequent if vocab_size is None else frequent[: vocab_size - 2])
 
     @classmethod
     def of_few(cls, texts: Iterable[str], most: int) -> Self | None:
@@ -56,27 +64,44 @@ class CharacterTokenizer(Tokenizer):
 
     @property
     def vocab_size(self) -> int:
-        return len(self.characters) + 257
+        return len(self.characters) + (257 if self.spelled else 2)
+
+    @property
+    def unknown_id(self) -> int | None:
+        return None if self.spelled else len(self.characters)
+
+    @property
+    def unknown_nats(self) -> float:
+        return 0.0 if self.spelled else math.log(ALL_CHARACTERS - len(self.characters))
 
     def encode(self, text: str) -> np.ndarray:
         points = code_points(text)
         ids = self._table[np.minimum(points, len(self._table) - 1)]
         unknown = ids < 0
-        return self._with_bytes(points, ids, unknown) if unknown.any() else ids
+        if self.spelled:
+            return self._with_bytes(points, ids, unknown) if unknown.any() else ids
+        return np.where(unknown, len(self.characters), ids)
 
     def piece(self, token: int, previous: int | None) -> bytes:
         return self._piece_of[token]
 
+    def token_text(self, token: int) -> str:
+        return UNKNOWN if token == self.unknown_id else super().token_text(token)
+
     def settings(self) -> dict[str, Any]:
-        return {"characters": self.characters}
+        return {"characters": self.characters} | ({} if self.spelled else {"others": UNKNOWN})
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
-        return cls(settings["characters"])
+        others = settings.get("others")
+        if others not in (None, UNKNOWN):
+            raise ValueError(f"others is {UNKNOWN} where there is one token for them")
+        return cls(settings["characters"], spelled=others is None)
 
     @cached_property
     def _piece_of(self) -> list[bytes]:
-        return [character.encode() for character in self.characters] + [bytes((byte,)) for byte in range(256)]
+        others = [bytes((byte,)) for byte in range(256)] if self.spelled else ["\ufffd".encode()]
+        return [character.encode() for character in self.characters] + others
 
     def _with_bytes(self, points: np.ndarray, ids: np.ndarray, unknown: np.ndarray) -> np.ndarray:
         """`ids` with each unknown character widened to the one to four tokens of its bytes."""

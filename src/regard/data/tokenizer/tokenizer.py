@@ -62,6 +62,11 @@ class Tokenizer(ABC):
         """The token that stands for what has none of its own; None where everything can be spelt."""
         return None
 
+    @property
+    def unknown_nats(self) -> float:
+        """What it costs beyond its own probability to say what that token stands for; 0 where that is not counted."""
+        return 0.0
+
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         """The text of `ids`. `<eos>` adds nothing; bytes that are no character become U+FFFD."""
         return b"".join(self._pieces(ids)).decode("utf-8", "replace")

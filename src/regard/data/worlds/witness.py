@@ -4,7 +4,7 @@
 
 A fact is told in one word of its kind (a name, a thing, a place, a colour), which nothing else uses, and is asked for
 by the question of its kind: half of the time soon after it was told, and then twice more. What happens in between are
-0, 1, 2, 4 and so on words, all equally likely: who forgets does so by degrees.
+0, 1, 2, 4 and so on words, up to some number, all equally likely: who forgets does so by degrees.
 """
 
 from __future__ import annotations
@@ -33,10 +33,14 @@ FACTS = {
     "colour": ("door", "red blue green yellow white black silver golden", "Colour?"),
     "when": ("at", "one two three four five six seven eight", "When?"),
     "mood": ("seemed", "happy tired hungry curious sad proud brave quiet", "Mood?"),
+    "animal": ("heard", "dog goose horse owl cat frog cow crow", "Animal?"),
+    "food": ("ate", "bread apples soup cheese honey nuts plums fish", "Food?"),
+    "job": ("met", "baker sailor painter doctor teacher farmer tailor singer", "Job?"),
+    "cloth": ("wore", "coat hat scarf shawl boots gloves cape apron", "Cloth?"),
 }
 EVENTS = "rain wind bells music voices silence"
 NOTHING = Text("")
-SOON, LATER = 1, 8  # events before the first questions
+SOON, LATER = 1, 4  # events before the first questions
 
 
 def notes(n_facts: int, n_events: int) -> Node:
@@ -44,8 +48,8 @@ def notes(n_facts: int, n_events: int) -> Node:
     event = one_of(EVENTS)
 
     def doubling(most: int) -> Node:
-        """0, 1, 2, 4 and so on events."""
-        lengths = [0, *(2**power for power in range(most.bit_length()))]
+        """0, 1, 2, 4 and so on events, and `most`."""
+        lengths = sorted({0, most, *(2**power for power in range(most.bit_length()))})
         return Choose([(1, InOrder(*[event] * length)) for length in lengths])
 
     def told(name: str) -> Node:
@@ -68,10 +72,10 @@ def notes(n_facts: int, n_events: int) -> Node:
 
 @dataclass(frozen=True)
 class Witness(GrammarWorld):
-    """Notes of `facts` facts, and up to `events` events before each round of questions."""
+    """Notes of `facts` facts, and up to `events` events before each round of questions; no more than 123 words."""
 
-    facts: int = 6
-    events: int = 64
+    facts: int = 7
+    events: int = 56
 
     name: ClassVar[str] = "witness"
 
