@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 # 1.6 times slower on two idle cores, the default spin 2 times slower on busy ones; this costs 3 % and 25 %.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+# What Apple's GPU cannot compute is computed on the host, read when torch is imported.
+os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
 
 __all__ = [
     "Config",

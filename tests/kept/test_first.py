@@ -60,6 +60,15 @@ def test_a_run_of_the_first_format_gives_the_logits_and_scores_that_it_gave(
     assert {key: scores[key] for key in SCORES[name]["scores"]} == pytest.approx(SCORES[name]["scores"], rel=1e-6)
 
 
+def test_the_processor_of_a_series_of_the_first_format_is_known_again_by_its_hash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(FIRST)
+    run = regard.load("forecaster")
+    assert run.processor.hash == run.config["data"]["tokenizer"]
+    assert run.evaluate().scores["points"] % 24 == 0  # of what was held out, which is found again
+
+
 def test_a_run_of_the_first_format_goes_on_and_becomes_one_of_this(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from regard.decoding.generate import Limits, generate
 from regard.decoding.score import score
 from regard.errors import UsageError
 from regard.evaluation.language import Habit, evaluate
-from regard.run.settings import read_recipe
+from regard.run.recipe import read_recipe
 from regard.training.losses import model_loss
 
 

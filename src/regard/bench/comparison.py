@@ -71,7 +71,7 @@ def _seconds(number: int, lengths: list[int]) -> tuple[float, float]:
 def _trainings(out: Path) -> list[dict[str, Any]]:
     """What became of every training of a comparison: those of the rates, and that at the best of them."""
     _compared([MODEL], f"{STEPS}steps", out)
-    return [entry["outcome"] for entry in json.loads((out / STATE).read_text()).values()]
+    return [entry["outcome"] for entry in json.loads((out / STATE).read_text(encoding="utf-8")).values()]
 
 
 def _compared(models: list[str], budget: str, out: Path) -> None:

@@ -14,7 +14,7 @@ from regard.bench.floor import training_cost
 from regard.bench.machine import dtype_of
 from regard.bench.race import Row, Work, installed, speed_row
 from regard.core import registry
-from regard.models.rnn import PLAIN
+from regard.models.recurrent import PLAIN
 
 CPU = torch.device("cpu")
 GPT2 = {"norm": "layer", "position": "learned", "activation": "gelu_tanh", "qk_norm": False, "bias": True, "tied": True}

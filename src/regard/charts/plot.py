@@ -16,18 +16,23 @@ from regard.charts.drawing import RULE, SMALL, Drawing, Look, Path, Words
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8a8a", "#b8a800")
 MOST_NAMES = 8
 Points = Sequence[tuple[float, float]]
+Band = Sequence[tuple[float, float, float]]  # x, low, high
 MARGIN = 0.06
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What is shown along one side. names: of the values 0, 1, 2 and so on, where they are no numbers."""
+    """What is shown along one side. names: of the values 0, 1, 2 and so on, where they are no numbers.
+
+    marks: where which words are written, where that was chosen.
+    """
 
     label: str
     log: bool = False
     low: float | None = None
     high: float | None = None
     names: tuple[str, ...] = ()
+    marks: tuple[tuple[float, str], ...] = ()
 
     @property
     def full_label(self) -> str:
@@ -37,6 +42,8 @@ class Axis:
     @property
     def ticks(self) -> dict[float, str]:
         """Where the names stand; every so many of them where they are many."""
+        if self.marks:
+            return dict(self.marks)
         every = math.ceil(len(self.names) / MOST_NAMES)
         return {float(place): name for place, name in enumerate(self.names) if place % every == 0}
 
@@ -130,10 +137,13 @@ def shown(points: Points, x: Axis, y: Axis) -> list[tuple[float, float]]:
     ]
 
 
-def plotted(lines: Mapping[str, Points], x: Axis, y: Axis) -> tuple[Plot, dict[str, Points]]:
-    """What of lines can be shown, and the box around it; lines without a point are among them."""
+def plotted(
+    lines: Mapping[str, Points], x: Axis, y: Axis, bands: Mapping[str, Band] | None = None
+) -> tuple[Plot, dict[str, Points]]:
+    """What of lines can be shown, and the box around it and around bands; lines without a point are among them."""
     kept: dict[str, Points] = {name: shown(points, x, y) for name, points in lines.items()}
-    return Plot.around([point for line in kept.values() for point in line], x, y), kept
+    edges = [(a, b) for band in (bands or {}).values() for a, low, high in band for b in (low, high)]
+    return Plot.around([*(point for line in kept.values() for point in line), *shown(edges, x, y)], x, y), kept
 
 
 @dataclass(frozen=True)

@@ -69,12 +69,31 @@ class Nobody:
     def note(self, text: str) -> None: ...
 
 
+class Noted(Nobody):
+    """Passes notes on and says nothing else."""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        self.take = take
+
+    def note(self, text: str) -> None:
+        self.take(text)
+
+
 @runtime_checkable
 class Fitted(Protocol[D]):
     """A model that is fitted at once."""
 
     def fit(self, data: D, settings: FitSettings, tell: Tell) -> Mapping[str, Any]:
         """Learn all of `data`, forget all from before, and give the facts of it."""
+        ...
+
+
+@runtime_checkable
+class Begins(Protocol[D]):
+    """A model that learns by steps, a part of which is solved for before the first of them."""
+
+    def begin(self, data: D, settings: FitSettings, tell: Tell) -> None:
+        """Solve for that part. data: what a fitted model of the same task is given."""
         ...
 
 

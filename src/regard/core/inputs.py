@@ -29,7 +29,7 @@ class SourceTokens:
 @walkable
 @dataclass(frozen=True)
 class PastKnown:
-    """past (B, S, 1 + K): the value and its circumstances. known (B, H, K): the circumstances ahead."""
+    """past (B, S, 1 + K + P): the value, its circumstances and what else was measured. known (B, H, K): those ahead."""
 
     past: Tensor
     known: Tensor

@@ -66,6 +66,19 @@ Meaning = Literal["attention", "alignment", "values", "gate", "keep", "state", "
 Shows = Mapping[str, Meaning]
 
 
+def scan(
+    step: Callable[[Tensor, State, Context], tuple[Tensor, State]], x: Tensor, state: State, context: Context
+) -> tuple[Tensor, State]:
+    """The outputs (B, T, ...) of a step that is made at every token of x (B, T, D), and the state after them."""
+    outputs = []
+    for t in range(x.shape[1]):
+        y_t, after = step(x[:, t], state, context)
+        # A row whose real tokens have ended keeps its state.
+        state = after if context.lengths is None else where_row(t < context.lengths, after, state)
+        outputs.append(y_t)
+    return torch.stack(outputs, 1), state
+
+
 class Mixer(nn.Module):
     """Base of all mixers.
 
@@ -123,13 +136,7 @@ class Mixer(nn.Module):
         if type(self).step is Mixer.step:
             raise NotImplementedError(f"{type(self).__name__} must write forward or step")
         assert state is not None
-        outputs = []
-        for t in range(x.shape[1]):
-            y_t, after = self.step(x[:, t], state, context)
-            # A row whose real tokens have ended keeps its state.
-            state = after if context.lengths is None else where_row(t < context.lengths, after, state)
-            outputs.append(y_t)
-        return torch.stack(outputs, 1), state
+        return scan(self.step, x, state, context)
 
     def step(
         self, x: Float[Tensor, "B D"], state: State, context: Context = EMPTY

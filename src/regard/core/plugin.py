@@ -3,8 +3,9 @@
 `--import MODULE`, `module:Name` on the command line and in a call from Python come through here. What is read from
 files (recipes, run folders, data) is looked up by plain names, and a name with a colon in it is then refused.
 Packages that are installed may announce parts of theirs by entry points, a group for each kind of part:
-`regard.models`, `regard.mixers`, `regard.tasks`, `regard.looks`, `regard.studies`. An entry point names a module that
-registers something when it is imported, as a module of `--import` does. `examples/plugin` is such a package.
+`regard.models`, `regard.mixers`, `regard.tasks`, `regard.looks`, `regard.studies`, `regard.trackers`. An entry point
+names a module that registers something when it is imported, as a module of `--import` does. `examples/plugin` is such a
+package.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from types import ModuleType
 
 from regard.errors import RegardError, UsageError
 
+LISTED = ("regard.models", "regard.mixers", "regard.tasks", "regard.looks", "regard.studies")
 _loaded: set[str] = set()
+_imported: set[str] = set()
 
 
 def typed_name(text: str) -> str:
@@ -51,6 +54,7 @@ def import_module(module: str) -> ModuleType:
     found = None
     try:
         found = importlib.import_module(module)
+        _imported.add(module)
         return found
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
@@ -63,6 +67,11 @@ def import_module(module: str) -> ModuleType:
     finally:
         if added and not (found is not None and _found_in(found, here)):
             sys.path.remove(here)
+
+
+def is_announced() -> bool:
+    """Whether parts from outside are there to be listed: of installed packages, or imported by name."""
+    return bool(_imported) or any(entry_points(group=group) for group in LISTED)
 
 
 def load_entry_points(group: str) -> None:

@@ -5,6 +5,7 @@ Each is itself a mixer, so that they nest, and their configs nest in the same wa
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
+from regard.core.dropout import dropout, locks
 from regard.core.mixer import Called, Mixer
 from regard.core.state import Chain, Position, State, advance, zero_position
 from regard.core.tap import Tap, is_heard
@@ -20,9 +22,20 @@ from regard.core.tap import Tap, is_heard
 
 @dataclass(frozen=True)
 class MixerConfig(Config):
-    """A config whose `build()` returns a mixer. `d_model` is the width of its input and output."""
+    """A config whose `build()` returns a mixer. `d_model` is the width of its input and output.
+
+    d_read, d_given  these two apart, where a mixer has them so.
+    """
 
     d_model: int
+
+    @property
+    def d_read(self) -> int:
+        return self.d_model
+
+    @property
+    def d_given(self) -> int:
+        return self.d_model
 
     def build(self) -> Mixer:
         raise NotImplementedError(f"{type(self).__name__} must write build")
@@ -41,7 +54,7 @@ class BlockConfig(MixerConfig, kind="block"):
     mlp        what happens at one position after it, or None.
     norm       config of the normalisation of each part, or None.
     residual   whether each part is added to the stream or replaces it.
-    dropout    on what each part writes to the stream.
+    dropout    on what each part writes to the stream; `locked`: the same units at every position of a row.
     placement  of the norm: before each part, on what it reads (Xiong et al. 2020), or after it, on the stream itself
                (Vaswani et al. 2017).
     """
@@ -52,9 +65,18 @@ class BlockConfig(MixerConfig, kind="block"):
     residual: bool = True
     dropout: float = 0.0
     placement: Literal["before", "after"] = "before"
+    locked: bool = False
 
     def __post_init__(self) -> None:
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
+
+    @property
+    def d_read(self) -> int:
+        return self.d_model if self.residual else self.mixer.d_read
+
+    @property
+    def d_given(self) -> int:
+        return self.d_model if self.residual else self.mixer.d_given
 
     def build(self) -> Block:
         return Block(self)
@@ -71,11 +93,11 @@ class Block(Mixer):
         self.mixer_norm = config.norm.build() if config.norm else nn.Identity()
         self.mlp = config.mlp.build() if config.mlp else None
         self.mlp_norm = (config.norm.build() if config.norm else nn.Identity()) if config.mlp else None
-        self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+        self.dropout = dropout(config.dropout, config.locked)
         self.residual = config.residual
         self.norm_follows = config.placement == "after"
         inherit_facts(self, [self.mixer])
-        self.packs = type(self).packs and self.mixer.packs
+        self.packs = type(self).packs and self.mixer.packs and not locks(self)
 
     def init_state(self, batch_size: int) -> State:
         return self.mixer.init_state(batch_size)
@@ -110,14 +132,25 @@ class Block(Mixer):
 
 @dataclass(frozen=True)
 class StackConfig(MixerConfig, kind="stack"):
-    """Layers applied one after the other."""
+    """Layers applied one after the other; those within may be wider than what goes in and comes out."""
 
     layers: tuple[MixerConfig, ...]
 
     def __post_init__(self) -> None:
         check(len(self.layers) > 0, "a stack needs at least one layer")
-        for i, layer in enumerate(self.layers):
-            check(layer.d_model == self.d_model, f"layer {i} has width {layer.d_model}, the stack {self.d_model}")
+        for i, (below, layer) in enumerate(itertools.pairwise(self.layers), 1):
+            found, given = layer.d_read, below.d_given
+            check(found == given, f"layer {i} reads a width of {found}, and the layer below it gives {given}")
+        last = self.layers[-1].d_model
+        check(last == self.d_model, f"the last layer has width {last}, the stack {self.d_model}")
+
+    @property
+    def d_read(self) -> int:
+        return self.layers[0].d_read
+
+    @property
+    def d_given(self) -> int:
+        return self.layers[-1].d_given
 
     def build(self) -> Stack:
         return Stack(self)
@@ -172,6 +205,14 @@ class BidirectionalConfig(MixerConfig, kind="bidirectional"):
 
     mixer: MixerConfig
     project: bool = True
+
+    @property
+    def d_read(self) -> int:
+        return self.mixer.d_read
+
+    @property
+    def d_given(self) -> int:
+        return self.d_model if self.project else 2 * self.d_model
 
     def build(self) -> Bidirectional:
         return Bidirectional(self)

@@ -21,8 +21,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.core.device import wide
 from regard.decoding.drawing import drawn_from
-from regard.decoding.logits_processing import Sampling, finest, raw_log_probs, warped_log_probs
+from regard.decoding.logits_processing import Sampling, raw_log_probs, warped_log_probs
 from regard.decoding.philox import as_int64, uniforms
 
 BLOCK = 64  # tokens whose random numbers are made at one time
@@ -81,7 +82,7 @@ def judged(
         standing = next((i for i, token in enumerate(proposed) if token != best[i]), len(proposed))
         tokens = best[: standing + 1]
     else:
-        tokens = _accepted(finest(warped_log_probs(logits, settings)), proposed, proposal.log_q, chances)
+        tokens = _accepted(wide(warped_log_probs(logits, settings)), proposed, proposal.log_q, chances)
     index = torch.tensor(tokens, device=raw.device)[:, None]
     return tokens, raw[: len(tokens)].gather(-1, index)[:, 0].tolist()
 

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.core.device import wide, widest
 from regard.decoding.logits_processing import largest
 
 BLOCK = 64
@@ -41,7 +42,7 @@ def best_offers(
     """
     n_blocks = -(-log_probs.shape[1] // BLOCK)
     places, before = _side_by_side(rows, totals, log_probs.device)
-    sums = _block_maxima(log_probs).double()[places] + before[..., None]
+    sums = wide(_block_maxima(log_probs))[places] + before[..., None]
     blocks = largest(sums.flatten(1), min(count, places.shape[1] * n_blocks)).sort(-1).values
     parents, tokens, values = _opened(log_probs, places, blocks, n_blocks)
     sums = before.gather(1, parents) + values
@@ -60,7 +61,7 @@ def _side_by_side(
     most = max(map(len, rows))
     places = [beam + [0] * (most - len(beam)) for beam in rows]
     before = [beam + [-math.inf] * (most - len(beam)) for beam in totals]
-    return torch.tensor(places).to(device), torch.tensor(before, dtype=torch.float64).to(device)
+    return torch.tensor(places).to(device), torch.tensor(before, dtype=widest(device)).to(device)
 
 
 def _block_maxima(log_probs: Tensor) -> Tensor:
@@ -80,5 +81,5 @@ def _opened(
     parents = (blocks // n_blocks).repeat_interleave(BLOCK, 1)
     tokens = ((blocks % n_blocks * BLOCK)[..., None] + torch.arange(BLOCK, device=blocks.device)).flatten(1)
     places = rows.gather(1, parents) * vocab_size + tokens.clamp(max=vocab_size - 1)
-    values = log_probs.take(places).double().masked_fill(tokens >= vocab_size, -math.inf)
+    values = wide(log_probs.take(places)).masked_fill(tokens >= vocab_size, -math.inf)
     return parents, tokens, values

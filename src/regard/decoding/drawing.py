@@ -9,15 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.decoding.logits_processing import (
-    Kind,
-    RowSettings,
-    fine,
-    finest,
-    finest_type,
-    raw_log_probs,
-    warped_logits,
-)
+from regard.core.device import wide, widest
+from regard.decoding.logits_processing import Kind, RowSettings, fine, raw_log_probs, warped_logits
 from regard.kernels.choice import NARROW, has_triton
 from regard.kernels.operators import if_built
 
@@ -62,13 +55,13 @@ def drawn_from(logits: Float[Tensor, "B V"], uniform: Float[Tensor, "B"]) -> Int
     """
     (rows, width), p = logits.shape, logits.exp()
     if width <= FEW_PIECES * PIECE:
-        sums = finest(p).cumsum(-1)
+        sums = wide(p).cumsum(-1)
         return _first_above(sums, uniform.to(sums)[:, None] * sums[:, -1:])
     p = torch.nn.functional.pad(p, (0, -width % PIECE)).view(rows, -1, PIECE)
-    sums = p.sum(-1, dtype=finest_type(p.device)).cumsum(-1)  # (B, V / PIECE)
+    sums = p.sum(-1, dtype=widest(p.device)).cumsum(-1)  # (B, V / PIECE)
     target = uniform.to(sums)[:, None] * sums[:, -1:]
     piece = _first_above(sums, target)
-    inside = finest(p[torch.arange(rows, device=p.device), piece]).cumsum(-1)  # (B, PIECE)
+    inside = wide(p[torch.arange(rows, device=p.device), piece]).cumsum(-1)  # (B, PIECE)
     before = torch.nn.functional.pad(sums, (1, 0)).gather(1, piece[:, None])
     return piece * PIECE + _first_above(inside, target - before)
 

@@ -27,6 +27,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.core.device import wide, widest
 from regard.errors import UsageError
 
 Kind = Literal["greedy", "plain", "likely", "cut"]
@@ -95,7 +96,7 @@ class RowSettings:
     def of(cls, settings: Sequence[Sampling | None], device: torch.device) -> RowSettings:
         """None stands for a row that nobody uses."""
         rows = [_numbers(row or GREEDY) for row in settings]
-        columns = torch.tensor(rows, dtype=finest_type(device), device=device).T.contiguous()[..., None]
+        columns = torch.tensor(rows, dtype=widest(device), device=device).T.contiguous()[..., None]
         temperature, top_k, top_p, log_min_p, greedy = columns
         candidates = max((_candidates(row) for row in settings if row is not None), default=0)
         cuts = {name for row in settings if row is not None and not row.greedy for name in _cuts(row)}
@@ -211,7 +212,7 @@ def _among(logits: Tensor, order: Tensor, settings: RowSettings, has_top_k: bool
         in_k = torch.arange(order.shape[-1], device=logits.device) < settings.top_k
         values = values.masked_fill(~in_k, -math.inf)
         total = torch.where(by_k, values.logsumexp(-1, keepdim=True), total)
-    mass = finest((values - total).exp()).cumsum(-1)
+    mass = wide((values - total).exp()).cumsum(-1)
     before = torch.cat([torch.zeros_like(mass[:, :1]), mass[:, :-1]], -1)
     keeps, settled = before < settings.top_p, ~by_p | (mass[:, -1:] >= settings.top_p)
     if in_k is not None and by_k is not None:
@@ -244,12 +245,3 @@ def _candidates(row: Sampling) -> int:
 def fine(logits: Tensor) -> Tensor:
     """Float32 at least: in half precision a sum over a vocabulary is no sum."""
     return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def finest(values: Tensor) -> Tensor:
-    """Float64 where the device has it: a long sum of small probabilities drifts in float32."""
-    return values.to(finest_type(values.device))
-
-
-def finest_type(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64

@@ -29,6 +29,7 @@ from torch.nn.modules.module import _IncompatibleKeys as IncompatibleKeys
 
 from regard.core.config import Config
 from regard.core.context import EMPTY, Context
+from regard.core.device import wide
 from regard.core.model import StatefulModel, TokenModel
 from regard.core.state import Chain, State
 from regard.decoding.logits import read
@@ -160,7 +161,7 @@ class Mixture(StatefulModel):
         mixed, after = [], []
         for part, own, weight in self._with(state):
             log_p, _, own = read(part, tokens[:, :-1], tokens[:, 1:], own, best=False)
-            mixed.append(log_p.double() + weight)
+            mixed.append(wide(log_p) + weight)
             after.append(own)
         return torch.stack(mixed).logsumexp(0), Chain(tuple(after))
 

@@ -21,6 +21,7 @@ from typing import Literal, get_args
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.core.device import wide
 from regard.errors import UsageError, nearest
 
 PenaltyName = Literal["gnmt", "power", "none"]
@@ -58,7 +59,7 @@ class CoveragePenalty:
             raise UsageError(f"beta must be 0 or positive, found {self.beta}")
 
     def __call__(self, attention: Float[Tensor, "T S"]) -> float:
-        mass = attention.double().sum(0).clamp(LEAST_MASS, 1)
+        mass = wide(attention).sum(0).clamp(LEAST_MASS, 1)
         return self.beta * float(mass.log().sum())
 
 

@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.core.device import wide
+
 WORD = 0xFFFFFFFF
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -26,7 +28,8 @@ ROUNDS = 10
 def uniforms(seed: Int[Tensor, "*N"], row: Int[Tensor, "*N"], counter: Int[Tensor, "*N"]) -> Float[Tensor, "*N"]:
     """Numbers in [0, 1) with 53 random bits, in float64; seeds and rows are 64 bits, counters 32."""
     low, high, _, _ = philox((counter & WORD, torch.zeros_like(counter), *words(row)), words(seed))
-    return ((low >> 5) * 2**26 + (high >> 6)).double() * 2.0**-53
+    drawn = wide((low >> 5) * 2**26 + (high >> 6)) * 2.0**-53
+    return drawn.clamp(max=1 - torch.finfo(drawn.dtype).eps / 2)  # in float32 the largest would be rounded to 1
 
 
 def philox(counter: tuple[Tensor, Tensor, Tensor, Tensor], key: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:

@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.core.device import widest
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.ending import Finish, Limits
-from regard.decoding.logits_processing import Sampling, finest_type
+from regard.decoding.logits_processing import Sampling
 from regard.decoding.philox import as_int64, uniforms
 from regard.decoding.prompt import check_prompt
 
@@ -128,12 +129,12 @@ class Chance:
         seed, number, drawn = torch.tensor(origins, dtype=torch.long).view(-1, 3, 1).unbind(1)
         counter = drawn + torch.arange(CHANCES)
         table = uniforms(seed.expand_as(counter), number.expand_as(counter), counter)
-        return cls(table.to(device, finest_type(device)), [CHANCES] * len(rows))
+        return cls(table.to(device, widest(device)), [CHANCES] * len(rows))
 
     @classmethod
     def spent(cls, n_rows: int, device: torch.device) -> Chance:
         """Of rows that have no number left: whoever draws for them makes new ones."""
-        table = torch.zeros(n_rows, CHANCES, dtype=finest_type(device), device=device)
+        table = torch.zeros(n_rows, CHANCES, dtype=widest(device), device=device)
         return cls(table, [0] * n_rows)
 
     def take(self, count: int) -> Self:

@@ -25,14 +25,15 @@ from regard.errors import UsageError
 
 @dataclass(frozen=True)
 class TextSize:
-    """What bits can be counted over besides tokens."""
+    """What bits can be counted over besides tokens. spelling: nats that say which characters unknown ones are."""
 
     n_chars: int
     n_bytes: int
+    spelling: float = 0.0
 
     @classmethod
-    def of(cls, text: str) -> TextSize:
-        return cls(len(text), len(text.encode()))
+    def of(cls, text: str, spelling: float = 0.0) -> TextSize:
+        return cls(len(text), len(text.encode()), spelling)
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,15 @@ class Score:
     @property
     def bits_per_character(self) -> float | None:
         """None when the text's size was not given."""
-        return self.bits / self.size.n_chars if self.size and self.size.n_chars else None
+        return self._spelled(self.size) / self.size.n_chars if self.size and self.size.n_chars else None
 
     @property
     def bits_per_byte(self) -> float | None:
         """None when the text's size was not given."""
-        return self.bits / self.size.n_bytes if self.size and self.size.n_bytes else None
+        return self._spelled(self.size) / self.size.n_bytes if self.size and self.size.n_bytes else None
+
+    def _spelled(self, size: TextSize) -> float:
+        return self.bits + size.spelling / math.log(2)
 
 
 def score(

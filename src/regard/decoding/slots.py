@@ -13,12 +13,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regard.core.device import widest
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.capture import Captured
 from regard.decoding.drawing import next_tokens
 from regard.decoding.held import Held
-from regard.decoding.logits_processing import Kind, RowSettings, finest_type, kind_of
+from regard.decoding.logits_processing import Kind, RowSettings, kind_of
 from regard.decoding.row import Chance, Row
 from regard.kernels.choice import has_triton
 from regard.kernels.operators import if_built
@@ -58,7 +59,7 @@ class Slots:
         self.last = torch.zeros(width, 1, dtype=torch.long, device=self.device)
         self.left, self.eos = torch.zeros_like(self.last[:, 0]), torch.zeros_like(self.last[:, 0])
         self.alive = torch.zeros(width, dtype=torch.bool, device=self.device)
-        self.out = torch.zeros(self.ahead, 2, width, dtype=finest_type(self.device), device=self.device)
+        self.out = torch.zeros(self.ahead, 2, width, dtype=widest(self.device), device=self.device)
         self.place = torch.zeros(1, dtype=torch.long, device=self.device)
         self.tell()
 

@@ -108,7 +108,7 @@ def _read_together(
         # A row ends in its last chunk and is dropped after it, so that nothing ever reads what its padding does.
         log_probs, first, state = read(model, tokens, targets, state, best=best)
         counted = (steps < lengths[:, None]) & (inputs + 1 >= np.array([span.counted for span in spans])[:, None])
-        yield Reading(inputs[counted] + 1, log_probs.double().cpu().numpy()[counted], first.cpu().numpy()[counted])
+        yield Reading(inputs[counted] + 1, log_probs.cpu().double().numpy()[counted], first.cpu().numpy()[counted])
 
 
 def _take(ids: np.ndarray, index: np.ndarray, start_id: int, device: torch.device) -> Tensor:

@@ -176,10 +176,10 @@ class TextGenerator:
 
     def score(self, text: str) -> ScoredText:
         """log p of every token of `text`."""
-        ids = torch.from_numpy(self.tokenizer.encode(text))
-        (found,) = score(
-            self.model, [ids], start_id=self.tokenizer.eos_id, sizes=[TextSize.of(text)], window=self.window
-        )
+        ids = self.tokenizer.encode(text)
+        size = TextSize.of(text, self.tokenizer.unknown_nats * int((ids == self.tokenizer.unknown_id).sum()))
+        given = [torch.from_numpy(ids)]
+        (found,) = score(self.model, given, start_id=self.tokenizer.eos_id, sizes=[size], window=self.window)
         return ScoredText(text, found, tuple(self.tokenizer.token_text(token) for token in found.tokens))
 
     def prompt_ids(self, prompt: str) -> Tensor:

@@ -59,9 +59,12 @@ def write_arpa(model: NgramModel, tokenizer: Tokenizer, path: Path) -> None:
 def token_names(tokenizer: Tokenizer) -> list[str]:
     """A word for every token but `<eos>`, all distinct and none with a blank."""
     of_words = isinstance(tokenizer, WordTokenizer)
-    names: list[str] = [UNKNOWN] if of_words else []
+    names: list[str] = []
     taken = {"", BEGIN, END, UNKNOWN, UNKNOWN.upper()}
-    for token in range(len(names), tokenizer.eos_id):
+    for token in range(tokenizer.eos_id):
+        if token == tokenizer.unknown_id:
+            names.append(UNKNOWN)
+            continue
         piece = tokenizer.words[token].encode() if of_words else tokenizer.piece(token, None)
         spelled = "".join(f"<0x{byte:02X}>" for byte in piece)
         name = _readable(piece, of_words)

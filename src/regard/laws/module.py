@@ -25,7 +25,7 @@ from regard.core.tap import record as recording
 from regard.laws import chance
 from regard.laws.form import gradients
 from regard.laws.result import Broken, Ledger
-from regard.laws.subject import Subject, prepared, snapshot
+from regard.laws.subject import Subject, at_rest, prepared, snapshot
 from regard.laws.view import view
 
 # Rows of weights sum to 1, up to rounding.
@@ -86,7 +86,7 @@ def purity(subject: Subject, ledger: Ledger) -> None:
     if not dropouts:
         subject.module.train()
         trained, _ = subject(x, state)
-        subject.module.eval()
+        at_rest(subject.module)
         ledger.equal(trained, first, "in training mode against evaluation mode")
 
 

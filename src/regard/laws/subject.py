@@ -155,13 +155,19 @@ def prepared(make: Callable[[], nn.Module]) -> nn.Module:
     """Built from a fixed seed, in float64, in evaluation mode, with asymmetric weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1234)
-        module = make().double().eval()
+        module = make().double()
         with torch.no_grad():
             for parameter in module.parameters():
                 parameter += 0.2 * torch.randn_like(parameter)
+    return at_rest(module)
+
+
+def at_rest(module: nn.Module) -> nn.Module:
+    """In evaluation mode, but for recurrences without dropout: there alone cuDNN keeps what gradients need."""
+    module.eval()
     for part in module.modules():
         if isinstance(part, nn.RNNBase) and not part.dropout:
-            part.train()  # cuDNN keeps what gradients need in this mode alone
+            part.train()
     return module
 
 

@@ -27,6 +27,7 @@ CLASSES = 3
 PAST = 168  # steps of a series that are read
 BLANK = 32
 LETTER = 98  # what a word with its spelling writes for the byte of an a
+SPELT, KNOWN_FORM = 16, 13  # bytes of a word that are read, and the number of the first form that is known
 READ = 4  # different tokens of a source, which the smallest vocabulary has
 
 
@@ -133,10 +134,11 @@ class Foreseeing(nn.Module):
 
 
 def _words(tokens: Tensor) -> Tensor:
-    """Tokens with a spelling of their own, (B, T, 1 + L): the shortest has one letter."""
-    number, place = torch.arange(VOCABULARY)[:, None], torch.arange(VOCABULARY)
+    """Tokens with a spelling and forms of their own, (B, T, 1 + L + 2): the shortest has one letter and one form."""
+    number, place = torch.arange(VOCABULARY)[:, None], torch.arange(SPELT)
     spelt = torch.where(place <= number, LETTER + number, 0)
-    return torch.cat([tokens[..., None], spelt[tokens]], -1)
+    forms = torch.cat([KNOWN_FORM + number, number // 2], -1)
+    return torch.cat([tokens[..., None], spelt[tokens], forms[tokens]], -1)
 
 
 def _characters(tokens: Tensor) -> Tensor:

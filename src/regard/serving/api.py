@@ -10,7 +10,8 @@ from threading import Lock
 from typing import Any
 
 from regard.errors import TooLong
-from regard.explain.view import MOST_EXACT, MOST_WHOLE, Heat, Links, View, packed
+from regard.explain.packed import MOST_EXACT, MOST_WHOLE, packed
+from regard.explain.view import Heat, Links, View
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
 

@@ -10,6 +10,9 @@ from typing import Any
 
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 BETWEEN = 1.0  # seconds between two of them
+# Nothing is read there that has not come, and a line is written that fits; so Windows, which has no such flag, does
+# without.
+WITHOUT_WAITING = getattr(socket, "MSG_DONTWAIT", 0)
 
 
 class Incoming(io.RawIOBase):
@@ -49,12 +52,9 @@ class Asker:
     def is_gone(self) -> bool:
         """Whether the connection is broken. What may have come over it meanwhile stays to be read."""
         try:
-            poll = select.poll()
-            poll.register(self.connection, select.POLLIN)
-            happened = sum(events for _, events in poll.poll(0))
-            if happened & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+            if _is_broken(self.connection):
                 return True
-            if happened and self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
+            if _has_news(self.connection) and self.connection.recv(1, socket.MSG_PEEK | WITHOUT_WAITING) == b"":
                 self._tell()
         except BlockingIOError:
             return False
@@ -65,4 +65,22 @@ class Asker:
     def _tell(self) -> None:
         if self.may_be_told and time.monotonic() - self.told >= BETWEEN:
             self.told = time.monotonic()
-            self.connection.send(INTERIM, socket.MSG_DONTWAIT)
+            self.connection.send(INTERIM, WITHOUT_WAITING)
+
+
+def _is_broken(connection: socket.socket) -> bool:
+    """Whether the system knows that nobody is at the other end; Windows tells it to who reads."""
+    if not hasattr(select, "poll"):
+        return connection.fileno() < 0
+    poll = select.poll()
+    poll.register(connection, 0)
+    return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))
+
+
+def _has_news(connection: socket.socket) -> bool:
+    """Whether reading would not wait: something has come, or the end."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([connection], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

@@ -58,7 +58,10 @@ class Update:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The loss on held-out data, nats a token, what the model writes now, and the task's own score by name."""
+    """The loss on held-out data, nats a token, what the model writes now, and the task's own score by name.
+
+    best_loss, best_score: of the weights that are kept.
+    """
 
     step: int
     loss: float
@@ -68,6 +71,15 @@ class Evaluation:
     seconds: float
     sample: str | None
     scores: Mapping[str, float] = field(default_factory=dict)
+    best_score: float | None = None
+
+    @property
+    def standing(self) -> str:
+        """How it compares with the best before it, by what chooses the weights: the task's score where there is one."""
+        if not self.scores or self.best_score is None:
+            return "best so far" if self.is_best else f"best {self.best_loss:.4f}"
+        name = next(iter(self.scores))
+        return f"best {name} so far" if self.is_best else f"best {name} {self.best_score:.4g}"
 
 
 @dataclass(frozen=True)
@@ -179,9 +191,8 @@ class Lines:
             )
 
     def evaluated(self, evaluation: Evaluation) -> None:
-        best = "best so far" if evaluation.is_best else f"best {evaluation.best_loss:.4f}"
         scores = "".join(f", {name} {value:.4g}" for name, value in evaluation.scores.items())
-        self._print(f"step {evaluation.step}  held-out loss {evaluation.loss:.4f}{scores}, {best}")
+        self._print(f"step {evaluation.step}  held-out loss {evaluation.loss:.4f}{scores}, {evaluation.standing}")
         if evaluation.sample:
             self._print(f"  {evaluation.sample!r}")
 

@@ -6,10 +6,7 @@ optimiser's two moments are exact; activations are the inputs and outputs of eve
 
 from __future__ import annotations
 
-import os
-import resource
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +14,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.core.config import Config
+from regard.core.memory import host_memory
 from regard.errors import ResourceError
 
 FLOAT = 4
@@ -85,19 +83,30 @@ def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False)
     )
 
 
+def state_size(shapes: nn.Module, length: int) -> dict[str, Any] | None:
+    """Bytes that the model carries from token to token, for one text after `length` tokens; None without a state.
+
+    What an encoder-decoder remembers of its source comes on top, as much as the source is long.
+    """
+    model: Any = shapes
+    if not hasattr(model, "init_state") or not getattr(model, "has_state", True):
+        return None
+    with torch.device("meta"):
+        state = model.init_state(1)
+        grows = bool(getattr(getattr(model, "stack", model), "state_grows", False))
+        return {"bytes": state.reserve(length).nbytes if grows else state.nbytes, "grows": grows, "length": length}
+
+
+def sizes(shapes: nn.Module, length: int) -> dict[str, Any]:
+    """What is told of a model's size: its parameters, and its state after `length` tokens."""
+    return {"parameters": count_parameters(shapes), "state": state_size(shapes, length)}
+
+
 def memory_limit(device: str = "cpu") -> int:
     """Bytes that this process may use on `device`."""
     if device.startswith("cuda"):
         return torch.cuda.mem_get_info(device)[0]
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if soft != resource.RLIM_INFINITY:
-        limits.append(soft)
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        text = Path(name).read_text().strip() if Path(name).is_file() else "max"
-        if text.isdigit():
-            limits.append(int(text))
-    return min(limits)
+    return host_memory()  # which Apple's GPU shares
 
 
 def refuse_too_large(need: Estimate, limit: int, *, batch_size: int, length: int) -> None:

@@ -25,10 +25,11 @@ from regard.training.interrupt import ended_by_exception
 from regard.training.run_folder import CONFIG, METRICS, WEIGHTS, RunFolder, claim
 from regard.training.session import description
 from regard.training.settings import TrainSettings
+from regard.training.track import tracking
 
 D = TypeVar("D")
 # Training settings that a fit has a use for.
-USED = frozenset({"memory", "spill", "seed", "device", "length"})
+USED = frozenset({"memory", "spill", "seed", "device", "length", "track"})
 REASON = "fitted"  # why such a run has ended
 
 
@@ -107,7 +108,10 @@ def fit_run(
             scores = _finite(problem.scores(model.eval()), display)
             seconds = time.monotonic() - start
             told = {"tokens": problem.n_targets, **facts, "notes": tell.notes}
-            _publish(run, model, problem, settings, {**about, "fit": told}, scores, seconds)
+            record = _publish(run, model, problem, settings, {**about, "fit": told}, scores, seconds)
+            trackers = tracking(settings.track, path, display.note)
+            with trackers.run(run.config()):
+                trackers.log(record)
             loss, score = scores.get("loss"), scores.get(problem.metric or "loss")
             best = None if problem.metric is None else score
             result = Result(path, 1, problem.n_targets, seconds, None, loss, loss, 1, REASON, best)
@@ -147,8 +151,8 @@ def _publish(
     about: Mapping[str, Any],
     scores: Mapping[str, float],
     seconds: float,
-) -> None:
-    """Put everything into the run folder at once."""
+) -> dict[str, Any]:
+    """Put everything into the run folder at once; the line of metrics comes back."""
     weights, metadata = _stored(model)
     disk.require_space(run.path, tensors.size_of(weights))
     own: Any = model
@@ -164,6 +168,7 @@ def _publish(
         }
     )
     run.close_logs({"step": 1, "best_step": 1, "best_loss": scores.get("loss"), "reason": REASON})
+    return record
 
 
 def _stored(model: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:

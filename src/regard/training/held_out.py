@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from regard.core.device import widest
 from regard.data.batch import Batch
 from regard.errors import NumericError
 from regard.storage import disk, tensors
@@ -91,7 +92,9 @@ def evaluate(session: Session, interrupt: Interrupt) -> None:
     seconds = time.monotonic() - start
     _keep_sample(session, text)
     session.evaluation_seconds = seconds
-    session.display.evaluated(Evaluation(count.step, loss, best, is_best, tokens, seconds, text, named))
+    session.display.evaluated(
+        Evaluation(count.step, loss, best, is_best, tokens, seconds, text, named, count.best_score)
+    )
     session.read_at = time.monotonic()
 
 
@@ -130,7 +133,7 @@ def held_out_loss(session: Session) -> tuple[float, int]:
     assert session.task.held_out is not None
     whole = session.task.held_out_tokens
     enough = session.counters.plan_tokens or whole
-    total = torch.zeros((), dtype=torch.float64, device=session.device)
+    total = torch.zeros((), dtype=widest(session.device), device=session.device)
     tokens, state = 0, None
     # Rows that go on must be read from their beginning.
     batches = session.task.held_out() if session.task.carries else spread(session.task.held_out(), enough, whole)
@@ -180,6 +183,7 @@ def _sample(session: Session) -> str | None:
 def _keep_sample(session: Session, text: str | None) -> None:
     if text is None:
         return
+    session.metrics.trackers.text(session.counters.step, text)
     try:
         entry = f"--- step {session.counters.step}\n{text}\n".encode(errors="replace")
         disk.append(session.run.path / run_folder.SAMPLES, entry)

@@ -37,6 +37,7 @@ from regard.training.schedule import factor
 from regard.training.session import Session
 from regard.training.settings import TrainSettings
 from regard.training.step import make_step
+from regard.training.track import tracking
 
 
 def train(
@@ -64,7 +65,11 @@ def train(
             session = new_session(model, task, settings, run, display)
             session.sample = sample
             done = start_or_resume(session, about or {}, resume or Resume())
-            result = _made(session, interrupt) if done is None else _result(session, done)
+            if done is None:
+                with session.metrics.trackers.run(run.config()):
+                    result = _made(session, interrupt)
+            else:
+                result = _result(session, done)
             return result
         finally:
             display.finish(result)
@@ -138,7 +143,6 @@ def _rate(session: Session, tokens: int) -> float:
 
 def _stop(session: Session, signal: str) -> None:
     save(session)
-    session.metrics.close()
     raise Stopped(
         f"{session.run.path}: stopped by {signal} at step {session.counters.step}, with a checkpoint; "
         f"continue with --resume"
@@ -147,7 +151,6 @@ def _stop(session: Session, signal: str) -> None:
 
 def _end(session: Session, reason: str) -> Result:
     count = session.counters
-    session.metrics.close()
     count.seconds = session.seconds
     facts = {"step": count.step, "best_step": count.best_step, "best_loss": count.best_loss, "reason": reason}
     session.run.close_logs(facts)
@@ -181,7 +184,7 @@ def new_session(
     device = device_named(settings.device)
     precision_of(settings.precision, device)
     move(model, device)
-    metrics = Metrics(run.path / METRICS, display.note, tensorboard=settings.tensorboard)
+    metrics = Metrics(run.path / METRICS, display.note, tracking(settings.track, run.path, display.note))
     optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)
     return Session(model, task, settings, run, display, metrics, optimiser, ema, device)
 

@@ -8,6 +8,10 @@ With label smoothing the target is not one class but a distribution q, and the l
     all     q = epsilon / K for every class and 1 - epsilon more for the target      Szegedy et al. 2016, section 7
     others  q = epsilon / (K - 1) for every other class and 1 - epsilon for the target
 
+A language model may pay for large vectors h and for hasty ones (Merity, McCann and Socher 2017):
+
+    loss + n (ar mean h_t^2 + tar mean (h_(t+1) - h_t)^2)      over the n tokens that count and the units of h
+
 Sums and counts are returned apart, so that batches of unequal length can be averaged by token and not by batch.
 """
 
@@ -18,11 +22,11 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
-from regard.core.device import device_of
+from regard.core.device import device_of, wide
 from regard.core.inputs import NOT_COUNTED, Inputs, PastKnown, SourceTokens
 from regard.core.model import Model, logits_of
 from regard.core.state import State
@@ -59,16 +63,35 @@ class TrainingStep(nn.Module):
 
 
 def model_loss(
-    model: Model, batch: Batch, state: State | None = None, label_smoothing: float = 0.0, smoothing: Smoothing = "all"
+    model: Model,
+    batch: Batch,
+    state: State | None = None,
+    label_smoothing: float = 0.0,
+    smoothing: Smoothing = "all",
+    ar: float = 0.0,
+    tar: float = 0.0,
 ) -> Loss:
     """What the head of `model` says to the targets of a batch.
 
     label_smoothing  epsilon, shared out as `smoothing` says; only while training, so that a held-out loss means the
                      same with and without it.
+    ar, tar          as above; likewise only while training.
     """
     vectors, after = model(inputs_of(batch), state, context_of(batch))
     epsilon = shared_by_all(label_smoothing if model.training else 0.0, smoothing, model.head.n_answers)
-    return Loss(model.head(vectors, batch.targets, epsilon), counted(batch.targets).sum(), after)
+    total, counts = model.head(vectors, batch.targets, epsilon), counted(batch.targets)
+    if model.training and (ar or tar):
+        total = total + activity(vectors, counts, ar, tar)
+    return Loss(total, counts.sum(), after)
+
+
+def activity(vectors: Float[Tensor, "B T D"], counts: Bool[Tensor, "B T"], ar: float, tar: float) -> Tensor:
+    """n (ar mean h^2 + tar mean (h_(t+1) - h_t)^2) over the n positions that count, in float32 at least."""
+    h = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    both = counts[:, 1:] & counts[:, :-1]
+    size = (h.square().mean(-1) * counts).sum()
+    change = (h.diff(dim=1).square().mean(-1) * both).sum() / both.sum().clamp(min=1)
+    return ar * size + tar * change * counts.sum()
 
 
 def inputs_of(batch: Batch) -> Inputs:
@@ -127,7 +150,7 @@ def loss_of(model: nn.Module, rows: Rows) -> float:
         numbers = np.arange(first, min(first + at_once, len(rows.sizes)))
         batch = rows.batch_of(numbers, numbers).to(device_of(model))
         logits = logits_of(model, inputs_of(batch), context=context_of(batch))
-        log_p = logits.double().log_softmax(-1)
+        log_p = wide(logits).log_softmax(-1)
         counts = counted(batch.targets)
         chosen = log_p.gather(-1, batch.targets.clamp(min=0)[..., None])[..., 0][counts]
         total, count = total - float(chosen.sum()), count + int(counts.sum())

@@ -1,11 +1,10 @@
 """metrics.jsonl: one JSON object a line, each line written whole, and the learning curve that is read from it.
 
-A sink that fails warns once; training goes on.
+A file that cannot be written warns once; training goes on.
 """
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import math
@@ -13,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from regard.errors import CheckpointError, UsageError
+from regard.errors import CheckpointError
 from regard.storage import disk
 from regard.storage.regular import open_regular
-from regard.training.run_folder import BOARD, METRICS
+from regard.training.run_folder import METRICS
+from regard.training.track import Tracking
 
 LONGEST_LINE = 1 << 20  # bytes
 LARGEST_NUMBER = 1e300
@@ -27,31 +27,24 @@ P = TypeVar("P")
 
 
 class Metrics:
-    """Where the numbers of a run go: a file of lines and, when asked for, TensorBoard."""
+    """Where the numbers of a run go: a file of lines, and the trackers that were asked for."""
 
-    def __init__(self, path: Path, warn: Callable[[str], None], *, tensorboard: bool = False) -> None:
+    def __init__(self, path: Path, warn: Callable[[str], None], trackers: Tracking | None = None) -> None:
         self.path = path
         self.warn = warn
-        self.board = _board(path.parent / BOARD) if tensorboard else None
+        self.trackers = Tracking() if trackers is None else trackers
         self.has_warned = False
 
     def write(self, record: dict[str, Any]) -> None:
         """Append a record; `step` is its abscissa."""
         try:
             disk.append(self.path, json.dumps(record).encode() + b"\n")
-            if self.board is not None:
-                for name, value in record.items():
-                    if isinstance(value, float):
-                        self.board.add_scalar(name, value, record["step"])
-        # A broken sink must not end a run, whatever it raises.
+        # A log that cannot be written must not end a run.
         except Exception as error:
             if not self.has_warned:
                 self.warn(f"{self.path}: metrics are not being written: {error}; training goes on")
             self.has_warned = True
-
-    def close(self) -> None:
-        if self.board is not None:
-            self.board.close()
+        self.trackers.log(record)
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
@@ -95,13 +88,6 @@ def _checked(record: dict[str, Any], where: str) -> dict[str, Any]:
             if not is_number or (abs(value) > LARGEST_NUMBER and not is_endless):
                 raise CheckpointError(f"{where}: {key} is no number; the file is not one of regard")
     return record
-
-
-def _board(folder: Path) -> Any:
-    try:
-        return importlib.import_module("torch.utils.tensorboard").SummaryWriter(str(folder))
-    except ImportError:
-        raise UsageError("train.tensorboard: TensorBoard is not installed; pip install 'regard[track]'") from None
 
 
 def curve(path: Path) -> list[dict[str, float]]:

@@ -72,6 +72,8 @@ def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) 
     kind = corpus.samples if settings.samples == "auto" else settings.samples
     carries = carries_state(model, settings, kind)
     packed = packs_documents(model, settings, kind)
+    if packed and settings.tar:
+        raise UsageError("train.tar: documents that lie end to end change where one follows another; leave one out")
     length, seed = settings.length, settings.seed
     sampler: Sampler
     if kind == "documents":
@@ -80,15 +82,15 @@ def language_problem(corpus: Corpus, model: nn.Module, settings: TrainSettings) 
         sampler = Lanes(corpus.train, length, settings.batch_size, seed)
     else:
         sampler = Windows(corpus.train, length, seed)
+    extra = {key: getattr(settings, key) for key in ("label_smoothing", "ar", "tar") if getattr(settings, key)}
+    objective = partial(model_loss, smoothing=settings.smoothing, **extra) if extra else model_loss
     stream = "documents" if kind == "documents" else "stream"
     batches = partial(evaluation_batches, corpus.valid, length=length, batch_size=settings.batch_size, kind=stream)
     return TrainingProblem(
         sampler,
         batches if corpus.valid.tokens else None,
         corpus.valid.tokens,
-        partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
-        if settings.label_smoothing
-        else model_loss,
+        objective,
         carries,
         {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash},
         {run_folder.TOKENIZER: as_file(corpus.tokenizer)},

@@ -44,6 +44,8 @@ def seed_step(seed: int, step: int, device: torch.device, stream: str = "step") 
     torch.default_generator.manual_seed(number)
     if device.type == "cuda":
         torch.cuda.manual_seed_all(number)
+    elif device.type == "mps":
+        torch.mps.manual_seed(number)
 
 
 def _seed_python(seed: int) -> None:
@@ -66,6 +68,8 @@ def generator_states() -> dict[str, Tensor]:
     }
     for index in range(torch.cuda.device_count()):
         found[f"cuda{index}"] = torch.cuda.get_rng_state(index)
+    if torch.backends.mps.is_available():
+        found["mps"] = torch.mps.get_rng_state()
     return found
 
 
@@ -75,6 +79,8 @@ def restore_generators(states: Mapping[str, Tensor]) -> None:
     for index in range(torch.cuda.device_count()):
         if f"cuda{index}" in states:
             torch.cuda.set_rng_state(states[f"cuda{index}"], index)
+    if torch.backends.mps.is_available() and "mps" in states:
+        torch.mps.set_rng_state(states["mps"])
 
 
 def require_generators(states: Mapping[str, Tensor]) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from regard.core.config import from_dict
 from regard.errors import CheckpointError, UsageError
 from regard.storage import disk, manifest, tensors
 from regard.training import checkpoint, metrics, run_folder, settings
 from regard.training.repair import repair
-from regard.training.run_folder import BOARD, CONFIG, LOGS, WEIGHTS, RunFolder
+from regard.training.run_folder import CONFIG, LOGS, TRACKED, WEIGHTS, RunFolder
 from regard.training.session import Session, description
 
 # Parts of config.json that make a run what it is, beside the identity fields of its settings.
@@ -80,7 +81,7 @@ def take_back(run: RunFolder) -> bool:
     """
     if disk.names(run.checkpoints) or WEIGHTS in run.manifest.files:
         return False
-    for name in (*run.manifest.files, *LOGS, BOARD, manifest.NAME):
+    for name in (*run.manifest.files, *LOGS, TRACKED, manifest.NAME):
         disk.discard(run.path / name)
     return True
 
@@ -116,7 +117,7 @@ def require_same_run(saved: Mapping[str, Any], asked: Mapping[str, Any], overrid
     differences = []
     for section, key in IDENTITY:
         old, new = saved.get(section, {}).get(key), asked.get(section, {}).get(key)
-        differences += _differences(old, new, f"{section}.{key}")
+        differences += _differences(_as_now(old) if key == "config" else old, new, f"{section}.{key}")
     if differences:
         more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
         listed = "; ".join(differences[:SHOWN])
@@ -124,6 +125,14 @@ def require_same_run(saved: Mapping[str, Any], asked: Mapping[str, Any], overrid
             f"another run is in the folder: {listed}{more}; choose another --out or give the old values"
         )
     settings.require_resumable(settings.from_dict(saved["train"]), settings.from_dict(asked["train"]), override)
+
+
+def _as_now(saved: Any) -> Any:
+    """The config of a model with the settings that its parts have had since, each at what it was before."""
+    try:
+        return from_dict(saved).to_dict()
+    except UsageError:
+        return saved  # it is told as what it is: another one
 
 
 def _differences(old: Any, new: Any, where: str) -> list[str]:

@@ -7,6 +7,7 @@
       model.safetensors   the weights to use: the best on held-out data, or the last without any
       metrics.jsonl       one line a record while training
       samples.txt         what the model wrote while training
+      track/              what trackers were told, where they keep it here
       checkpoints/STEP/   everything needed to go on, see checkpoint.py
       manifest.json       size and SHA-256 of the files above
 
@@ -32,6 +33,7 @@ from regard.storage import disk, manifest
 from regard.storage.lock import LOCK, only_writer, writer_of
 from regard.storage.manifest import FileRecord, Manifest, canonical
 from regard.training.saved_config import checked_config
+from regard.training.track import FOLDER as TRACKED
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
@@ -40,7 +42,6 @@ METRICS = "metrics.jsonl"
 SAMPLES = "samples.txt"
 LOGS = (METRICS, SAMPLES)
 CHECKPOINTS = disk.CHECKPOINTS
-BOARD = "tensorboard"
 TEMPORARY = (".tmp-", ".trash-")
 
 
@@ -183,10 +184,10 @@ def verify_run(path: Path) -> dict[str, str]:
         try:
             names = list(manifest.read(folder).files)
         except CheckpointError as error:
-            report[str((folder / manifest.NAME).relative_to(path))] = str(error)
+            report[(folder / manifest.NAME).relative_to(path).as_posix()] = str(error)
             continue
         for name in names:
-            report[str((folder / name).relative_to(path))] = _outcome(folder, name)
+            report[(folder / name).relative_to(path).as_posix()] = _outcome(folder, name)
     return report
 
 
@@ -255,6 +256,11 @@ def _outcome(folder: Path, name: str) -> str:
     return "ok"
 
 
+def checkpoint_steps(path: Path) -> list[int]:
+    """Steps of which a run has a checkpoint, whole or not, in order."""
+    return sorted(int(name) for name in disk.names(path / CHECKPOINTS) if name.isdigit())
+
+
 def _checkpoint_folders(path: Path) -> list[Path]:
     return [path / CHECKPOINTS / name for name in disk.names(path / CHECKPOINTS) if name.isdigit()]
 
@@ -271,7 +277,7 @@ def _actual(path: Path, record: FileRecord) -> FileRecord | None:
 
 def _refuse_links(path: Path) -> None:
     """Refuse what would lead a writer out of the folder."""
-    for name in (CHECKPOINTS, BOARD):
+    for name in (CHECKPOINTS, TRACKED):
         if os.path.lexists(path / name) and not disk.is_plain_folder(path / name):
             raise CheckpointError(f"{path / name}: is a link or no folder; move it away")
 
@@ -279,7 +285,7 @@ def _refuse_links(path: Path) -> None:
 def _refuse_foreign(path: Path) -> None:
     """Leave a folder of other things alone. Before its first manifest a run has nothing but what is named here."""
     names = disk.names(path)
-    own = (LOCK, CHECKPOINTS, BOARD)
+    own = (LOCK, CHECKPOINTS, TRACKED)
     foreign = [name for name in names if name not in own and not name.startswith(TEMPORARY)]
     if foreign and manifest.NAME not in names:
         raise UsageError(f"{path}: not empty and not a run folder (it has {foreign[0]}); choose another --out")

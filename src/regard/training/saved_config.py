@@ -15,9 +15,13 @@ from regard.errors import UsageError
 from regard.training import settings as train_settings
 
 SETTINGS = ("model", "data", "train")
+# Settings that an earlier regard had under another name (training/settings.py).
+PRESENT = {f"train.{train_settings.FORMER}": "train.track"}
 # What a run notes of its data beside the settings, and what was fitted.
 IDENTITY = ("name", "hash", "tokenizer")
 FIT: dict[str, Any] = {"tokens": int, "notes": tuple[str, ...]}
+# What was counted of the model, for the eye alone.
+STATE: dict[str, Any] = {"bytes": int, "grows": bool, "length": int}
 # Facts that commands show where a model tells them.
 SHOWN: dict[str, Any] = {TOLD: str, "kept": tuple[int, ...], "n_grams": tuple[int, ...], "quantised": bool}
 
@@ -36,13 +40,26 @@ def checked_config(content: Any) -> dict[str, Any]:
     for key in IDENTITY:
         decode(config["data"].get(key, ""), str, f"data.{key}")
     config["train"] = train_settings.from_dict(config["train"]).to_dict()
+    config["origins"] = {PRESENT.get(str(key), str(key)): origin for key, origin in config["origins"].items()}
     for key, origin in config["origins"].items():
         if key.partition(".")[0] not in SETTINGS:
             raise UsageError(f"origins.{key}: is no setting of {', '.join(SETTINGS)}")
         decode(origin, str, f"origins.{key}")
+    if "sizes" in config:
+        _check_sizes(_object(config["sizes"], "sizes"))
     if "fit" in config:
         _check_fit(_object(config["fit"], "fit"))
     return config
+
+
+def _check_sizes(sizes: dict[str, Any]) -> None:
+    parts = [("sizes.parameters", sizes.get("parameters"), int)]
+    if sizes.get("state") is not None:
+        state = _object(sizes["state"], "sizes.state")
+        parts += [(f"sizes.state.{key}", state.get(key), hint) for key, hint in STATE.items()]
+    for where, value, hint in parts:
+        if decode(value, hint, where) < 0:
+            raise UsageError(f"{where}: is a count, found {value}")
 
 
 def _check_fit(fit: dict[str, Any]) -> None:

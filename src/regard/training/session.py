@@ -25,6 +25,7 @@ from regard.training.checkpoint import Contents
 from regard.training.counters import Counters, counters_of
 from regard.training.display import Display
 from regard.training.ema import Ema
+from regard.training.estimate import on_meta, sizes
 from regard.training.execution import Choice, choice_of, taken_up
 from regard.training.flops import flops_per_target
 from regard.training.losses import Loss, TrainingStep
@@ -232,6 +233,7 @@ def description(
 ) -> dict[str, Any]:
     """What config.json says of a run. config, identity: of its model and of its data. about: what else is known."""
     tree = {"config": config.to_dict()} if config is not None else {}
+    counted = {"sizes": sizes(on_meta(config), settings.length)} if config is not None else {}
     return {
         **about,
         "format_version": manifest.FORMAT_VERSION,
@@ -239,6 +241,7 @@ def description(
         "data": {**about.get("data", {}), **identity},
         "train": settings.to_dict(),
         "environment": environment(device),
+        **counted,
     }
 
 

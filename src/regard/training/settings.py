@@ -19,9 +19,11 @@ from typing import Any, Literal
 from regard.core.device import is_device_name
 from regard.errors import UsageError, nearest
 from regard.training import budget
+from regard.training.track import names_in, parsed
 
 OnResume = Literal["identity", "override", "free"]
 DEFAULT_LR = 1e-3
+FORMER = "tensorboard"  # what was a setting of its own
 
 
 UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -80,6 +82,10 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, str) and _bytes(value) >= 16 * UNITS["M"]
 
 
+def _is_tracks(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and bool(parsed(value)))
+
+
 def _setting(default: Any, on_resume: OnResume, rule: _Rule) -> Any:
     return dataclasses.field(default=default, metadata={"on_resume": on_resume, "rule": rule})
 
@@ -111,6 +117,8 @@ class TrainSettings:
     clip            largest norm of the gradient; 0 for none
     label_smoothing part of a target's weight that goes to other classes while training; 0 for none
     smoothing       which share it: "all" classes, the target among them, or only the "others"
+    ar, tar         what is added to the loss of a language model while training for the size of the vectors that its
+                    head reads, and for their change from token to token (Merity et al. 2018, 4.6)
     word_dropout    part of the input words that is hidden while training, reached after `word_dropout_ramp` steps
     ema             decay of the moving average of the weights, which is then what is evaluated and kept; 0 for none
     precision       of the large products; weights, moments and the loss are in float32. With float16 the loss is
@@ -125,6 +133,7 @@ class TrainSettings:
     choose_by       the best weights have the best "score" of the task, where it has one, or the lowest held-out "loss"
     on_save_error   "stop", or "warn" and go on training
     threads, device None and "auto": what the machine offers
+    track           where the numbers go beside the run folder, such as tensorboard, wandb or mlflow (docs/training.md)
     ensemble        trainings, at the seeds from `seed` on, whose answers are averaged; the budget is for all of them
     start           the folder of a run whose encoder is taken over, weights and tokenizer; None: all weights are random
     memory, spill   of a model that counts: about how much memory to work in, such as 512M or 2G, and the folder for
@@ -152,6 +161,8 @@ class TrainSettings:
     clip: float = _setting(1.0, "override", _number(0, 1e9, "a number from 0 on"))
     label_smoothing: float = _setting(0.0, "override", BELOW_ONE)
     smoothing: Literal["all", "others"] = _setting("all", "override", _choice("all", "others"))
+    ar: float = _setting(0.0, "override", _number(0, 1e6, "a number from 0 on"))
+    tar: float = _setting(0.0, "override", _number(0, 1e6, "a number from 0 on"))
     word_dropout: float = _setting(0.0, "identity", BELOW_ONE)
     word_dropout_ramp: int = _setting(0, "identity", _count(0, 1 << 40))
     ema: float = _setting(0.0, "identity", BELOW_ONE)
@@ -167,7 +178,7 @@ class TrainSettings:
     patience: int = _setting(0, "free", _count(0, 1 << 40))
     choose_by: Literal["score", "loss"] = _setting("score", "free", _choice("score", "loss"))
     on_save_error: Literal["stop", "warn"] = _setting("stop", "free", _choice("stop", "warn"))
-    tensorboard: bool = _setting(False, "free", YES_NO)
+    track: str | None = _setting(None, "free", _Rule("trackers such as tensorboard, joined by spaces", _is_tracks))
     memory: str = _setting("1G", "free", _Rule("a size such as 512M or 2G, at least 16M", lambda v: _is_size(v)))
     spill: str | None = _setting(None, "free", _Rule("the path of a folder", lambda v: v is None or isinstance(v, str)))
     ensemble: int = _setting(1, "identity", _count(1, 64))
@@ -197,17 +208,32 @@ class TrainSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         plain = dataclasses.asdict(self)
-        return plain | {"betas": list(self.betas)}
+        # What trackers are told is for who typed it: it may name a server, and files are handed on.
+        return plain | {"betas": list(self.betas), "track": names_in(self.track)}
 
 
 def from_dict(values: Mapping[str, Any]) -> TrainSettings:
     """The settings that `to_dict` wrote, or some of them: the others take their defaults."""
     known = {field.name for field in dataclasses.fields(TrainSettings)}
+    values = renamed(values)
     for key in values:
         if key not in known:
             raise UsageError(f"train.{key}: there is no such setting{nearest(key, known)}")
     betas = values.get("betas")
     return TrainSettings(**{**values, **({"betas": tuple(betas)} if isinstance(betas, list) else {})})
+
+
+def renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what an earlier regard called `tensorboard` under its present name.
+
+    >>> renamed({"tensorboard": True, "lr": 0.1}), renamed({"tensorboard": False})
+    ({'track': 'tensorboard', 'lr': 0.1}, {})
+    """
+    plain = dict(values)
+    was = plain.pop(FORMER, False)
+    if not isinstance(was, bool):
+        raise UsageError(f"train.{FORMER}: found {was!r}, allowed is {YES_NO.words}; train.track names trackers")
+    return plain if not was else {"track": FORMER} | plain
 
 
 def on_resume(name: str) -> OnResume:

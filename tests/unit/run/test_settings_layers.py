@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from regard.core.registry import MODELS, entry
 from regard.errors import RegardError, UsageError
+from regard.run.recipe import read_recipe
 from regard.run.settings import (
     SECTIONS,
     Origin,
     known_settings,
     parse_value,
     read_assignments,
-    read_recipe,
     resolve,
     section_of,
 )

@@ -21,8 +21,9 @@ from regard.errors import TooLong
 from regard.explain import registry
 from regard.explain.inputs import length_of, read
 from regard.explain.look import MANY_PASSES, ONE_PASS, Options
+from regard.explain.packed import MOST_WHOLE, by_block, packed
 from regard.explain.registry import limits, refuse_long
-from regard.explain.view import MOST_WHOLE, Heat, by_block, packed
+from regard.explain.view import Heat
 from regard.serving import lab, pool, wanted
 from regard.serving.guard import Refused
 from regard.serving.lab import Lab

@@ -13,7 +13,8 @@ import pytest
 
 from open_lab import answering
 from regard.errors import ResourceError, UsageError
-from regard.explain.view import Bars, Heat, View, packed
+from regard.explain.packed import packed
+from regard.explain.view import Bars, Heat, View
 from regard.serving.guard import HEADERS, LARGEST
 from regard.serving.lab import Lab
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+import regard
 from regard.core import registry
 from regard.core.model import logits_of
 from regard.data.batch import Documents, Lanes, Windows
@@ -128,3 +130,11 @@ class Cut:
         if step == self.step:
             raise InterruptedError
         return self.inner.batch(step, batch_size)
+
+
+def test_what_is_paid_for_vectors_is_for_texts_that_are_read_on(tmp_path: Path):
+    pairs = {"budget": "1steps", "size": "tiny", "out": tmp_path / "r", "quiet": True}
+    with pytest.raises(UsageError, match=r"train\.ar and train\.tar are for language models"):
+        regard.train("transformer", "world:translation?train=40&valid=20", tar=1.0, **pairs)
+    with pytest.raises(UsageError, match=r"train\.tar: documents that lie end to end"):
+        regard.train("lstm", "world:stories?train=30&valid=30", tar=1.0, packed=True, **pairs)

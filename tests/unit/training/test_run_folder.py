@@ -308,7 +308,7 @@ def test_links_are_refused(tmp_path):
         checkpoint.verify(other)
 
 
-@pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
+@pytest.mark.parametrize("name", ["checkpoints", "track"])
 def test_a_link_in_the_place_of_a_folder_of_a_run_leads_no_writer_out_of_it(tmp_path, name):
     run(tmp_path / "run")
     mine = tmp_path / "mine"

@@ -23,8 +23,8 @@ IDENTITY = {
 }
 IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
-OVERRIDE |= {"label_smoothing", "smoothing"}
-FREE = {"evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "tensorboard"}
+OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar"}
+FREE = {"evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
 FREE |= {"threads", "device", "memory", "spill", "choose_by"}
 
 

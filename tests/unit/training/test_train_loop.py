@@ -269,17 +269,6 @@ def test_a_torn_last_line_of_the_log_is_left_out(tmp_path):
     assert list(metrics.read(tmp_path / "absent")) == []
 
 
-def test_tensorboard_asked_for_and_not_installed_says_so(tmp_path, monkeypatch):
-    import importlib
-
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(UsageError, match=r"train\.tensorboard: .* pip install"):
-        metrics.Metrics(tmp_path / "log", print, tensorboard=True)
-
-
 def test_the_display_is_told_once_of_the_start_and_of_the_end_also_after_a_failure(tmp_path):
     seen = Recorder()
     run(tmp_path / "run", display=seen)

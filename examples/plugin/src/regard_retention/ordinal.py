@@ -25,9 +25,9 @@ from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.kind import Head
 from regard.data.ragged import in_batches, ragged
-from regard.data.record import read_records
 from regard.data.rows import LabelRows
 from regard.data.settings import DataSettings
+from regard.data.tabular import open_table
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.errors import DataError, nearest
 from regard.evaluation.each import EachScore
@@ -170,20 +170,15 @@ class Ordinal(ExampleTask[GradeProcessor]):
 
 def read_graded(path: str) -> list[Graded]:
     """The texts of a table with their grades; what is no grade is refused with its line."""
-    records = read_records(path)
-    names = list(records.names or map(str, records.row(0)))
+    table = open_table(path, known=(TEXT, GRADE))
     for wanted in (TEXT, GRADE):
-        if wanted not in names:
-            raise DataError(f"{path}: no column {wanted!r}{nearest(wanted, names)}: name it so in the first line")
-    texts, grades = (records.columns[names.index(name)] for name in (TEXT, GRADE))
+        if wanted not in table.cells:
+            raise DataError(f"{path}: no column {wanted!r}{nearest(wanted, table.names)}: name it so in the first line")
     found = []
-    for number in range(0 if records.names else 1, len(records)):
-        text, grade = texts[number], grades[number]
+    for row, (text, grade) in enumerate(zip(table.cells[TEXT], table.cells[GRADE], strict=True)):
         if text is None or grade not in GRADES:
-            raise DataError(f"{records.where(number)}: expected a text and a grade from 1 to 5, found {grade!r}")
+            raise DataError(f"{table.where(row)}: expected a text and a grade from 1 to 5, found {grade!r}")
         found.append(Graded(text, int(grade)))
-    if not found:
-        raise DataError(f"{path} holds a header and nothing else: give rows below it")
     return found
 
 
