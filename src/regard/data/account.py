@@ -57,7 +57,7 @@ class Account:
         """The same for people: what is learnt from what, how much of it there is, and the first one."""
         used = ", ".join(f"{role} = {name}" for role, name in self.columns.items() if name != self.target)
         ignored = f"ignored: {', '.join(self.ignored)}" if self.ignored else ""
-        facts = ", ".join(f"{count:,} {name if count != 1 else name[:-1]}" for name, count in self.facts.items())
+        facts = ", ".join(f"{count:,} {name if count != 1 else _one(name)}" for name, count in self.facts.items())
         what = "; ".join(filter(None, [f"target: {self.target}" if self.target else "", used, facts, ignored]))
         first = " | ".join(f"{role}: {_brief(value)}" for role, value in self.first.items())
         source = f"{self.data} ({self.form})" if self.form else self.data
@@ -92,6 +92,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     return list(value) if isinstance(value, tuple) else value
+
+
+def _one(name: str) -> str:
+    """What is counted, where there is one of it."""
+    return name if name.endswith("series") else name.removesuffix("es" if name.endswith("sses") else "s")
 
 
 def _brief(text: str) -> str:

@@ -17,6 +17,14 @@ USUAL = frozenset(
         *("caption", "file_name"),
     )
 )
+# What the columns of a table of translations are called.
+LANGUAGES = frozenset(
+    (
+        *"ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv".split(),
+        *"ta th tr uk ur vi zh deu eng fra spa ita rus english german french spanish italian portuguese dutch".split(),
+        *"russian chinese japanese korean arabic turkish polish czech greek hebrew hindi deutsch".split(),
+    )
+)
 
 
 def is_header(first: Sequence[str | None], rows: Sequence[Sequence[str | None]], known: Collection[str]) -> str:
@@ -29,6 +37,8 @@ def is_header(first: Sequence[str | None], rows: Sequence[Sequence[str | None]],
     if any(is_number(name) or as_time(name) is not None for name in names if name) and len(names) > 1:
         return ""
     if any(name in USUAL or name in known or name.startswith("caption_") for name in names):
+        return "named"
+    if len(set(names)) == len(names) > 1 and LANGUAGES.issuperset(names):
         return "named"
     if not rows or not rows[0]:
         return ""

@@ -93,6 +93,7 @@ class Captions(ExampleTask[CaptionProcessor]):
     turn: ClassVar[int] = 1
     writes: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
+    typed_example: ClassVar[str] = "PICTURE"
 
     def recognises(self, head: Head) -> bool:
         if head.is_folder or head.suffix in PICTURES:

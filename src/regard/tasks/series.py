@@ -67,6 +67,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     turn: ClassVar[int] = 2
     by_time: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
+    typed_example: ClassVar[str] = "FILE"
 
     def recognises(self, head: Head) -> bool:
         return head.has_columns and head.is_series

@@ -77,6 +77,8 @@ def test_quotes_of_a_tsv_are_characters_unless_they_are_those_of_a_table(tmp_pat
         ("label,text\nx,a\ny,b\n", ["label", "text"]),
         ("id,review,mood\n1,a b,x\n2,c d,y\n", ["id", "review", "mood"]),
         (",review,n\n0,a b,3\n1,c d,4\n", ["column 1", "review", "n"]),
+        ("en,de\nyes,ja\nno,nein\n", ["en", "de"]),
+        ("English,German\nyes,ja\nno,nein\n", ["English", "German"]),
         ("x,a b\ny,c d\nx,e f\n", ["1", "2"]),
         ("1,a\n2,b\n", ["1", "2"]),
         ("2024-01-01,5\n2024-01-02,6\n", ["1", "2"]),
