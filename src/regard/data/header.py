@@ -18,11 +18,11 @@ USUAL = frozenset(
     )
 )
 # What the columns of a table of translations are called.
-CODES = (
-    "ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th tr"
-)
+CODES = "ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv"
 SPELT = "english german french spanish italian portuguese dutch russian chinese japanese korean arabic turkish polish"
-LANGUAGES = frozenset(f"{CODES} uk ur vi zh deu eng fra spa ita rus {SPELT} czech greek hebrew hindi deutsch".split())
+LANGUAGES = frozenset(
+    f"{CODES} ta th tr uk ur vi zh deu eng fra spa ita rus {SPELT} czech greek hebrew hindi deutsch".split()
+)
 
 
 def is_header(first: Sequence[str | None], rows: Sequence[Sequence[str | None]], known: Collection[str]) -> str:
