@@ -18,10 +18,12 @@ USUAL = frozenset(
     )
 )
 # What the columns of a table of translations are called.
-CODES = "ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv"
-SPELT = "english german french spanish italian portuguese dutch russian chinese japanese korean arabic turkish polish"
 LANGUAGES = frozenset(
-    f"{CODES} ta th tr uk ur vi zh deu eng fra spa ita rus {SPELT} czech greek hebrew hindi deutsch".split()
+    """
+    ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk
+    ur vi zh deu eng fra spa ita rus english german french spanish italian portuguese dutch russian chinese japanese
+    korean arabic turkish polish czech greek hebrew hindi deutsch
+    """.split()
 )
 
 
