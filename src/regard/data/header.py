@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
@@ -18,12 +19,10 @@ USUAL = frozenset(
     )
 )
 # What the columns of a table of translations are called.
-LANGUAGES = frozenset(
-    """
-    ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk
-    ur vi zh deu eng fra spa ita rus english german french spanish italian portuguese dutch russian chinese japanese
-    korean arabic turkish polish czech greek hebrew hindi deutsch
-    """.split()
+LANGUAGE = re.compile(
+    "ar|bg|bn|ca|cs|da|de|el|en|es|et|fa|fi|fr|he|hi|hr|hu|id|it|ja|ko|lt|lv|ms|nl|no|pl|pt|ro|ru|sk|sl|sr|sv|ta|th|tr|"
+    "uk|ur|vi|zh|deu|eng|fra|spa|ita|rus|english|german|french|spanish|italian|portuguese|dutch|russian|chinese|"
+    "japanese|korean|arabic|turkish|polish|czech|greek|hebrew|hindi|deutsch"
 )
 
 
@@ -38,7 +37,7 @@ def is_header(first: Sequence[str | None], rows: Sequence[Sequence[str | None]],
         return ""
     if any(name in USUAL or name in known or name.startswith("caption_") for name in names):
         return "named"
-    if len(set(names)) == len(names) > 1 and LANGUAGES.issuperset(names):
+    if len(set(names)) == len(names) > 1 and all(map(LANGUAGE.fullmatch, names)):
         return "named"
     if not rows or not rows[0]:
         return ""
