@@ -87,8 +87,8 @@ class Look:
         better = place.with_suffix(self.dialect.suffix if self.dialect else USUAL[self.form])
         return DataError(
             f"{shown(self.path)} looks like {self.told}, and its name says {TOLD[self.named or 'text']}; rename it "
-            f"to {better.name}{packed}, or say what it is: data.form={self.form}"
-            + (", or data.form=text to learn it as it stands" if self.named == "text" else "")
+            f"to {better.name}{packed}, or say what it is: data.format={self.form}"
+            + (", or data.format=text to learn it as it stands" if self.named == "text" else "")
         )
 
     @property

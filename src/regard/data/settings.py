@@ -34,7 +34,7 @@ class DataSettings:
     task        of `regard list`; auto tells it from the file.
     target      pairs: the file of the other side, or the column of a table. series: the column to forecast.
     source      pairs: the column of a table that is read.
-    form        what a file is: auto, text, csv, json, parquet, arrow or excel.
+    format      what a file is: auto, text, csv, json, parquet, arrow or excel.
     delimiter   between the cells of a CSV; told from the file without.
     header      whether the first row of a CSV names its columns: auto, yes or no.
     encoding    of a text, such as latin-1; UTF-8 without, or as its mark says.
@@ -72,7 +72,7 @@ class DataSettings:
     task: str = "auto"
     target: str | None = column()
     source: str | None = column()
-    form: Form = "auto"
+    format: Form = "auto"
     delimiter: str | None = None
     header: Header = "auto"
     encoding: str | None = None
@@ -118,7 +118,7 @@ class DataSettings:
     @property
     def choices(self) -> Choices:
         """How files are to be read, as far as somebody said."""
-        return Choices(self.form, self.delimiter, self.header, self.encoding)
+        return Choices(self.format, self.delimiter, self.header, self.encoding)
 
     @property
     def named_columns(self) -> list[str]:

@@ -63,7 +63,7 @@ def choose_text(table: Table, column: str | None = None) -> str:
         return found[0]
     raise UsageError(
         f"{shown(table.path)} is a table with the columns {', '.join(table.names)}: say which holds the texts with "
-        f"data.text=NAME, or data.form=text to learn the file as it stands"
+        f"data.text=NAME, or data.format=text to learn the file as it stands"
     )
 
 

@@ -47,7 +47,7 @@ def _said(given: Layer) -> DataSettings:
     """What was said of how data is to be read and of its columns, each of its type."""
     from regard.data.settings import COLUMNS, from_dict
 
-    said = {key: _value(given, f"data.{key}", None) for key in ("form", "delimiter", "header", "encoding")}
+    said = {key: _value(given, f"data.{key}", None) for key in ("format", "delimiter", "header", "encoding")}
     columns = {key: str(value) for key in COLUMNS if (value := _value(given, f"data.{key}", None)) is not None}
     return from_dict({key: value for key, value in said.items() if value is not None} | columns)
 

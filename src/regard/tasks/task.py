@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound=Processor)
-EVERYWHERE = frozenset({"path", "task", "valid", "test", "form", "delimiter", "header", "encoding"})
+EVERYWHERE = frozenset({"path", "task", "valid", "test", "format", "delimiter", "header", "encoding"})
 
 
 class Trained(Protocol):

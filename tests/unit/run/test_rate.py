@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.core.registry import entry, names
+from regard.core.registry import MODELS, entry
 from regard.run.rate import chosen_width, moved, rates_by_size
 from regard.run.settings import read_assignments, resolve
 from regard.studies.board import LineBoard
@@ -41,7 +41,7 @@ def test_the_rate_of_a_preset_goes_with_the_width_and_that_of_a_person_does_not(
 
 
 def test_every_model_that_learns_by_steps_has_a_rate_and_a_width_to_which_it_belongs() -> None:
-    for name in names():
+    for name in MODELS:
         known = entry(name)
         if not known.fitted:
             assert chosen_width(known) is not None, name
