@@ -36,7 +36,7 @@ TOLD = {
     "arrow": "an Arrow file",
     "excel": "an Excel workbook",
 }
-USUAL = {"csv": ".csv", "json": ".jsonl", "parquet": ".parquet", "arrow": ".arrow", "excel": ".xlsx", "text": ".txt"}
+USUAL = {"csv": ".csv", "json": ".json", "parquet": ".parquet", "arrow": ".arrow", "excel": ".xlsx", "text": ".txt"}
 BINARY = frozenset({"parquet", "arrow", "excel"})
 # What is no text and no table, by its first bytes, and what to do about it.
 FOREIGN = {
