@@ -31,6 +31,7 @@ from regard.evaluation.each import EachScore
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, cut, fitted, labels_of, text_side
@@ -198,6 +199,18 @@ class LabelledText(ExampleTask[LabelProcessor]):
                 logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
                 found[rows] = logits.float().softmax(-1).cpu().numpy()
             yield from found
+
+    def classes(self, processor: LabelProcessor) -> tuple[str, ...]:
+        return processor.classes
+
+    def probabilities(self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any]) -> np.ndarray:
+        texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
+        return np.stack(list(self._chances(model, processor, texts)))
+
+    def encoded(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
+        whole: Any = model
+        ids = fitted(ragged(map(processor.read, texts)), whole.max_length, processor.truncate)
+        return encoded(model, reader_of(model), ids, before=int(processor.framed), after=1)
 
     def evaluate(
         self,

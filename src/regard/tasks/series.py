@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from regard.data.kind import Head
 from regard.data.panel import read_panel
 from regard.data.series import origins
 from regard.data.settings import DataSettings
+from regard.data.tabular import table_of
 from regard.data.worlds import PREFIX
 from regard.errors import DataError
 from regard.models.ensemble import EnsembleConfig
@@ -67,6 +69,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     turn: ClassVar[int] = 2
     by_time: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
+    reads_tables: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:
         return head.has_columns and head.is_series
@@ -130,6 +133,14 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         """The path of a file."""
         return [text]
 
+    def given(self, one: Any, where: str = "") -> Any:
+        """The path of a file, or a table in memory, whose last rows may lack the target."""
+        if isinstance(one, Moment):
+            return one
+        if isinstance(one, str | os.PathLike):
+            return os.fspath(one)
+        return table_of(one, f"{where}a table to forecast")
+
     def combined(self, config: Config, count: int) -> Config:
         return EnsembleConfig(config, count)
 
@@ -137,7 +148,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         self, model: nn.Module, processor: SeriesProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         for one in inputs:
-            moments = [one] if isinstance(one, Moment) else next_moments(str(one), processor)
+            moments = [one] if isinstance(one, Moment) else next_moments(one, processor)
             found = self.forecast(model, processor, moments)
             yield answer_of(moments, found, self._quantiles(model), processor.roles.series)
 
