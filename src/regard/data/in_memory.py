@@ -65,11 +65,19 @@ def columns_of(data: Any, name: str) -> tuple[Mapping[str, Column[Any]], bool]:
         return _framed(data), True
     if isinstance(data, Mapping):
         return {str(key): Listed(_column(values, f"{name}: {key}")) for key, values in data.items()}, True
-    return _of_rows(rows_of(data, name), name)
+    if isinstance(data, tuple) and data and all(_is_column(one) for one in data):
+        raise UsageError(
+            f"{name}: a tuple of columns cannot be told from rows; give them by name, such as "
+            f'{{"text": X, "label": y}}, or as list(zip(X, y))'
+        )
+    rows = rows_of(data, name)
+    if not len(rows):
+        raise DataError(f"{name} holds no rows")
+    return _of_rows(rows, name)
 
 
 def rows_of(data: Any, name: str) -> Sequence[Any]:
-    """The values of a list, of an array with one axis, of a Series or of an iterator; what holds none is refused."""
+    """The values of a list, of an array with one axis, of a Series or of an iterator."""
     if not is_listed(data):
         raise UsageError(f"{name}: expected {KINDS}, found {described(data)}")
     if type(data).__module__.partition(".")[0] == "torch":
@@ -77,15 +85,7 @@ def rows_of(data: Any, name: str) -> Sequence[Any]:
     if getattr(data, "ndim", 1) != 1:
         shape = " x ".join(map(str, data.shape))
         raise UsageError(f"{name}: expected an array with one axis, found {shape}; give a column of it")
-    if isinstance(data, tuple) and data and all(_is_column(one) for one in data):
-        raise UsageError(
-            f"{name}: a tuple of columns cannot be told from rows; give them by name, such as "
-            f'{{"text": X, "label": y}}, or as list(zip(X, y))'
-        )
-    rows = listed(data)
-    if not len(rows):
-        raise DataError(f"{name} holds no rows")
-    return rows
+    return listed(data)
 
 
 def listed(values: Any) -> Sequence[Any]:

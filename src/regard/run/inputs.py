@@ -39,9 +39,11 @@ def inputs_of(run: Run, given: Any, verb: str) -> list[Any]:
             f"{verb} takes a list of inputs, each {task.takes}, or a table that has them in a column; found "
             f"{described(given)}"
         )
-    rows = given if is_frame(given) else rows_of(given, f"the input of {verb}")
+    rows = given if is_frame(given) else rows_of(given, verb)
+    if not len(rows):
+        raise UsageError(f"{verb}: there are no inputs; give at least one")
     if is_frame(rows) or isinstance(rows[0], Mapping):
-        return _cells(run, table_of(rows, f"the table for {verb}"), verb)
+        return _cells(run, table_of(rows, f"the table of {verb}"), verb)
     return [task.given(one, f"{verb}, input {number}: ") for number, one in enumerate(rows, 1)]
 
 

@@ -89,9 +89,10 @@ class Run(TrainedRun):
     def predict(self, inputs: Any, **options: Any) -> list[Any]:
         """An answer to each input, in the shape of the task: a label, a list of tags, a text, a `Forecast`.
 
-        inputs  a list, an array or a Series of what the task reads; or a mapping of columns, a frame, an Arrow table or
-                a `datasets.Dataset`, of which the column is read that the run was trained on. Of tags an input is a
-                sentence or the list of its words, of captions the path of a picture or its array, of a series a table.
+        inputs   a list, an array or a Series of what the task reads; or a mapping of columns, a frame, an Arrow table
+                 or a `datasets.Dataset`, of which the column is read that the run was trained on. Of tags an input is a
+                 sentence or the list of its words, of captions the path of a picture or its array, of a series a table.
+        options  of `regard.decoding.text.TextOptions`, where a text is written.
         """
         return [one.prediction for one in self._answered(inputs_of(self, inputs, "predict"), options)]
 
@@ -105,11 +106,9 @@ class Run(TrainedRun):
         """The classes that it tells apart, in the order of `predict_proba`."""
         return list(self.able(Classifies).classes(self.processor))
 
-    def answers(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
-        """An answer to each input with all its numbers. Options mean something where a text is written."""
-        if isinstance(inputs, str):
-            raise UsageError(f"answers takes several inputs at once: give a list, [{inputs[:40]!r}]")
-        return self._answered([self.task.given(one, f"input {n}: ") for n, one in enumerate(inputs, 1)], options)
+    def answers(self, inputs: Any, **options: Any) -> list[Answer]:
+        """An answer to each input with all its numbers. inputs, options: as of `predict`."""
+        return self._answered(inputs_of(self, inputs, "answers"), options)
 
     def _answered(self, inputs: Sequence[Any], options: dict[str, Any]) -> list[Answer]:
         return list(self.task.answers(self.model, self.processor, inputs, self._chosen(options)))

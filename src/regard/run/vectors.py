@@ -22,7 +22,7 @@ Pooled = Literal["mean", "last", "first", "max"]
 def encode(run: Run, text: Any) -> Float[Tensor, "T D"]:
     """The vectors of the tokens of one text."""
     task = _encoder(run)
-    (found,) = task.encoded(run.model, run.processor, [run.task.given(text, "encode: ")])
+    (found,) = task.encoded(run.model, run.processor, [_text(run, run.task.given(text, "encode: "))])
     return found.vectors[0, : int(found.lengths[0])]
 
 
@@ -30,7 +30,7 @@ def embed(run: Run, texts: Any, pooling: Pooled) -> np.ndarray:
     """(n, D): a vector for each text."""
     if pooling not in get_args(Pooled):
         raise UsageError(f"pooling: {pooling!r} is not a choice{nearest(str(pooling), get_args(Pooled))}")
-    task, inputs = _encoder(run), inputs_of(run, texts, "embed")
+    task, inputs = _encoder(run), [_text(run, one) for one in inputs_of(run, texts, "embed")]
     pooled: np.ndarray | None = None
     for found in task.encoded(run.model, run.processor, inputs):
         empty = found.rows[(found.lengths == 0).cpu().numpy()]
@@ -42,6 +42,12 @@ def embed(run: Run, texts: Any, pooling: Pooled) -> np.ndarray:
         pooled[found.rows] = some
     assert pooled is not None  # of no inputs `inputs_of` gives none
     return pooled
+
+
+def _text(run: Run, one: Any) -> Any:
+    """An input that is an example as the text that a person would type."""
+    is_example = run.task.example is not None and isinstance(one, run.task.example)
+    return run.task.typed(one) if is_example else one
 
 
 def _encoder(run: Run) -> Encodes:

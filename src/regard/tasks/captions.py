@@ -89,6 +89,7 @@ class Captions(ExampleTask[CaptionProcessor]):
         "nearest_picture",
         *(f"captioner?decoder={name}" for name in DECODERS),
     )
+    example: ClassVar[type | None] = Captioned
     world: ClassVar[str | None] = "world:shapes"
     can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
     turn: ClassVar[int] = 1

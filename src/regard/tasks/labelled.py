@@ -129,6 +129,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
         *("majority", "naive_bayes", "linear"),
         *("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
     )
+    example: ClassVar[type | None] = Labelled
     world: ClassVar[str | None] = "world:reviews"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
     turn: ClassVar[int] = 3
@@ -205,7 +206,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
 
     def probabilities(self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any]) -> np.ndarray:
         texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
-        return np.stack(list(self._chances(model, processor, texts)))
+        found = np.stack(list(self._chances(model, processor, texts)))
+        return found / found.sum(1, keepdims=True)  # which float32 leaves a little beside 1
 
     def encoded(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
         whole: Any = model

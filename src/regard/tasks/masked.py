@@ -99,6 +99,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     unit: ClassVar[str] = "hidden tokens"
     model: ClassVar[str] = "bert"
     ladder: ClassVar[tuple[str, ...]] = ("cloze", "bert")
+    example: ClassVar[type | None] = Passage
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
     same_data_as: ClassVar[str | None] = PlainText.name

@@ -93,6 +93,7 @@ class Pairs(ExampleTask[PairProcessor]):
     metric: ClassVar[str] = "chrf"
     model: ClassVar[str] = "transformer"
     ladder: ClassVar[tuple[str, ...]] = ("nearest", "ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
+    example: ClassVar[type | None] = Pair
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     two_files: ClassVar[bool] = True

@@ -14,6 +14,7 @@ import torch
 
 from regard.core.device import device_of
 from regard.core.model import logits_of
+from regard.data.in_memory import is_frame, is_listed
 from regard.data.kind import Head
 from regard.data.panel import read_panel
 from regard.data.series import origins
@@ -64,6 +65,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         *("naive", "lear", "dlinear"),
         *("dan", "fnn", "lstm", "transformer", "mamba"),
     )
+    example: ClassVar[type | None] = Moment
     world: ClassVar[str | None] = "world:electricity"
     can: ClassVar[Capabilities] = Capabilities(source=True, quantiles=True)
     turn: ClassVar[int] = 2
@@ -135,11 +137,15 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
 
     def given(self, one: Any, where: str = "") -> Any:
         """The path of a file, or a table in memory, whose last rows may lack the target."""
-        if isinstance(one, Moment):
-            return one
-        if isinstance(one, str | os.PathLike):
+        if isinstance(one, os.PathLike):
             return os.fspath(one)
-        return table_of(one, f"{where}a table to forecast")
+        if is_frame(one) or is_listed(one):
+            return table_of(one, f"{where}the table")
+        return super().given(one, where)
+
+    @property
+    def takes(self) -> str:
+        return "a table, or the path of one"
 
     def combined(self, config: Config, count: int) -> Config:
         return EnsembleConfig(config, count)

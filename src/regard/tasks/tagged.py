@@ -83,6 +83,7 @@ class TaggedText(ExampleTask[TagProcessor]):
         *("most_frequent", "hmm", "crf"),
         *("fnn", "rnn", "lstm", "transformer", "mamba"),
     )
+    example: ClassVar[type | None] = Tagged
     world: ClassVar[str | None] = "world:tags"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
     turn: ClassVar[int] = 1

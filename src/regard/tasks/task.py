@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound=Processor)
-# What is no text and no example, whatever the task.
-PLAIN = (type(None), bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, dict, range)
 EVERYWHERE = frozenset({"path", "task", "valid", "test", "form", "delimiter", "header", "encoding"})
 
 
@@ -88,6 +86,7 @@ class Task(ABC, Generic[C]):
     writes          a text is written from what is read, so that options of beams and of chance mean something.
     by_time         its examples come one after the other in time, so that a test must come last.
     reads_files     an input is the name of a file: without one the first that was held out is looked at.
+    example         the class of its examples, where one may be given as an input.
     reads_tables    an input is a whole table. input_column: else the role of the column of a table that holds inputs.
     echoes          a line of its samples begins with the input.
     can             what looks can ask of its readings.
@@ -113,6 +112,7 @@ class Task(ABC, Generic[C]):
     writes: ClassVar[bool] = False
     by_time: ClassVar[bool] = False
     reads_files: ClassVar[bool] = False
+    example: ClassVar[type | None] = None
     reads_tables: ClassVar[bool] = False
     input_column: ClassVar[str] = "text"
     echoes: ClassVar[bool] = False
@@ -173,9 +173,9 @@ class Task(ABC, Generic[C]):
 
         Texts and the task's own examples are taken as they are. where: which one it is, before what is told.
         """
-        if isinstance(one, PLAIN) or hasattr(one, "__array__"):
-            raise UsageError(f"{where}expected {self.takes}, found {described(one)}")
-        return one
+        if isinstance(one, str) or (self.example is not None and isinstance(one, self.example)):
+            return one
+        raise UsageError(f"{where}expected {self.takes}, found {described(one)}")
 
     def of_cell(self, cell: str) -> Any:
         """The input that a cell of a table stands for."""
