@@ -39,12 +39,12 @@ def told(value: Any) -> str:
 
 def shaded(words: Iterable[tuple[str, float, str]]) -> str:
     """Words in a row, each on a ground whose depth is a share from 0 to 1, with what is said under the pointer."""
-    parts = (
-        f'<span style="background:rgba(213,94,0,{0.55 * min(1.0, max(0.0, share)):.3f})" title="{escape(note)}">'
-        f"{escape(word)}</span>"
-        for word, share, note in words
-    )
-    return f'<div style="white-space:pre-wrap;line-height:1.9">{"".join(parts)}</div>'
+    parts = []
+    for word, share, note in words:
+        ground = f"background:rgba(213,94,0,{0.55 * min(1.0, max(0.0, share)):.3f})"
+        look = f"display:inline-block;white-space:pre;padding:0 2px;margin:1px;{ground}"
+        parts.append(f'<span style="{look}" title="{escape(note)}">{escape(word)}</span>')
+    return f"<div>{''.join(parts)}</div>"
 
 
 def _side(value: Any) -> str:

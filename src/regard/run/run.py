@@ -82,6 +82,7 @@ class Run(TrainedRun):
         Of several inputs, in a list or whatever else `predict` takes, a list of such texts. Options are those of
         `regard.decoding.text.TextOptions`; a `draft` may be what `drafter` takes, and `draft_tokens` be said beside it.
         """
+        given = list(given) if isinstance(given, Iterator) else given
         if is_one(self, given):
             return self._answered([self.task.given(given, "generate: ")], options)[0].text
         return [one.text for one in self._answered(inputs_of(self, given, "generate"), options)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from regard.charts.notebook import cell_table, told
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Answer:
         return {"text": self.text, **self.details}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Scores by plain names.
 
@@ -151,6 +152,30 @@ class Report:
         both = {name: (value, before.scores.get(name)) for name, value in self.scores.items()}
         fractions = {name: pair for name, pair in both.items() if all(isinstance(one, float) for one in pair)}
         return replace(self, change={name: value - old for name, (value, old) in fractions.items()})
+
+    def __repr__(self) -> str:
+        """The scores alone: tables may be long."""
+        shown = (
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in self._shown
+        )
+        return f"Report({', '.join(shown)})"
+
+    @property
+    def _shown(self) -> list[tuple[str, Any]]:
+        return [(name, value) for name, value in self.scores.items() if isinstance(value, int | float | str)]
+
+    def _repr_html_(self) -> str:
+        """A table of the scores, in a notebook, and those by length, class or category below it."""
+        changed = [self.change.get(name, "") for name, _ in self._shown] if self.change else []
+        rows = [(*row, change) for row, change in zip(self._shown, changed, strict=True)] if changed else self._shown
+        parts = [cell_table(("score", "value", *(["change"] if changed else [])), rows)]
+        tables = {name: list(rows) for name, rows in self.tables.items() if rows}
+        tables |= {name: [values] for name, values in self.by_distance.items() if values}
+        for name, some in tables.items():
+            columns = list(dict.fromkeys(key for row in some for key in row))
+            table = cell_table(columns, [[row.get(key, "") for key in columns] for row in some])
+            parts.append(f"<details><summary>{told(name.replace('_', ' '))}</summary>{table}</details>")
+        return "".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         tables = {name: [dict(row) for row in rows] for name, rows in self.tables.items()}
