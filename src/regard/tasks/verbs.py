@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from regard.charts.notebook import cell_table, told
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -154,28 +153,18 @@ class Report:
         return replace(self, change={name: value - old for name, (value, old) in fractions.items()})
 
     def __repr__(self) -> str:
-        """The scores alone: tables may be long."""
-        shown = (
-            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in self._shown
-        )
-        return f"Report({', '.join(shown)})"
+        return f"Report({', '.join(f'{name}={value}' for name, value in self.brief.items())})"
 
     @property
-    def _shown(self) -> list[tuple[str, Any]]:
-        return [(name, value) for name, value in self.scores.items() if isinstance(value, int | float | str)]
+    def brief(self) -> dict[str, str]:
+        """The scores alone, each in a few letters."""
+        plain = {name: value for name, value in self.scores.items() if isinstance(value, int | float | str)}
+        return {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in plain.items()}
 
     def _repr_html_(self) -> str:
-        """A table of the scores, in a notebook, and those by length, class or category below it."""
-        changed = [self.change.get(name, "") for name, _ in self._shown] if self.change else []
-        rows = [(*row, change) for row, change in zip(self._shown, changed, strict=True)] if changed else self._shown
-        parts = [cell_table(("score", "value", *(["change"] if changed else [])), rows)]
-        tables = {name: list(rows) for name, rows in self.tables.items() if rows}
-        tables |= {name: [values] for name, values in self.by_distance.items() if values}
-        for name, some in tables.items():
-            columns = list(dict.fromkeys(key for row in some for key in row))
-            table = cell_table(columns, [[row.get(key, "") for key in columns] for row in some])
-            parts.append(f"<details><summary>{told(name.replace('_', ' '))}</summary>{table}</details>")
-        return "".join(parts)
+        from regard.tasks.report_html import as_html
+
+        return as_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         tables = {name: [dict(row) for row in rows] for name, rows in self.tables.items()}
