@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -9,6 +10,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import regard
+from regard import Run
+from regard.data.records import Records
+from regard.decoding.text import ScoredText
+from regard.run.picture import Picture
+from regard.studies.comparison import Comparison
+from regard.tasks.forecast import Forecast
+from regard.tasks.verbs import Answer, Report
 
 PROJECT = Path(__file__).parents[1]
 SCRIPT = """
@@ -44,6 +54,16 @@ REVEALED = [
     *("Run", "Run", "list[Any]", "ndarray", "list[str]", "ndarray", "Tensor", "str", "list[str]", "Report", "float"),
     *("Records", "Picture", "Run", "Path", "Comparison"),
 ]
+
+
+def test_everything_that_a_user_meets_says_what_it_is():
+    met = (Run, Report, Answer, Comparison, ScoredText, Forecast, Records, Picture, regard.train, regard.compare)
+    silent = [one.__qualname__ for one in met if not inspect.getdoc(one)]
+    for one in met[:-2]:
+        members = {name: value for name, value in inspect.getmembers(one) if not name.startswith("_")}
+        own = {name: value for name, value in members.items() if callable(value) or isinstance(value, property)}
+        silent += [f"{one.__name__}.{name}" for name, value in own.items() if not inspect.getdoc(value)]
+    assert silent == []
 
 
 @pytest.mark.slow

@@ -12,11 +12,13 @@ an iterator of such rows             read to its end
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from regard.data import columnar
 from regard.data.cell import ABSENT, Listed
 from regard.data.packed import Column
+from regard.data.table import Lazy
 from regard.errors import DataError, UsageError
 
 KINDS = (
@@ -95,7 +97,8 @@ def listed(values: Any) -> Sequence[Any]:
     for method in ("to_list", "tolist"):
         if hasattr(values, method):
             return getattr(values, method)()
-    return values if isinstance(values, Sequence) and not isinstance(values, str) else list(values)
+    # A list of the caller's may change after it was handed over.
+    return values if isinstance(values, tuple) else list(values)
 
 
 def _framed(frame: Any) -> dict[str, Column[Any]]:
@@ -104,12 +107,18 @@ def _framed(frame: Any) -> dict[str, Column[Any]]:
     for name in names:
         if names.count(name) > 1:
             raise DataError(f"the frame has {names.count(name)} columns called {name!r}; rename all but one")
-    columns: dict[str, Column[Any]] = {str(name): Listed(listed(frame[name])) for name in frame.columns}
+    # A column that nobody reads is not turned into values of Python's own.
+    lazily = {str(name): Lazy(partial(_frame_column, frame, name), len(frame)) for name in frame.columns}
+    columns: dict[str, Column[Any]] = dict(lazily)
     index = getattr(frame, "index", None)
     if getattr(getattr(index, "dtype", None), "kind", "") != "M":
         return columns
     called = str(getattr(index, "name", None) or TIME)
     return columns if called in columns else {called: Listed(listed(index)), **columns}
+
+
+def _frame_column(frame: Any, name: Any) -> Column[Any]:
+    return Listed(listed(frame[name]))
 
 
 def _of_rows(rows: Sequence[Any], name: str) -> tuple[dict[str, Column[Any]], bool]:

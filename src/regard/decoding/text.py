@@ -240,10 +240,12 @@ class ScoredText:
 
     @property
     def perplexity(self) -> float:
+        """Between how many equally likely tokens the model wavered, on average."""
         return self.score.perplexity
 
     @property
     def bits_per_character(self) -> float | None:
+        """None of a text without characters."""
         return self.score.bits_per_character
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
@@ -275,6 +277,7 @@ class ScoredText:
         return f"{shaded(words)}<p>{told(self.totals())}</p><details><summary>tokens</summary>{table}</details>"
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything in plain keys, a mapping for each token."""
         pairs = zip(self.token_texts, self.score.tokens, self.score.log_probs, self.score.running, strict=True)
         return {
             "text": self.text,

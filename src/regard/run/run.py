@@ -116,15 +116,17 @@ class Run(TrainedRun):
 
     @property
     def writer(self) -> TextGenerator:
+        """What goes on with prompts, of a task that does."""
         return self.able(Generates).writer(self.model, self.processor)
 
     def write(self, prompts: Sequence[str], *, copies: int = 1, **options: Any) -> list[Text]:
         """Each prompt continued `copies` times, with the numbers of each text."""
-        return self.writer.write(prompts, options_from(with_drafter(self, options)), copies=copies)
+        given = inputs_of(self, prompts, "write")
+        return self.writer.write(given, options_from(with_drafter(self, options)), copies=copies)
 
     def stream(self, prompt: str = "", **options: Any) -> Iterator[str]:
         """What comes after the prompt, piece by piece; no piece cuts a character."""
-        return self.writer.stream(prompt, options_from(with_drafter(self, options)))
+        return self.writer.stream(self.task.given(prompt, "stream: "), options_from(with_drafter(self, options)))
 
     def drafter(self, draft: str | Path | Run, tokens: int = TOKENS) -> Drafter:
         """What proposes `tokens` at a time to this run's texts: another run with the same tokenizer, or "ngram", the
@@ -135,7 +137,7 @@ class Run(TrainedRun):
 
     def score(self, text: str) -> ScoredText:
         """log p of every token of a text, and their chain-rule product."""
-        return self.able(Scores).score(self.model, self.processor, text)
+        return self.able(Scores).score(self.model, self.processor, self.task.given(text, "score: "))
 
     def encode(self, text: Any) -> Float[Tensor, "T D"]:
         """The context-sensitive vectors h_1 .. h_n of the tokens of `text`; of tags, of its words."""

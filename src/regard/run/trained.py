@@ -75,6 +75,7 @@ class TrainedRun:
 
     @property
     def device(self) -> torch.device:
+        """Where the model is."""
         model: Any = self.model
         return model_device(model)
 
@@ -90,6 +91,7 @@ class TrainedRun:
 
     @property
     def seed(self) -> int:
+        """The one that it was trained with."""
         return self.config["train"]["seed"]
 
     def held_out(self, part: str) -> Any:

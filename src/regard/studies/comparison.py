@@ -68,6 +68,7 @@ class Comparison:
         return [row for row in self.rows if row.failed]
 
     def row(self, label: str) -> Row:
+        """What was measured of one model."""
         return next(row for row in self.rows if row.label == label)
 
     def show(self, stream: TextIO | None = None, *, brief: bool = False) -> None:

@@ -127,6 +127,7 @@ class Answer:
         return self.text if self.value is None else self.value
 
     def to_dict(self) -> dict[str, Any]:
+        """The text and the details in one mapping."""
         return {"text": self.text, **self.details}
 
 
@@ -167,6 +168,7 @@ class Report:
         return as_html(self)
 
     def to_dict(self) -> dict[str, Any]:
+        """Scores and tables in plain keys."""
         tables = {name: [dict(row) for row in rows] for name, rows in self.tables.items()}
         found = {**self.scores, **tables, **{name: dict(values) for name, values in self.by_distance.items()}}
         return found | ({"change": dict(self.change)} if self.change else {})

@@ -98,3 +98,26 @@ def test_what_is_no_table_gets_one_line(data: Any, told: str):
     with pytest.raises(RegardError, match=told) as caught:
         table_of(data, "data")
     assert "\n" not in str(caught.value)
+
+
+def test_a_list_that_changes_afterwards_changes_no_table():
+    texts, labels = list(TEXTS), list(LABELS)
+    alone, together = table_of(texts), table_of({"text": texts, "label": labels})
+    texts.clear()
+    labels[0] = "other"
+    assert cells(alone) == {"text": TEXTS}
+    assert cells(together) == COLUMNS
+
+
+def test_a_column_of_a_frame_that_nobody_reads_is_not_touched():
+    class Frame:
+        columns, shape = ("text", "heavy"), (3, 2)
+
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, name: str) -> list[str]:
+            assert name == "text"
+            return TEXTS
+
+    assert list(table_of(Frame()).cells["text"]) == TEXTS

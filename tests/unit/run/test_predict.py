@@ -155,6 +155,15 @@ def test_what_no_task_can_mean_gets_one_line(runs: Runs, name: str, verb: str):
         assert "\n" not in str(caught.value)
 
 
+def test_what_cannot_be_scored_or_gone_on_with_gets_one_line(runs: Runs):
+    for wrong in (None, 5, ["a"], b"a"):
+        for verb in ("score", "stream", "encode"):
+            with pytest.raises(UsageError, match=f"{verb}: expected a text, found"):
+                getattr(runs["text"], verb)(wrong)
+    with pytest.raises(UsageError, match="write takes several inputs at once"):
+        runs["text"].write("a")
+
+
 def test_a_single_text_where_several_are_asked_for_names_the_way_out(runs: Runs):
     for verb in ("predict", "predict_proba", "embed", "answers"):
         with pytest.raises(UsageError, match=rf"{verb} takes several inputs at once: give a list, \['a fine film'\]"):
