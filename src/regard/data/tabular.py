@@ -42,11 +42,12 @@ _held: dict[str, Table] = {}
 @contextmanager
 def held(table: Table, name: str = "table") -> Iterator[str]:
     """An address under which a table in memory is found within the context, as a file is by its path."""
-    address = f"{MEMORY}{name}"
-    number = 2
-    while address in _held:
+    address, number = f"{MEMORY}{name}", 2
+    mine = replace(table, path=address)
+    # Another thread may be looking for a free address as well: whoever comes first has it.
+    while _held.setdefault(address, mine) is not mine:
         address, number = f"{MEMORY}{name}-{number}", number + 1
-    _held[address] = replace(table, path=address)
+        mine = replace(table, path=address)
     try:
         yield address
     finally:

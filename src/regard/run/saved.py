@@ -27,6 +27,8 @@ def save_run(source: Path, target: Path) -> None:
     require_name(target)
     if os.path.lexists(target):
         raise UsageError(f"{target}: is there already; save the run under another name")
+    if target.resolve().is_relative_to(source.resolve()):
+        raise UsageError(f"{target}: lies within the run itself; save it elsewhere")
     run_folder.refuse_file(target.parent)
     refuse_in_use(source)
     with disk.reported("save the run", target):

@@ -88,7 +88,7 @@ def test_a_run_goes_on_with_the_same_data_and_with_no_other(tmp_path: Path):
     assert again.metrics[-1]["step"] == 4
     with pytest.raises(RegardError, match="was a table in memory, which is gone: give it again"):
         regard.train(out=tmp_path / "r", resume=True, budget="5steps", quiet=True)
-    with pytest.raises(RegardError):
+    with pytest.raises(RegardError, match=r"another run is in the folder: data\.hash"):
         regard.train(data=ROWS[:30], out=tmp_path / "r", resume=True, budget="5steps", quiet=True)
 
 

@@ -124,8 +124,10 @@ def test_a_place_that_is_taken_is_left_as_it_is(run: regard.Run, tmp_path: Path)
     for place in ("taken", "file"):
         with pytest.raises(UsageError, match="is there already; save the run under another name"):
             run.save(tmp_path / place)
-    with pytest.raises(RegardError):
+    with pytest.raises(UsageError, match="is a file, not a folder"):
         run.save(tmp_path / "file" / "below")
+    with pytest.raises(UsageError, match="lies within the run itself"):
+        run.save(run.path / "checkpoints" / "copy")
     assert (os.listdir(tmp_path / "taken"), (tmp_path / "file").read_text(encoding="utf-8")) == ([], "mine")
 
 
