@@ -20,7 +20,7 @@ from regard.studies import registry as studies
 
 SOURCE = Path(tasks.__file__).parents[1]
 # Beside the rooms.
-ROOT = {"__init__.py", "__main__.py", "errors.py"}
+ROOT = {"__init__.py", "__main__.py", "errors.py", "py.typed"}
 # A room imports from those on lines above its own, and on its own line from those to the left of it. `Run` has explain
 # for one of its verbs; explain looks at what a task calls `Trained`, and knows no run.
 ORDER = (
@@ -141,7 +141,7 @@ def crossing() -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def test_only_three_files_lie_at_the_root():
+def test_only_these_files_lie_at_the_root():
     assert {path.name for path in SOURCE.iterdir() if path.is_file()} == ROOT
     assert rooms() == {room for line in ORDER for room in line} | {"laws"}
 

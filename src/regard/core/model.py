@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -67,6 +67,13 @@ class TokenModel(Protocol):
     def init_state(self, batch_size: int) -> State: ...
 
     def __call__(self, tokens: Tensor, state: Any = None, context: Context = EMPTY) -> tuple[Tensor, Any]: ...
+
+
+@runtime_checkable
+class TokenEncoder(Protocol):
+    """A model that gives the vectors of tokens alone, (B, T, D), as they are before any pooling or head."""
+
+    def encode(self, tokens: Tensor, context: Context = EMPTY) -> Tensor: ...
 
 
 def logits_of(model: Any, inputs: Inputs, state: State | None = None, context: Context = EMPTY) -> Tensor:

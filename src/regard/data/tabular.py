@@ -26,6 +26,7 @@ from regard.data.decoding import HEAD
 from regard.data.delimiter import TOLD, Dialect, delimiter_named, sniffed, with_quotes
 from regard.data.form import BINARY, NAMES, look
 from regard.data.header import HEAD_ROWS, is_header
+from regard.data.in_memory import columns_of
 from regard.data.json_rows import read_json
 from regard.data.packed import Column, Joined
 from regard.data.source import files, is_pattern, named, opened, plain, shown
@@ -41,15 +42,21 @@ _held: dict[str, Table] = {}
 @contextmanager
 def held(table: Table, name: str = "table") -> Iterator[str]:
     """An address under which a table in memory is found within the context, as a file is by its path."""
-    address = f"{MEMORY}{name}"
-    number = 2
-    while address in _held:
+    address, number = f"{MEMORY}{name}", 2
+    mine = replace(table, path=address)
+    # Another thread may be looking for a free address as well: whoever comes first has it.
+    while _held.setdefault(address, mine) is not mine:
         address, number = f"{MEMORY}{name}-{number}", number + 1
-    _held[address] = replace(table, path=address)
+        mine = replace(table, path=address)
     try:
         yield address
     finally:
         del _held[address]
+
+
+def is_held(data: str) -> bool:
+    """Whether a table is, or was, one in memory."""
+    return data.startswith(MEMORY)
 
 
 def is_address(data: str) -> bool:
@@ -79,9 +86,9 @@ def open_table(data: str, choices: Choices = OPEN, known: Collection[str] = (), 
     known  names of columns that somebody asks for: a first row that has one of them is a header.
     most   rows that are asked for; no more than those, and a few, are read of a text.
     """
-    if data.startswith(MEMORY):
+    if is_held(data):
         if data not in _held:
-            raise DataError(f"{data} was a table in memory, which is gone: name a file")
+            raise DataError(f"{data} was a table in memory, which is gone: give it again, or name a file")
         return _held[data]
     place, _, split = data.partition("#")
     if data.startswith(HUB):
@@ -108,14 +115,13 @@ def read_table(path: str, choices: Choices = OPEN) -> Table:
 
 
 def table_of(data: Any, name: str = "table") -> Table:
-    """The table of what somebody has in memory.
+    """The table of what somebody has in memory: columns, a frame, an Arrow table, a data set or rows.
 
-    A mapping of columns, a frame of pandas or polars, an Arrow table, a `datasets.Dataset`, or rows: mappings, tuples
-    (columns 1, 2 and so on) or texts (a column `text`).
+    regard/data/in_memory.py says which. What it cannot be is refused; name: what it is called in messages.
     """
     if isinstance(data, Table):
         return data
-    columns, is_named = _columns_of(data)
+    columns, is_named = columns_of(data, name)
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:
         told = ", ".join(f"{key} {len(column):,}" for key, column in columns.items())
@@ -123,33 +129,6 @@ def table_of(data: Any, name: str = "table") -> Table:
     if not sizes or not sizes.pop():
         raise DataError(f"{name} holds no rows")
     return _of_columns(name, columns, "table in memory", named=is_named)
-
-
-def _columns_of(data: Any) -> tuple[Mapping[str, Column[Any]], bool]:
-    if hasattr(data, "column_names") and hasattr(data, "features"):
-        return columnar.dataset_columns(data), True
-    if hasattr(data, "column_names") and hasattr(data, "schema"):
-        return columnar.arrow_columns(data), True
-    if hasattr(data, "columns") and hasattr(data, "shape"):
-        return {str(name): Listed(_listed(data[name])) for name in data.columns}, True
-    if isinstance(data, Mapping):
-        return {str(name): Listed(_listed(values)) for name, values in data.items()}, True
-    rows = list(data)
-    if rows and all(isinstance(row, Mapping) for row in rows):
-        names = dict.fromkeys(str(key) for row in rows for key in row)
-        return {key: Listed([row.get(key) for row in rows]) for key in names}, True
-    if rows and all(isinstance(row, tuple | list) for row in rows) and len({len(row) for row in rows}) == 1:
-        return {str(i): Listed([row[i - 1] for row in rows]) for i in range(1, len(rows[0]) + 1)}, False
-    if all(isinstance(row, str) for row in rows):
-        return {"text": Listed(rows)}, True
-    raise DataError("rows are texts, mappings, or tuples of one length; found a mixture")
-
-
-def _listed(values: Any) -> Sequence[Any]:
-    for method in ("to_list", "tolist"):
-        if hasattr(values, method):
-            return getattr(values, method)()
-    return values if isinstance(values, Sequence) and not isinstance(values, str) else list(values)
 
 
 def _of_columns(path: str, columns: Mapping[str, Column[Any]], form: str, named: bool = True) -> Table:

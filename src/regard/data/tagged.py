@@ -82,15 +82,18 @@ def read_tagged(
 
 
 def is_of_tags(table: Table) -> bool:
-    """Whether a table has columns of lists of words and of lists of tags."""
+    """Whether a table has columns of lists of words and of lists of tags; without names, two columns of lists."""
+    if not table.named:
+        return _of_lists(table)
     words = [name for name in TOKENS if name in table.cells and (table.cells[name][0] or "").startswith("[")]
     return bool(words) and any(name in table.cells for name in TAG_LISTS)
 
 
 def _from_table(table: Table, text: str | None, tag: str | None) -> Examples[Tagged]:
     """The sentences of a table with a list of words and a list of tags in each row."""
-    words_in = _column(table, "data.text", text, TOKENS)
-    tags_in = _column(table, "data.tag", tag, TAG_LISTS)
+    plain = _of_lists(table)
+    words_in = _column(table, "data.text", text, ("1",) if plain else TOKENS)
+    tags_in = _column(table, "data.tag", tag, ("2",) if plain else TAG_LISTS)
     words, tags, stops = Packed(), Coded(), array("q")
     for row, (left, right) in enumerate(zip(table.cells[words_in], table.cells[tags_in], strict=True)):
         some, others = _list(table, row, words_in, left), _list(table, row, tags_in, right)
@@ -114,6 +117,15 @@ def _from_table(table: Table, text: str | None, tag: str | None) -> Examples[Tag
     return Examples(Tagged, columns, settings={"text": words_in, "tag": tags_in}, account=account)
 
 
+def _of_lists(table: Table) -> bool:
+    """Whether a table without names has two columns, both of lists."""
+    return (
+        not table.named
+        and len(table.names) == 2
+        and all((one[0] or "").startswith("[") for one in table.cells.values())
+    )
+
+
 def _column(table: Table, role: str, told: str | None, known: tuple[str, ...]) -> str:
     if told is not None:
         return table.find(role, told)
@@ -129,12 +141,24 @@ def _column(table: Table, role: str, told: str | None, known: tuple[str, ...]) -
 def _list(table: Table, row: int, column: str, cell: str | None) -> list[str]:
     """The words of a cell: a list as JSON writes it, or texts with single spaces between."""
     try:
-        found = json.loads(cell) if cell is not None and cell.startswith("[") else (cell or "").split()
+        return list(words_of(cell or ""))
+    except DataError as error:
+        raise DataError(f"{table.where(row)}, column {column!r}: {error}; mend it or remove the row") from None
+
+
+def words_of(cell: str) -> tuple[str, ...]:
+    """The words of a cell: a list as JSON writes it, or words with spaces between.
+
+    >>> words_of('["a", "b c"]'), words_of("a b")
+    (('a', 'b c'), ('a', 'b'))
+    """
+    try:
+        found = json.loads(cell) if cell.startswith("[") else cell.split()
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str | int) and str(one).strip() for one in found):
-        raise DataError(f"{table.where(row)}, column {column!r}: expected a list of words; mend it or remove the row")
-    return [str(one) for one in found]
+        raise DataError("expected a list of words")
+    return tuple(map(str, found))
 
 
 def _up_to_first(rows: Iterator[str]) -> Iterator[str]:

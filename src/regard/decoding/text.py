@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from regard.charts.notebook import cell_table, shaded, told
 from regard.core.model import TokenModel
 from regard.decoding.beam import Hypothesis, beam_search
 from regard.decoding.draft import Drafter
@@ -26,6 +27,8 @@ from regard.terminal.table import power_of_ten, show_table
 if TYPE_CHECKING:
     from regard.data.tokenizer import Streamer, Tokenizer
 
+SHOWN = 40  # characters of a text where there is little room
+UNLIKELY = 7.0  # nats from which on a token is as dark as can be: one in a thousand
 AT_ONCE = 32  # prompts that are continued side by side
 
 
@@ -221,7 +224,7 @@ class TextGenerator:
         return Text(prompt, continuation, len(hypothesis.tokens), hypothesis.log_prob, str(hypothesis.finish))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScoredText:
     """A text with log p of each token and the chain-rule product p(w_1 .. w_n) = prod_t p(w_t | w_1 .. w_(t-1))."""
 
@@ -237,10 +240,12 @@ class ScoredText:
 
     @property
     def perplexity(self) -> float:
+        """Between how many equally likely tokens the model wavered, on average."""
         return self.score.perplexity
 
     @property
     def bits_per_character(self) -> float | None:
+        """None of a text without characters."""
         return self.score.bits_per_character
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
@@ -261,7 +266,18 @@ class ScoredText:
         show_table(self.columns, self.rows())
         print(self.totals())
 
+    def __repr__(self) -> str:
+        return f"ScoredText({self.text[:SHOWN]!r}{'...' if len(self.text) > SHOWN else ''}: {self.totals()})"
+
+    def _repr_html_(self) -> str:
+        """The tokens of a text, in a notebook, the darker the less they were expected, and their numbers below."""
+        tokens = zip(self.token_texts, self.score.log_probs, self.rows(), strict=True)
+        words = [(token, -log_prob / UNLIKELY, f"p {row[2]}") for token, log_prob, row in tokens]
+        table = cell_table([name.rstrip("#") for name in self.columns], self.rows())
+        return f"{shaded(words)}<p>{told(self.totals())}</p><details><summary>tokens</summary>{table}</details>"
+
     def to_dict(self) -> dict[str, Any]:
+        """Everything in plain keys, a mapping for each token."""
         pairs = zip(self.token_texts, self.score.tokens, self.score.log_probs, self.score.running, strict=True)
         return {
             "text": self.text,

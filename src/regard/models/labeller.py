@@ -87,3 +87,7 @@ class Labeller(Traced):
         """The vectors (B, T, D) of the sequence, or (B, D), the one that stands for it."""
         memory, lengths = self.encoder(tokens, context.lengths)
         return memory if self.pooling is None else self.pooling(memory, lengths), None
+
+    def encode(self, tokens: Tensor, context: Context = EMPTY) -> Tensor:
+        """The vectors (B, T, D) of the sequence, before they are pooled."""
+        return self.encoder(tokens, context.lengths)[0]

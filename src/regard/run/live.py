@@ -1,4 +1,4 @@
-"""What a training run looks like: redrawn in place on a terminal, plain lines in a pipe.
+"""What a training run looks like: redrawn in place on a terminal and in a notebook, plain lines in a pipe.
 
 A screen that is gone, such as a closed pipe, never ends a run: the display falls silent and training goes on.
 """
@@ -6,13 +6,13 @@ A screen that is gone, such as a closed pipe, never ends a run: the display fall
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.core.progress import Progress, watching
+from regard.run.in_place import Place, on_terminal, redrawn_on
 from regard.terminal.table import human, span, visible, visible_line
 from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update, told
 
@@ -26,11 +26,11 @@ PANEL_WIDTH = 104
 
 
 def display_for(stream: TextIO, title: str, *, quiet: bool = False) -> Display:
-    """The display that suits a stream: live on a terminal, lines in a pipe, nothing when quiet."""
+    """The display that suits a stream: in place on a terminal and in a notebook, lines in a pipe, none when quiet."""
     if quiet:
         return Silent()
-    can_redraw = stream.isatty() and os.environ.get("TERM") != "dumb"
-    return Patient(Live(stream, title) if can_redraw else Lines(stream))
+    place = redrawn_on(stream)
+    return Patient(Lines(stream) if place is None else Live(stream, title, place))
 
 
 @contextmanager
@@ -90,13 +90,9 @@ class Patient:
 class Live:
     """A bar against the budget, the losses and their curve, speed, time left, and the last sample."""
 
-    def __init__(self, stream: TextIO, title: str) -> None:
-        from rich.console import Console
-        from rich.live import Live as RichLive
-
+    def __init__(self, stream: TextIO, title: str, place: Place | None = None) -> None:
         self.title = title
-        self.console = Console(file=stream, highlight=False)
-        self.live = RichLive(console=self.console, auto_refresh=False, transient=True)
+        self.console, self.live = place or on_terminal(stream)
         self.start_facts: Start | None = None
         self.last: Update | None = None
         self.held_out: Evaluation | None = None

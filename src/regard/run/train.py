@@ -6,24 +6,22 @@ Whatever can be refused is refused before anything is written.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from regard.core.data_spec import EXAMPLE, DataSpec
 from regard.core.device import device_named
 from regard.core.fitted import Noted
 from regard.core.plugin import typed_name
+from regard.data.in_memory import described
 from regard.errors import UsageError
+from regard.run.at_hand import Data, at_hand
 from regard.run.dataset import begin, fitted, load_dataset, saved_processor, task_of, tell, told_smaller, work
-from regard.run.like import settings_like
 from regard.run.live import display_for, working
-from regard.run.paths import free_path, latest_path, refuse_another, require_name, saved_settings
-from regard.run.recipe import read_recipe
-from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, resolve, section_of
-from regard.run.task_choice import with_task
+from regard.run.paths import require_name
+from regard.run.plan import CONFIG, Job, plan
+from regard.run.settings import Origin, Settings
 from regard.storage.lock import refuse_in_use
 from regard.tasks.pretrained import read_start
 from regard.tasks.verbs import Fits, able
@@ -37,37 +35,12 @@ if TYPE_CHECKING:
     from regard.training.resume import Resume
     from regard.training.settings import TrainSettings
 
-CONFIG = "config.json"
 UNTOLD_HISTORY = 1 << 14  # steps
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run to be made.
-
-    resume    "no", "last" (from the newest checkpoint) or "auto" (from the newest undamaged one).
-    changed   training settings that the caller named on a resume, which may therefore differ.
-    is_large  train it although the estimate says that it does not fit.
-    samples   what the model writes is shown at evaluations; where nobody looks, its time is better spent.
-    """
-
-    settings: Settings
-    out: Path
-    resume: str = "no"
-    changed: Collection[str] = ()
-    is_large: bool = False
-    samples: bool = True
-
-    @property
-    def title(self) -> str:
-        """What is trained on what, for the display."""
-        model = f"{self.settings['model.name']} {self.settings['model.size']}"
-        return f"{model} on {self.settings['data.path']} -> {self.out}"
 
 
 def train(
     model: str | None = None,
-    data: str | Path | None = None,
+    data: Data | None = None,
     *,
     budget: str | None = None,
     size: str | None = None,
@@ -78,56 +51,32 @@ def train(
     quiet: bool = False,
     **settings: Any,
 ) -> Run:
-    """Train a registered model on a file, a folder or a world, and give back the run.
+    """Train a registered model on data, and give back the run. What is told meanwhile goes to stderr.
 
-    Without more said: gpt, small, on world:stories, for two minutes, into runs/gpt. Other settings are keywords:
-    `train("lstm", "my.txt", d_model=128, lr=1e-3, tokens="words")`. With `like` they begin as those of another run.
+    model     a name of `regard.models()`; None: the one that suits the data.
+    data      a path, a pattern, world:NAME or hf:NAME; or data itself: a list of texts, of (text, label), of
+              (source, target), of (words, tags) or of mappings, a mapping of columns, a frame of pandas or polars, an
+              Arrow table, a `datasets.Dataset`, or an iterator of such rows. None: the world of stories.
+    budget    such as "90s", "5m", "500steps" or "3Mtokens"; two minutes unless told.
+    size      tiny, small, base or paper.
+    out       the run folder; runs/MODEL unless told.
+    recipe    a TOML file of settings, or the name of one that comes with regard.
+    resume    go on with the run in `out`.
+    like      a run whose settings this one begins with.
+    quiet     tell nothing meanwhile.
+    settings  any other by its key: `d_model=128, lr=1e-3, tokens="words"`. `valid` takes what `data` takes, or a rule
+              such as "hash:0.1".
     """
+    if model is not None and not isinstance(model, str):
+        raise UsageError(f"model: expected the name of a model, found {described(model)}; data comes second")
     name = None if model is None else typed_name(model)
-    named = {"model.name": name, "data.path": data, "train.budget": budget, "model.size": size}
-    changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
-    job = plan(recipe=recipe, changes=changes, keywords=settings, out=out, like=like, resume="last" if resume else "no")
-    return train_run(job, display_for(sys.stdout, job.title, quiet=quiet))[0]
-
-
-def plan(
-    *,
-    recipe: str | Path | None,
-    changes: Layer,
-    out: str | Path | None,
-    resume: str = "no",
-    is_large: bool = False,
-    like: str | Path | None = None,
-    keywords: Mapping[str, Any] = MappingProxyType({}),
-) -> Job:
-    """The job that a recipe and changes to it describe, on top of the defaults or of the run that goes on.
-
-    like      a run whose settings are those of the new one where nothing else is said.
-    keywords  further changes, named by their key alone: which section one is of depends on the model.
-    """
-    given = (read_recipe(recipe) if recipe is not None else {}) | changes
-    if like is not None:
-        if resume != "no":
-            raise UsageError("--like begins a new run and --resume goes on with one: leave one of them out")
-        given = settings_like(Path(like).expanduser(), given) | given
-    keywords = dict(keywords)
-    # What the task is told by is needed before it is known which model, and so which settings, there are.
-    telling = {key: keywords.pop(key) for key in ("task", "target") if key in keywords}
-    given |= {f"data.{key}": Origin(value, "argument") for key, value in telling.items() if value is not None}
-    name = _name(given)
-    default = free_path if resume == "no" else latest_path
-    path = default(name) if out is None else Path(out).expanduser()
-    goes_on = resume == "last" or (resume == "auto" and (path / CONFIG).exists())
-    saved = saved_settings(path) if goes_on else {}
-    if goes_on:
-        refuse_another(path, saved, given)
-    else:
-        given = with_task(given)
-    model = str((saved | given).get("model.name", Origin(DEFAULT_MODEL, "default")).value)
-    found = {section_of(key, model): Origin(value, "argument") for key, value in keywords.items()}
-    given |= {key: origin for key, origin in found.items() if origin.value is not None}
-    changed = [key.removeprefix("train.") for key in given if key.startswith("train.")]
-    return Job(resolve(saved, given), path, resume, changed, is_large)
+    with at_hand(data, "data") as path, at_hand(settings.get("valid"), "valid") as valid:
+        named = {"model.name": name, "data.path": path, "train.budget": budget, "model.size": size}
+        changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
+        keywords = settings | ({} if valid is None else {"valid": valid})
+        goes_on = "last" if resume else "no"
+        job = plan(recipe=recipe, changes=changes, keywords=keywords, out=out, like=like, resume=goes_on)
+        return train_run(job, display_for(sys.stderr, job.title, quiet=quiet))[0]
 
 
 def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | None = None) -> tuple[Run, Result]:
@@ -255,13 +204,6 @@ def _changes(settings: Settings) -> list[str]:
     """What somebody said about the model."""
     is_sized = settings.table["model.size"].place != "default"
     return [*settings.model_changes, *(["size"] if is_sized else [])]
-
-
-def _name(given: Layer) -> str:
-    """What a run folder is called when nobody says: as the model, or as the one that the task takes."""
-    if "model.name" in given:
-        return str(given["model.name"].value)
-    return str(with_task(given)["model.name"].value)
 
 
 def _tell_need(job: Job, config: Config, training: TrainSettings, display: Display) -> None:

@@ -6,11 +6,20 @@ from pathlib import Path
 
 from regard.data.settings import DataSettings
 from regard.data.source import fingerprint, shown
+from regard.data.table import Table
+from regard.data.tabular import is_held, open_table
 from regard.errors import UsageError
 
 
 def refuse_training_file(data: DataSettings) -> None:
     """Refuse `data.valid` where it is the file that is learnt from, by its name or by its content."""
+    if is_held(data.path) and is_held(data.valid):
+        if not _alike(open_table(data.path), open_table(data.valid)):
+            return
+        raise UsageError(
+            "valid is the training data itself, or a copy of it: what is learnt would be tested by what it was learnt "
+            "from; leave valid out, so that a part is held out, or give other data"
+        )
     train, valid = Path(data.path).expanduser(), Path(data.valid).expanduser()
     if not (train.exists() and valid.exists()):
         pairs = zip(data.path.split(","), data.valid.split(","), strict=False)
@@ -23,6 +32,13 @@ def refuse_training_file(data: DataSettings) -> None:
         f"--valid {data.valid} is {shown(data.path)} itself, or a copy of it: what is learnt would be tested by what "
         f"it was learnt from; leave --valid out, so that a part is held out (hash:0.1), or give another file"
     )
+
+
+def _alike(one: Table, other: Table) -> bool:
+    """Whether two tables have the same cells."""
+    if len(one) != len(other) or one.names != other.names:
+        return False
+    return all(a == b for name in one.names for a, b in zip(one.cells[name], other.cells[name], strict=True))
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -1,15 +1,16 @@
-"""What a comparison looks like while it runs: one table and one bar on a terminal, plain lines in a pipe."""
+"""What a comparison looks like while it runs: one table and one bar in place, or plain lines in a pipe."""
 
 from __future__ import annotations
 
 import math
-import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from regard.core.progress import Progress
+from regard.run.in_place import Place as InPlace
+from regard.run.in_place import on_terminal, redrawn_on
 from regard.run.live import Patient, progress_on
 from regard.terminal.label import cut, width
 from regard.terminal.table import human, span, visible, visible_line
@@ -58,9 +59,8 @@ def board_for(stream: TextIO, *, quiet: bool) -> Board:
     """The board that suits a stream."""
     if quiet:
         return LineBoard(None)
-    if stream.isatty() and os.environ.get("TERM") != "dumb":
-        return LiveBoard(stream)
-    return LineBoard(stream)
+    place = redrawn_on(stream)
+    return LineBoard(stream) if place is None else LiveBoard(stream, place)
 
 
 class Lane:
@@ -169,14 +169,10 @@ class LineBoard(_Places):
 class LiveBoard(_Places):
     """A table that is redrawn in place, and one bar for the whole."""
 
-    def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
+    def __init__(self, stream: TextIO, place: InPlace | None = None) -> None:
         super().__init__()
         self.stream = stream
-        self.console = Console(file=stream, highlight=False)
-        self.live = Live(console=self.console, auto_refresh=False, transient=True)
+        self.console, self.live = place or on_terminal(stream)
 
     @property
     def people(self) -> TextIO | None:

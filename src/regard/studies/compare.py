@@ -14,6 +14,7 @@ from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import ResourceError, Stopped, UsageError
+from regard.run.at_hand import Data, at_hand
 from regard.run.recipe import read_recipe
 from regard.run.settings import Layer, Origin, Settings, resolve, section_of
 from regard.run.task_choice import with_task
@@ -56,7 +57,7 @@ SMALLEST_FREE = 100e6
 
 def compare(
     models: Sequence[str] | None = None,
-    data: str | Path | None = None,
+    data: Data | None = None,
     *,
     budget: str | None = None,
     seeds: int | None = None,
@@ -67,28 +68,39 @@ def compare(
     parameters: int | None = None,
     scaling: bool = False,
     folds: int = 1,
+    quiet: bool = False,
     board: Board | None = None,
     layer: Layer | None = None,
     **settings: Any,
 ) -> Comparison:
-    """Train several models on the same data under the same budget and rank them.
+    """Train several models on the same data under the same budget and rank them. What is told goes to stderr.
 
-    Without more said: the whole ladder on world:witness, about four minutes in all. Other settings are keywords and
-    hold for every model: `compare(["lstm", "gpt"], "my.txt", budget="1m", tokens="words")`. With `scaling` each is
-    trained at four sizes, and the report has the fitted curve of loss by size. With `folds` each of so many parts of
-    the examples is held out in turn.
+    models      names of `regard.models()`, also with settings as in "lstm?n_layers=3"; None: the ladder of the task.
+    data        what `regard.train` takes; None: world:witness, about four minutes in all.
+    budget      of each model, such as "1m" or "500steps".
+    seeds       trainings of each model; a winner needs three.
+    size        of all models; unless told, all have as many parameters as suit the budget.
+    out         the folder; runs/compare-DATA unless told. A comparison that is there goes on; force: it begins anew.
+    recipe      a TOML file of settings that hold for every model.
+    parameters  how many every model has.
+    scaling     each is trained at four sizes, and the report has the fitted curve of loss by size.
+    folds       each of so many parts of the examples is held out in turn.
+    quiet       tell nothing meanwhile. board: where it is told instead. layer: settings by their whole names.
+    settings    others by their key, for every model: `tokens="words"`.
     """
     given = dict(read_recipe(recipe)) if recipe is not None else {}
     given |= layer or {}
-    if data is not None:
-        given["data.path"] = Origin(str(data), "argument")
-    if size is not None:
-        given["model.size"] = Origin(size, "argument")
-    given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
+    if isinstance(models, str):
+        raise UsageError(f"models: expected several names in a list, found {models!r}; give [{models!r}]")
     models = None if models is None else [typed_name(text) for text in models]
-    refuse_absent(str(given[TRACK].value) if TRACK in given else None)
-    planned = _plan(given, models, Asked(budget, seeds, parameters, folds, SCALES if scaling else (1.0,)))
-    return _raced(planned, out, force, board or board_for(sys.stdout, quiet=False))
+    with at_hand(data, "data") as path, at_hand(settings.get("valid"), "valid") as valid:
+        settings |= {} if valid is None else {"valid": valid}
+        named = {"data.path": path, "model.size": size}
+        given |= {key: Origin(value, "argument") for key, value in named.items() if value is not None}
+        given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
+        refuse_absent(str(given[TRACK].value) if TRACK in given else None)
+        planned = _plan(given, models, Asked(budget, seeds, parameters, folds, SCALES if scaling else (1.0,)))
+        return _raced(planned, out, force, board or board_for(sys.stderr, quiet=quiet))
 
 
 @dataclass(frozen=True)

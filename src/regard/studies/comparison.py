@@ -23,7 +23,7 @@ from regard.tasks import task_named
 LARGEST = 1 << 28  # bytes of a report
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """What a comparison came to: its protocol, a row for each model, and the ranking of those that finished.
 
@@ -68,6 +68,7 @@ class Comparison:
         return [row for row in self.rows if row.failed]
 
     def row(self, label: str) -> Row:
+        """What was measured of one model."""
         return next(row for row in self.rows if row.label == label)
 
     def show(self, stream: TextIO | None = None, *, brief: bool = False) -> None:
@@ -75,6 +76,10 @@ class Comparison:
         from regard.studies.summary import show
 
         show(self, stream or sys.stdout, brief=brief)
+
+    def __repr__(self) -> str:
+        standing = ", ".join(f"{one.label} {one.mean:.4g}" for one in self.order)
+        return f"Comparison({self.protocol.data!r}, by {self.protocol.metric}: {standing or 'none finished'})"
 
     def _repr_html_(self) -> str:
         """The page, in a notebook."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,10 +89,12 @@ class Captions(ExampleTask[CaptionProcessor]):
         "nearest_picture",
         *(f"captioner?decoder={name}" for name in DECODERS),
     )
+    example: ClassVar[type | None] = Captioned
     world: ClassVar[str | None] = "world:shapes"
     can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
     turn: ClassVar[int] = 1
     writes: ClassVar[bool] = True
+    input_column: ClassVar[str] = "file"
     reads_files: ClassVar[bool] = True
     typed_example: ClassVar[str] = "PICTURE"
 
@@ -134,6 +137,21 @@ class Captions(ExampleTask[CaptionProcessor]):
                 raise UsageError(f"line {number + 1} is empty: give the path of a picture in every line")
             found += world_of(line, self.name).examples("valid") if line.startswith(PREFIX) else pictures_in(line)
         return found
+
+    def given(self, one: Any, where: str = "") -> Any:
+        """The path of a picture, a picture of Pillow, or its array, (height, width, 3) of unsigned bytes."""
+        if isinstance(one, os.PathLike):
+            return os.fspath(one)
+        if not (hasattr(one, "__array__") or hasattr(one, "__array_interface__")):
+            return super().given(one, where)
+        picture = np.asarray(one)
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
+            shape = " x ".join(map(str, picture.shape)) or "no shape"
+            raise UsageError(
+                f"{where}expected a picture of height x width x 3 unsigned bytes, found {shape} of {picture.dtype}; "
+                f"of Pillow's, convert('RGB')"
+            )
+        return Captioned(picture, "", file="a picture in memory")
 
     def answers(
         self, model: nn.Module, processor: CaptionProcessor, inputs: Sequence[Any], options: TextOptions | None = None

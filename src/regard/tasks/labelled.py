@@ -31,6 +31,7 @@ from regard.evaluation.each import EachScore
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, cut, fitted, labels_of, text_side
@@ -128,6 +129,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
         *("majority", "naive_bayes", "linear"),
         *("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
     )
+    example: ClassVar[type | None] = Labelled
     world: ClassVar[str | None] = "world:reviews"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
     turn: ClassVar[int] = 3
@@ -198,6 +200,19 @@ class LabelledText(ExampleTask[LabelProcessor]):
                 logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
                 found[rows] = logits.float().softmax(-1).cpu().numpy()
             yield from found
+
+    def classes(self, processor: LabelProcessor) -> tuple[str, ...]:
+        return processor.classes
+
+    def probabilities(self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any]) -> np.ndarray:
+        texts = [one.text if isinstance(one, Labelled) else str(one) for one in inputs]
+        found = np.stack(list(self._chances(model, processor, texts)))
+        return found / found.sum(1, keepdims=True)  # which float32 leaves a little beside 1
+
+    def encoded(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
+        whole: Any = model
+        ids = fitted(ragged(map(processor.read, texts)), whole.max_length, processor.truncate)
+        return encoded(model, reader_of(model), ids, before=int(processor.framed), after=1)
 
     def evaluate(
         self,

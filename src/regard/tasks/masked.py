@@ -31,6 +31,7 @@ from regard.errors import UsageError
 from regard.evaluation.each import EachScore
 from regard.tasks import register_task
 from regard.tasks.dataset import Dataset, ExampleDataset
+from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
 from regard.tasks.processor import Processor, files_of, read_files
@@ -98,6 +99,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     unit: ClassVar[str] = "hidden tokens"
     model: ClassVar[str] = "bert"
     ladder: ClassVar[tuple[str, ...]] = ("cloze", "bert")
+    example: ClassVar[type | None] = Passage
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
     same_data_as: ClassVar[str | None] = PlainText.name
@@ -193,13 +195,9 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         told = scores | {"hidden_tokens": count, "passages": len(passages)}
         return Report(told, each=lambda: EachScore(nats, hidden))
 
-    @torch.no_grad()
-    def encode(self, model: nn.Module, processor: MaskedProcessor, text: str) -> Tensor:
-        whole: Any = model
-        ids = ragged([processor.framed(text)])
-        ids = fitted(ids, self._limit(model))
-        tokens, _ = ids.padded(np.zeros(1, dtype=np.int64), 0)
-        return whole.encode(tokens.to(device_of(model)))[0, 1:-1]
+    def encoded(self, model: nn.Module, processor: MaskedProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
+        ids = fitted(ragged(map(processor.framed, texts)), self._limit(model))
+        return encoded(model, reader_of(model), ids, before=1, after=1)
 
     def describe(self, example: Passage, answer: Answer) -> str:
         told = answer.details["input"]

@@ -15,7 +15,8 @@ from regard.core.model import logits_of
 from regard.data.grid import stamp, written
 from regard.data.panel import read_panel
 from regard.data.series import Series, possible_origins
-from regard.data.tabular import is_address
+from regard.data.table import Table
+from regard.data.tabular import held, is_address
 from regard.errors import DataError
 from regard.tasks.reading import Reading, Side
 from regard.tasks.series_processor import SeriesProcessor
@@ -34,8 +35,12 @@ class Moment:
         return self.series.times[self.origin]
 
 
-def next_moments(path: str, processor: SeriesProcessor) -> list[Moment]:
-    """Where the values of each series of a file end: from there on it is to be forecast."""
+def next_moments(data: str | Table, processor: SeriesProcessor) -> list[Moment]:
+    """Where the values of each series of a file, or of a table in memory, end: from there on it is to be forecast."""
+    if isinstance(data, Table):
+        with held(data, "input") as address:
+            return next_moments(address, processor)
+    path = data
     if "\n" in path or not (is_address(path) or Path(path).exists()):
         raise DataError(
             f"there is no file {(path.splitlines() or [''])[0][:80]}; give the path of a file like that of the "

@@ -15,6 +15,7 @@ import torch
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
+from regard.core.stack import reverse
 from regard.data.example import Examples, Pair, account_of, column
 from regard.data.kind import Head
 from regard.data.pairs import Sides, is_of_pairs, read_pairs
@@ -31,6 +32,7 @@ from regard.errors import UsageError
 from regard.evaluation.translation import alignment_accuracy, chrf_of_each, require_metrics, translation_scores
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.encoding import Encoded, encoded
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
@@ -41,7 +43,7 @@ from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
@@ -91,11 +93,13 @@ class Pairs(ExampleTask[PairProcessor]):
     metric: ClassVar[str] = "chrf"
     model: ClassVar[str] = "transformer"
     ladder: ClassVar[tuple[str, ...]] = ("nearest", "ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
+    example: ClassVar[type | None] = Pair
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     two_files: ClassVar[bool] = True
     turn: ClassVar[int] = 3
     writes: ClassVar[bool] = True
+    input_column: ClassVar[str] = "source"
     echoes: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:
@@ -147,6 +151,17 @@ class Pairs(ExampleTask[PairProcessor]):
                 names = ("text", "log_prob", "score")
                 details["others"] = [{name: getattr(other, name) for name in names} for other in written.others]
             yield Answer(written.text, details)
+
+    def encoded(self, model: nn.Module, processor: PairProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
+        """The vectors of the words that are read, which what is written looks at."""
+        whole: Any = model
+        ids = fitted(ragged(map(processor.read, texts)), whole.max_source_length, processor.truncate)
+
+        def read(tokens: Tensor, lengths: Tensor) -> Tensor:
+            memory = whole.encode(tokens, lengths)[0]
+            return reverse(memory, lengths) if whole.reads_backward else memory
+
+        return encoded(model, read, ids, after=1)
 
     def evaluate(
         self, model: nn.Module, processor: PairProcessor, examples: Sequence[Pair], options: TextOptions | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,10 +14,12 @@ import torch
 
 from regard.core.device import device_of
 from regard.core.model import logits_of
+from regard.data.in_memory import is_frame, is_listed
 from regard.data.kind import Head
 from regard.data.panel import read_panel
 from regard.data.series import origins
 from regard.data.settings import DataSettings
+from regard.data.tabular import table_of
 from regard.data.worlds import PREFIX
 from regard.errors import DataError
 from regard.models.ensemble import EnsembleConfig
@@ -62,12 +65,14 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         *("naive", "lear", "dlinear"),
         *("dan", "fnn", "lstm", "transformer", "mamba"),
     )
+    example: ClassVar[type | None] = Moment
     world: ClassVar[str | None] = "world:electricity"
     can: ClassVar[Capabilities] = Capabilities(source=True, quantiles=True)
     turn: ClassVar[int] = 2
     by_time: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
     typed_example: ClassVar[str] = "FILE"
+    reads_tables: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:
         return head.has_columns and head.is_series
@@ -131,6 +136,18 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         """The path of a file."""
         return [text]
 
+    def given(self, one: Any, where: str = "") -> Any:
+        """The path of a file, or a table in memory, whose last rows may lack the target."""
+        if isinstance(one, os.PathLike):
+            return os.fspath(one)
+        if is_frame(one) or is_listed(one):
+            return table_of(one, f"{where}the table")
+        return super().given(one, where)
+
+    @property
+    def takes(self) -> str:
+        return "a table, or the path of one"
+
     def combined(self, config: Config, count: int) -> Config:
         return EnsembleConfig(config, count)
 
@@ -138,7 +155,7 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         self, model: nn.Module, processor: SeriesProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         for one in inputs:
-            moments = [one] if isinstance(one, Moment) else next_moments(str(one), processor)
+            moments = [one] if isinstance(one, Moment) else next_moments(one, processor)
             found = self.forecast(model, processor, moments)
             yield answer_of(moments, found, self._quantiles(model), processor.roles.series)
 

@@ -10,6 +10,7 @@ import numpy as np
 from regard.data.grid import cycles, written
 from regard.evaluation.each import EachScore
 from regard.evaluation.forecast import forecast_report, seasonal_naive
+from regard.tasks.forecast import Forecast
 from regard.tasks.moment import Moment, by_series
 from regard.tasks.series_processor import SeriesProcessor
 from regard.tasks.verbs import Answer, Report
@@ -61,7 +62,10 @@ def answer_of(
         lines.append(
             ",".join([*(_cell(cells[number]) for cells in columns.values()), *(f"{value:.4f}" for value in row)])
         )
-    return Answer("\n".join(lines), columns | {"forecast": together[:, quantiles.index(0.5)].tolist()} | named)
+    details = columns | {"forecast": together[:, quantiles.index(0.5)].tolist()} | named
+    when = [one.series.times[one.origin : one.origin + len(values)] for one, values in zip(moments, asked, strict=True)]
+    labels = None if by is None else np.array(columns[by])
+    return Answer("\n".join(lines), details, Forecast(np.concatenate(when), together, quantiles, labels, by))
 
 
 def _cell(text: str) -> str:

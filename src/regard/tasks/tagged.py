@@ -14,11 +14,12 @@ import numpy as np
 
 from regard.core.progress import watched
 from regard.data.example import Examples, Tagged, account_of, column
+from regard.data.in_memory import described
 from regard.data.kind import Head
 from regard.data.ragged import in_batches
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.tagged import is_of_tags, read_tagged
+from regard.data.tagged import is_of_tags, read_tagged, words_of
 from regard.data.tokenizer import Tokenizer
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import UsageError
@@ -27,6 +28,7 @@ from regard.evaluation.tagging import tagging_report
 from regard.models.ensemble import ChainEnsembleConfig, EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.encoding import Encoded, encoded, picked, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
@@ -81,9 +83,11 @@ class TaggedText(ExampleTask[TagProcessor]):
         *("most_frequent", "hmm", "crf"),
         *("fnn", "rnn", "lstm", "transformer", "mamba"),
     )
+    example: ClassVar[type | None] = Tagged
     world: ClassVar[str | None] = "world:tags"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
     turn: ClassVar[int] = 1
+    input_column: ClassVar[str] = "words"
     takes_encoder: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:
@@ -131,7 +135,7 @@ class TaggedText(ExampleTask[TagProcessor]):
     def answers(
         self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
-        texts = [one.words if isinstance(one, Tagged) else tuple(str(one).split()) for one in inputs]
+        texts = [_words(one) for one in inputs]
         whole: Any = model
         spelt = [index for index, words in enumerate(texts) if words]
         ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
@@ -144,7 +148,29 @@ class TaggedText(ExampleTask[TagProcessor]):
         for index, words in enumerate(texts):
             pairs = list(zip(words, tags.get(index, []), strict=True))
             line = " ".join(f"{word}/{tag}" for word, tag in pairs)
-            yield Answer(line, {"words": list(words), "tags": [tag for _, tag in pairs]})
+            found = [tag for _, tag in pairs]
+            yield Answer(line, {"words": list(words), "tags": found}, found)
+
+    def encoded(self, model: nn.Module, processor: TagProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
+        """A vector for each word."""
+        whole: Any = model
+        words = [_words(one) for one in texts]
+        ids = fitted(processor.inputs(model, words), whole.max_length)
+        for found in encoded(model, reader_of(model), ids):
+            yield picked(found, [processor.places(words[row]) for row in found.rows])
+
+    def given(self, one: Any, where: str = "") -> Any:
+        """A sentence, with spaces between its words, or the words themselves."""
+        if not isinstance(one, list | tuple):
+            return super().given(one, where)
+        wrong = [word for word in one if not (isinstance(word, str) and word.strip())]
+        if wrong or not one:
+            found = described(wrong[0]) if wrong else "no words"
+            raise UsageError(f"{where}expected a sentence, or its words in a list, found {found}")
+        return tuple(one)
+
+    def of_cell(self, cell: str) -> Any:
+        return words_of(cell)
 
     def evaluate(
         self, model: nn.Module, processor: TagProcessor, examples: Sequence[Tagged], options: TextOptions | None = None
@@ -228,6 +254,10 @@ class TaggedText(ExampleTask[TagProcessor]):
         )
         forms = forms_met_twice(counted(words), SpelledWords(tokenizer).token_of)
         return TagProcessor(tokenizer, classes, bio=bio, forms=forms)
+
+
+def _words(one: Any) -> tuple[str, ...]:
+    return one.words if isinstance(one, Tagged) else one if isinstance(one, tuple) else tuple(str(one).split())
 
 
 def _read(data: str, settings: DataSettings) -> Examples[Tagged]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 import numpy as np
 
 from regard.data.account import Account
+from regard.data.in_memory import described
 from regard.data.kind import Head
 from regard.data.settings import DataSettings
 from regard.data.worlds import world_of
@@ -85,6 +86,8 @@ class Task(ABC, Generic[C]):
     writes          a text is written from what is read, so that options of beams and of chance mean something.
     by_time         its examples come one after the other in time, so that a test must come last.
     reads_files     an input is the name of a file: without one the first that was held out is looked at.
+    example         the class of its examples, where one may be given as an input.
+    reads_tables    an input is a whole table. input_column: else the role of the column of a table that holds inputs.
     echoes          a line of its samples begins with the input.
     can             what looks can ask of its readings.
     data_example    how its data and its inputs are written in commands that are shown. typed_example: an input.
@@ -109,6 +112,9 @@ class Task(ABC, Generic[C]):
     writes: ClassVar[bool] = False
     by_time: ClassVar[bool] = False
     reads_files: ClassVar[bool] = False
+    example: ClassVar[type | None] = None
+    reads_tables: ClassVar[bool] = False
+    input_column: ClassVar[str] = "text"
     echoes: ClassVar[bool] = False
     can: ClassVar[Capabilities] = Capabilities()
     data_example: ClassVar[str] = "DATA"
@@ -161,6 +167,24 @@ class Task(ABC, Generic[C]):
         self, model: nn.Module, processor: C, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         """An answer to each input, in order. An input is what a person types, or an example without its target."""
+
+    def given(self, one: Any, where: str = "") -> Any:
+        """One input as `answers` takes it, of what a program hands over; what it cannot mean is refused.
+
+        Texts and the task's own examples are taken as they are. where: which one it is, before what is told.
+        """
+        if isinstance(one, str) or (self.example is not None and isinstance(one, self.example)):
+            return one
+        raise UsageError(f"{where}expected {self.takes}, found {described(one)}")
+
+    def of_cell(self, cell: str) -> Any:
+        """The input that a cell of a table stands for."""
+        return cell
+
+    @property
+    def takes(self) -> str:
+        """What one input is, for messages."""
+        return "the path of a file" if self.reads_files else "a text"
 
     @abstractmethod
     def evaluate(

@@ -17,6 +17,7 @@ from regard.core.model import logits_of
 from regard.data.account import Account
 from regard.data.corpus import Corpus, prepare, survey
 from regard.data.kind import Head
+from regard.data.ragged import ragged
 from regard.data.settings import DataSettings
 from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
 from regard.data.text_source import TableTexts, is_of_texts, text_stream
@@ -29,15 +30,16 @@ from regard.errors import CheckpointError, UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.tasks import register_task
 from regard.tasks.dataset import Dataset, TextPart, first_line
+from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.processor import TOKENIZER, Processor
-from regard.tasks.reading import START, Capabilities, Reading, labels_of, next_tokens, text_side, token_names
+from regard.tasks.reading import START, Capabilities, Reading, fitted, labels_of, next_tokens, text_side, token_names
 from regard.tasks.task import Task, Trained
 from regard.tasks.verbs import Answer, Report
 from regard.training.fitted_run import FittingProblem
 from regard.training.problem import TrainingProblem, language_problem
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from regard.core.config import Config
     from regard.data.worlds.base import World
@@ -266,15 +268,10 @@ class PlainText(Task[TextProcessor]):
         assert isinstance(examples, TextPart)
         return replace(examples, limit=limit)
 
-    def encode(self, model: Any, processor: TextProcessor, text: str) -> Tensor:
-        ids = torch.from_numpy(processor.read(text))
-        longest = model.max_length
-        if longest is not None and len(ids) > longest:
-            raise UsageError(
-                f"the text has {len(ids) - 1} tokens, the model's window {longest - 1}: encode it in parts"
-            )
+    def encoded(self, model: Any, processor: TextProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
+        ids = fitted(ragged(map(processor.read, texts)), model.max_length)
         # The start symbol is read, as in training, and its own vector left out.
-        return model.encode(ids[None].to(next(model.parameters()).device))[0, 1:]
+        return encoded(model, reader_of(model), ids, before=1)
 
     def outcome(self, run: Trained, result: Result) -> Outcome:
         from regard.tasks.text_outcome import text_outcome

@@ -5,19 +5,21 @@ Answer and Report: what a model says to one input, and what it scores on many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    import numpy as np
+    from torch import nn
 
     from regard.data.settings import DataSettings
     from regard.decoding.text import ScoredText, TextGenerator
     from regard.evaluation.each import EachScore
     from regard.tasks.dataset import Dataset
+    from regard.tasks.encoding import Encoded
     from regard.tasks.rolling import Block
     from regard.tasks.task import Task, Trained
     from regard.training.fitted_run import FittingProblem
@@ -50,8 +52,21 @@ class Scores(Protocol):
 class Encodes(Protocol):
     """Has vectors of the tokens of a text in their context."""
 
-    def encode(self, model: nn.Module, processor: Any, text: str) -> Tensor:
-        """(T, D)."""
+    def encoded(self, model: nn.Module, processor: Any, texts: Sequence[Any]) -> Iterator[Encoded]:
+        """The vectors of the tokens of each text, batch by batch in any order: regard/tasks/encoding.py."""
+        ...
+
+
+@runtime_checkable
+class Classifies(Protocol):
+    """Gives a probability to each of several classes."""
+
+    def classes(self, processor: Any) -> Sequence[str]:
+        """Their names, in the order of the probabilities."""
+        ...
+
+    def probabilities(self, model: nn.Module, processor: Any, inputs: Sequence[Any]) -> np.ndarray:
+        """(n, C): a row for each input, which sums to 1."""
         ...
 
 
@@ -97,16 +112,26 @@ def able(task: Task[Any], verb: type[V], where: object) -> V:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says to one input: the line that is printed, and more for a program."""
+    """What a model says to one input: the line that is printed, and more for a program.
+
+    value  the answer as a program wants it, such as the list of tags; None where that is the text.
+    """
 
     text: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    value: Any = field(default=None, compare=False)
+
+    @property
+    def prediction(self) -> Any:
+        """What `run.predict` gives for the input."""
+        return self.text if self.value is None else self.value
 
     def to_dict(self) -> dict[str, Any]:
+        """The text and the details in one mapping."""
         return {"text": self.text, **self.details}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Scores by plain names.
 
@@ -128,7 +153,22 @@ class Report:
         fractions = {name: pair for name, pair in both.items() if all(isinstance(one, float) for one in pair)}
         return replace(self, change={name: value - old for name, (value, old) in fractions.items()})
 
+    def __repr__(self) -> str:
+        return f"Report({', '.join(f'{name}={value}' for name, value in self.brief.items())})"
+
+    @property
+    def brief(self) -> dict[str, str]:
+        """The scores alone, each in a few letters."""
+        plain = {name: value for name, value in self.scores.items() if isinstance(value, int | float | str)}
+        return {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in plain.items()}
+
+    def _repr_html_(self) -> str:
+        from regard.tasks.report_html import as_html
+
+        return as_html(self)
+
     def to_dict(self) -> dict[str, Any]:
+        """Scores and tables in plain keys."""
         tables = {name: [dict(row) for row in rows] for name, rows in self.tables.items()}
         found = {**self.scores, **tables, **{name: dict(values) for name, values in self.by_distance.items()}}
         return found | ({"change": dict(self.change)} if self.change else {})

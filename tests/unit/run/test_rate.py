@@ -57,7 +57,7 @@ def test_a_rate_that_was_found_stays_as_far_from_the_models_own() -> None:
 def test_a_training_tells_its_rate_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "r"
     regard.train("fnn", "world:stories?train=30&valid=30", d_model=32, budget="2steps", out=out, sample_every=0)
-    assert "train.lr is 0.012 (model fnn: 0.003 at d_model 128, scaled to 32)" in capsys.readouterr().out
+    assert "train.lr is 0.012 (model fnn: 0.003 at d_model 128, scaled to 32)" in capsys.readouterr().err
     config = json.loads((out / "config.json").read_text())
     assert config["train"]["lr"] == 0.012
     assert config["origins"]["train.lr"] == "model fnn: 0.003 at d_model 128, scaled to 32"

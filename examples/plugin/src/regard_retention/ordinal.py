@@ -33,6 +33,7 @@ from regard.errors import DataError, nearest
 from regard.evaluation.each import EachScore
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, class_reading, labels_of, text_side
@@ -98,6 +99,7 @@ class Ordinal(ExampleTask[GradeProcessor]):
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
     turn: ClassVar[int] = 2  # before labelled text, which would take grades for classes
     echoes: ClassVar[bool] = True
+    example: ClassVar[type | None] = Graded
 
     def recognises(self, head: Head) -> bool:
         return head.has_columns and {TEXT, GRADE} <= set(head.columns)
@@ -123,20 +125,29 @@ class Ordinal(ExampleTask[GradeProcessor]):
     def objective(self, settings: TrainSettings) -> Objective:
         return model_loss
 
-    @torch.no_grad()
     def answers(
         self, model: nn.Module, processor: GradeProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
-        texts = [one.text if isinstance(one, Graded) else str(one) for one in inputs]
-        ids, device = ragged(map(processor.read, texts)), next(model.parameters()).device
-        chances = np.zeros((len(texts), len(GRADES)))
+        for one, chances in zip(inputs, self.probabilities(model, processor, inputs), strict=True):
+            by_grade = dict(zip(GRADES, chances.tolist(), strict=True))
+            grade = 1 + median(chances)
+            yield Answer(str(grade), {"input": text_of(one), "probabilities": by_grade}, value=grade)
+
+    def classes(self, processor: GradeProcessor) -> tuple[str, ...]:
+        return GRADES
+
+    @torch.no_grad()
+    def probabilities(self, model: nn.Module, processor: GradeProcessor, inputs: Sequence[Any]) -> np.ndarray:
+        ids, device = ragged(processor.read(text_of(one)) for one in inputs), next(model.parameters()).device
+        chances = np.zeros((len(inputs), len(GRADES)))
         for rows in in_batches(ids.sizes.tolist()):
             tokens, lengths = ids.padded(rows, 0)
             logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
             chances[rows] = logits.double().softmax(-1).cpu().numpy()
-        for text, one in zip(texts, chances, strict=True):
-            by_grade = dict(zip(GRADES, one.tolist(), strict=True))
-            yield Answer(GRADES[median(one)], {"input": text, "probabilities": by_grade})
+        return chances
+
+    def encoded(self, model: nn.Module, processor: GradeProcessor, texts: Sequence[str]) -> Iterator[Encoded]:
+        return encoded(model, reader_of(model), ragged(map(processor.read, texts)), after=1)
 
     def evaluate(
         self,
@@ -180,6 +191,11 @@ def read_graded(path: str) -> list[Graded]:
             raise DataError(f"{table.where(row)}: expected a text and a grade from 1 to 5, found {grade!r}")
         found.append(Graded(text, int(grade)))
     return found
+
+
+def text_of(one: Graded | str) -> str:
+    """The text of an input, which may be an example."""
+    return one.text if isinstance(one, Graded) else one
 
 
 def median(chances: np.ndarray) -> int:
