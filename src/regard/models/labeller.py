@@ -78,6 +78,11 @@ class Labeller(Traced):
         return self.encoder.reads
 
     @property
+    def weighs_classes(self) -> bool:
+        """Whether each answer is one class, so that classes may count more or less in its loss."""
+        return self.config.head == "linear"
+
+    @property
     def max_length(self) -> int | None:
         return self.encoder.max_length
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.decoding.text import ScoredText, TextGenerator
     from regard.evaluation.each import EachScore
+    from regard.tasks.calibration import Calibration
     from regard.tasks.dataset import Dataset
     from regard.tasks.rolling import Block
     from regard.tasks.task import Task, Trained
@@ -82,6 +83,19 @@ class Rolls(Protocol):
         self, model: nn.Module, processor: Any, examples: Sequence[Any], told: Sequence[Any], blocks: Sequence[Block]
     ) -> Report:
         """The scores of what was said of examples that came in blocks. model: any that said it."""
+        ...
+
+
+@runtime_checkable
+class Calibrates(Protocol):
+    """Has answers with chances, which a temperature found on what was held out brings nearer to the truth."""
+
+    def calibration(self, run: Trained) -> Calibration:
+        """That of a run which has just been trained, on its held-out part."""
+        ...
+
+    def calibrate(self, run: Trained, found: Calibration) -> None:
+        """Let the run answer by it."""
         ...
 
 
