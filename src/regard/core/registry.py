@@ -58,6 +58,9 @@ MODELS = {
     "transformer": "regard.models.transformer",
     "captioner": "regard.models.captioner",
     "classifier": "regard.models.classifier",
+    "average": "regard.models.average",
+    "ridge": "regard.models.ridge",
+    "regressor": "regard.models.regressor",
     "tagger": "regard.models.tagger",
     "forecaster": "regard.models.forecaster",
 }

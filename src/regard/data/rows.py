@@ -180,6 +180,30 @@ class LabelRows:
 
 
 @dataclass(frozen=True, eq=False)
+class NumberRows:
+    """text: ids, each with its `<eos>`. numbers (n,), or (n, L): what is told of each, in the terms of a model."""
+
+    text: Ragged
+    numbers: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.text.sizes
+
+    @property
+    def n_targets(self) -> int:
+        return self.numbers.size
+
+    @property
+    def hash(self) -> str:
+        return self.text.hash + hashlib.sha256(np.ascontiguousarray(self.numbers).data).hexdigest()
+
+    def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
+        tokens, lengths = self.text.padded(rows, 0)
+        return Batch(tokens, torch.from_numpy(self.numbers[rows].astype(np.float32)), lengths, numbers.tolist())
+
+
+@dataclass(frozen=True, eq=False)
 class TagRows:
     """text: words, each an id and its spelling, or pieces of words. tags: the class of each, -100 where it has none."""
 

@@ -50,6 +50,7 @@ class DataSettings:
     shared      pairs: one vocabulary for both sides.
     reverse     pairs: read the second side and write the first.
     text, label columns of a table, by name or by number from 1 on: the texts, and their labels.
+    number      regression: the column of numbers.
     tag         tagged: upos, xpos and so on of CoNLL-U; of CoNLL, which has no names, the number of the column; of a
                 table, the column of lists of tags.
     bio         tagged: where the training part keeps the rule that an I- tag stands inside of its span, answers do too.
@@ -88,6 +89,7 @@ class DataSettings:
     reverse: bool = False
     text: str | None = column()
     label: str | None = column()
+    number: str | None = column()
     tag: str | None = column()
     bio: bool = True
     caption: str | None = column()

@@ -8,6 +8,7 @@ C_i   how much example i counts beside |W|^2: a strength, times the weight of it
 
 logistic   -log softmax(z_i)[y_i]; of two classes log(1 + exp(-s_i z_i)), s_i = 1 or -1, with one z
 hinge      sum_c max(0, 1 - s_ic z_ic)^2, each class against the others
+squared    (z_i - y_i)^2 / 2, of a number y_i
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Examples:
     signs: Tensor
     labels: Tensor
     scale: Tensor | None
-    loss: LossName
+    loss: LossName | Literal["squared"]
     strength: Tensor
 
 
@@ -58,6 +59,14 @@ def examples(
     of_class = torch.ones(n_classes) if weights is None else torch.tensor(weights)
     each = strength * of_class.double()[labels, None]
     return Examples(features.matrix(), features.transposed().matrix(), signs, labels, scale, loss, each)
+
+
+def numbered(features: SparseRows, numbers: Tensor, strength: float) -> Examples:
+    """Features and a number (n,) for each row, ready for a solver: they stand in the place of signs."""
+    each = torch.full((len(features), 1), strength, dtype=torch.float64)
+    nothing = torch.zeros(len(features), dtype=torch.long)
+    rows, columns = features.matrix(), features.transposed().matrix()
+    return Examples(rows, columns, numbers.double()[:, None], nothing, None, "squared", each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +120,8 @@ class LinearPoint:
     def _losses(self) -> Tensor:
         if self._multinomial:
             return F.cross_entropy(self.logits, self.of.labels, reduction="none")[:, None]
+        if self.of.loss == "squared":
+            return (self.logits - self.of.signs).square() / 2
         margins = self.of.signs * self.logits
         return F.softplus(-margins, threshold=40) if self.of.loss == "logistic" else (1 - margins).clamp_min(0).square()
 
@@ -124,6 +135,8 @@ class LinearPoint:
         """d loss / d z."""
         if self._multinomial:
             return self._chances - (self.of.signs + 1) / 2
+        if self.of.loss == "squared":
+            return self.logits - self.of.signs
         if self.of.loss == "logistic":
             return -self.of.signs * self._chances
         return -2 * self.of.signs * (1 - self.of.signs * self.logits).clamp_min(0)
@@ -133,6 +146,8 @@ class LinearPoint:
         if self._multinomial:
             weighted = self._chances * v
             return weighted - self._chances * weighted.sum(-1, keepdim=True)
+        if self.of.loss == "squared":
+            return v
         if self.of.loss == "logistic":
             return self._chances * (1 - self._chances) * v
         return 2 * (self.of.signs * self.logits < 1) * v

@@ -1,6 +1,7 @@
 """The labeller: an encoder and a head for classes, one answer for the whole sequence or one for each position.
 
 N-1    logits = W pool(m_1 .. m_S) + b      sentiment, topics; see layers/pooling.py
+       number = w . pool(m_1 .. m_S) + b    a rating, a price; see layers/number_head.py
 N-N    logits_t = W m_t + b                 tags, each for itself, or together under a CRF; see layers/crf.py
 """
 
@@ -18,10 +19,11 @@ from regard.core.state import State
 from regard.core.tap import Traced
 from regard.layers.crf import CrfHead
 from regard.layers.head import LinearHead
+from regard.layers.number_head import NumberHead
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig
 
-HeadName = Literal["linear", "crf"]
+HeadName = Literal["linear", "crf", "squared", "huber"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class LabellerConfig(Config, kind="labeller"):
     """encoder: of the text. pooling: to one vector, or None for an answer at each position. dropout: before the head.
 
     d_memory  width of the encoder's vectors.
-    head      of tags: linear, each for itself, or crf, those of a sentence together.
+    head      of tags: linear, each for itself, or crf, those of a sentence together. Of a number: its loss.
     spans     tags mark spans, and how readily one is told is learnt on what is held out.
     """
 
@@ -43,7 +45,7 @@ class LabellerConfig(Config, kind="labeller"):
 
     def __post_init__(self) -> None:
         check(self.n_classes > 0, f"n_classes must be positive, found {self.n_classes}")
-        check(self.head == "linear" or self.pooling is None, "head = crf is for tags: one answer has no neighbours")
+        check(self.head != "crf" or self.pooling is None, "head = crf is for tags: one answer has no neighbours")
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> Labeller:
@@ -68,8 +70,11 @@ class Labeller(Traced):
         self.encoder = config.encoder.build()
         self.pooling = config.pooling.build() if config.pooling else None
         dropout = nn.Dropout(config.dropout) if config.dropout else None
-        kind = CrfHead if config.head == "crf" else LinearHead
-        self.head = kind(config.d_memory, config.n_classes, transform=dropout)
+        if config.head == "squared" or config.head == "huber":
+            self.head = NumberHead(config.d_memory, config.head, transform=dropout)
+        else:
+            kind = CrfHead if config.head == "crf" else LinearHead
+            self.head = kind(config.d_memory, config.n_classes, transform=dropout)
         if config.spans:
             self.register_buffer("lean", torch.zeros(()))
 

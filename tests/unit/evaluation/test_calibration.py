@@ -57,7 +57,7 @@ def test_the_temperature_is_the_minimum_that_torch_finds(sharpness: float, class
     found = best_temperature(logits, labels)
     assert found == pytest.approx(1 / float(inverse.detach()), rel=1e-5)
     assert found == pytest.approx(sharpness, rel=0.25)  # as the labels were drawn
-    assert log_loss(logits, labels, found) <= log_loss(logits, labels) + 1e-6
+    assert log_loss(logits, labels, found) <= log_loss(logits, labels) + 1e-4
     assert (tempered(logits, found).argmax(-1) == logits.argmax(-1)).all()
 
 
