@@ -8,6 +8,7 @@ C_i   how much example i counts beside |W|^2: a strength, times the weight of it
 
 logistic   -log softmax(z_i)[y_i]; of two classes log(1 + exp(-s_i z_i)), s_i = 1 or -1, with one z
 hinge      sum_c max(0, 1 - s_ic z_ic)^2, each class against the others
+binary     sum_c log(1 + exp(-s_ic z_ic)), each label against its absence
 squared    (z_i - y_i)^2 / 2, of a number y_i
 """
 
@@ -40,7 +41,7 @@ class Examples:
     signs: Tensor
     labels: Tensor
     scale: Tensor | None
-    loss: LossName | Literal["squared"]
+    loss: LossName | Literal["squared", "binary"]
     strength: Tensor
 
 
@@ -67,6 +68,14 @@ def numbered(features: SparseRows, numbers: Tensor, strength: float) -> Examples
     nothing = torch.zeros(len(features), dtype=torch.long)
     rows, columns = features.matrix(), features.transposed().matrix()
     return Examples(rows, columns, numbers.double()[:, None], nothing, None, "squared", each)
+
+
+def binary(features: SparseRows, hits: Tensor, strength: float) -> Examples:
+    """Features and which of several labels (n, K) each row has, ready for a solver."""
+    each = torch.full((len(features), 1), strength, dtype=torch.float64)
+    nothing = torch.zeros(len(features), dtype=torch.long)
+    rows, columns = features.matrix(), features.transposed().matrix()
+    return Examples(rows, columns, 2 * hits.double() - 1, nothing, None, "binary", each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +132,11 @@ class LinearPoint:
         if self.of.loss == "squared":
             return (self.logits - self.of.signs).square() / 2
         margins = self.of.signs * self.logits
-        return F.softplus(-margins, threshold=40) if self.of.loss == "logistic" else (1 - margins).clamp_min(0).square()
+        return (1 - margins).clamp_min(0).square() if self.of.loss == "hinge" else F.softplus(-margins, threshold=40)
 
     @cached_property
     def _chances(self) -> Tensor:
-        """softmax(z), or of two classes the chance of the wrong one."""
+        """softmax(z), or of two classes and of labels the chance of the wrong one."""
         return self.logits.softmax(-1) if self._multinomial else torch.sigmoid(-self.of.signs * self.logits)
 
     @cached_property
@@ -137,7 +146,7 @@ class LinearPoint:
             return self._chances - (self.of.signs + 1) / 2
         if self.of.loss == "squared":
             return self.logits - self.of.signs
-        if self.of.loss == "logistic":
+        if self.of.loss != "hinge":
             return -self.of.signs * self._chances
         return -2 * self.of.signs * (1 - self.of.signs * self.logits).clamp_min(0)
 
@@ -148,6 +157,6 @@ class LinearPoint:
             return weighted - self._chances * weighted.sum(-1, keepdim=True)
         if self.of.loss == "squared":
             return v
-        if self.of.loss == "logistic":
+        if self.of.loss != "hinge":
             return self._chances * (1 - self._chances) * v
         return 2 * (self.of.signs * self.logits < 1) * v

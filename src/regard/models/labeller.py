@@ -17,13 +17,14 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
 from regard.core.tap import Traced
+from regard.layers.binary_head import BinaryHead
 from regard.layers.crf import CrfHead
 from regard.layers.head import LinearHead
 from regard.layers.number_head import NumberHead
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig
 
-HeadName = Literal["linear", "crf", "squared", "huber"]
+HeadName = Literal["linear", "crf", "binary", "squared", "huber"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class LabellerConfig(Config, kind="labeller"):
     """encoder: of the text. pooling: to one vector, or None for an answer at each position. dropout: before the head.
 
     d_memory  width of the encoder's vectors.
-    head      of tags: linear, each for itself, or crf, those of a sentence together. Of a number: its loss.
+    head      of tags: linear, each for itself, or crf, those of a sentence together. binary: several
+              labels, each for itself. squared, huber: the loss of a number.
     spans     tags mark spans, and how readily one is told is learnt on what is held out.
     """
 
@@ -73,7 +75,7 @@ class Labeller(Traced):
         if config.head == "squared" or config.head == "huber":
             self.head = NumberHead(config.d_memory, config.head, transform=dropout)
         else:
-            kind = CrfHead if config.head == "crf" else LinearHead
+            kind = {"linear": LinearHead, "crf": CrfHead, "binary": BinaryHead}[config.head]
             self.head = kind(config.d_memory, config.n_classes, transform=dropout)
         if config.spans:
             self.register_buffer("lean", torch.zeros(()))

@@ -31,6 +31,7 @@ BUILT_IN = {
     "captions": "regard.tasks.captions",
     "series": "regard.tasks.series",
     "regression": "regard.tasks.regression",
+    "multilabel": "regard.tasks.multilabel",
 }
 AUTO = "auto"  # told from the data
 TEXT = "text"  # what a run from before there were tasks is for

@@ -7,10 +7,10 @@ takes it out of the manifest, since it belongs to the weights as they were.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from regard.tasks.processor import PROCESSOR
 from regard.training import run_folder
 from regard.training.run_folder import CALIBRATION
 
+T = TypeVar("T")
 FEWEST = 50  # examples: of fewer a temperature tells more of them than of the model
 
 
@@ -90,13 +91,18 @@ def _error(logits: np.ndarray, labels: np.ndarray, temperature: float) -> float:
 
 def saved_calibration(verified: Callable[[str], Path]) -> Calibration | None:
     """That of a run folder, whose files `verified` gives; None where it has none, as before there was such a thing."""
+    hints: dict[str, Any] = {"temperature": float, "before": float, "after": float, "examples": int, "told": str}
+    return saved_facts(verified, hints, Calibration)
+
+
+def saved_facts(verified: Callable[[str], Path], hints: Mapping[str, Any], make: Callable[..., T]) -> T | None:
+    """What `make` makes of the values of that file, each of the type that `hints` says."""
     folder = verified(PROCESSOR).parent
     if not run_folder.has(folder, CALIBRATION):
         return None
     file = verified(CALIBRATION)
     told = read_json(file)
-    hints: dict[str, Any] = {"temperature": float, "before": float, "after": float, "examples": int, "told": str}
     with blamed_on(file):
         if not isinstance(told, dict) or told.keys() != hints.keys():
             raise UsageError(f"expected an object with {', '.join(hints)}")
-        return Calibration(**{key: decode(value, hints[key], key) for key, value in told.items()})
+        return make(**{key: decode(value, hints[key], key) for key, value in told.items()})

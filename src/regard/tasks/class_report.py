@@ -1,10 +1,8 @@
-"""The scores of chances of classes, and what the end of a training says of them."""
+"""The scores of chances of classes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +10,6 @@ from regard.evaluation.calibration import calibration_error, reliability
 from regard.evaluation.classification import classification_report
 from regard.evaluation.each import EachScore
 from regard.tasks.verbs import Report
-
-if TYPE_CHECKING:
-    from regard.tasks.calibration import Calibration
-    from regard.tasks.outcome import Outcome
 
 RELIABILITY = "reliability"  # the table of how often answers of each confidence are right
 LEAST = 1e-30  # of a chance, in a loss
@@ -44,12 +38,3 @@ def class_report(classes: Sequence[str], labels: np.ndarray, chances: Iterable[n
     by_class = [{"class": name, **vars(one)} for name, one in found.classes.items()]
     tables = {"by_class": by_class, RELIABILITY: [one.to_row() for one in bins]}
     return Report(scores, tables, each=lambda: EachScore.mean_of(right))
-
-
-def calibrated(outcome: Outcome, found: Calibration | None) -> Outcome:
-    """What a training came to, with a line on its chances after those on its scores."""
-    if found is None:
-        return outcome
-    place = next((n for n, line in enumerate(outcome.lines) if line.startswith("  | ")), len(outcome.lines))
-    lines = [*outcome.lines[:place], f"  {found.line}", *outcome.lines[place:]]
-    return replace(outcome, facts=outcome.facts | {"calibration": asdict(found)}, lines=lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +20,7 @@ from regard.data.settings import DataSettings
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.calibration import Calibration, calibration, saved_calibration
-from regard.tasks.class_report import calibrated, class_report
+from regard.tasks.class_report import class_report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, cut
@@ -164,7 +164,8 @@ class LabelledText(WholeTextTask[LabelProcessor]):
             run.dataset = replace(run.dataset, processor=run.processor)
 
     def outcome(self, run: Trained, result: Result) -> Outcome:
-        return calibrated(super().outcome(run, result), run.processor.calibration)
+        plain, found = super().outcome(run, result), run.processor.calibration
+        return plain if found is None else plain.with_line(found.line, calibration=asdict(found))
 
     def is_right(self, example: Labelled, answer: Answer) -> bool:
         return answer.text == example.label

@@ -60,7 +60,7 @@ class Capabilities:
     classes    its answers are classes, of the whole or of each position.
     whole      one answer stands for the whole, and not one for each position.
     source     it reads one side and answers at the positions of another.
-    number     its answer is one number.
+    number     its answers are numbers that stand for themselves: one, or a chance for each of several labels.
     quantiles  its answers are quantiles of a number.
     fitted     the model was fitted at once, and has neither vectors nor gradients.
     shows      what the parts of the model have to show; see `regard.explain.site.shown_by`.

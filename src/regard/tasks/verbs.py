@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.decoding.text import ScoredText, TextGenerator
     from regard.evaluation.each import EachScore
-    from regard.tasks.calibration import Calibration
     from regard.tasks.dataset import Dataset
     from regard.tasks.rolling import Block
     from regard.tasks.task import Task, Trained
@@ -86,15 +85,21 @@ class Rolls(Protocol):
         ...
 
 
+class KeptFacts(Protocol):
+    """What is found once a model is trained, and kept in a file of the run."""
+
+    def to_file(self) -> bytes: ...
+
+
 @runtime_checkable
 class Calibrates(Protocol):
-    """Has answers with chances, which a temperature found on what was held out brings nearer to the truth."""
+    """Has answers with chances, of which something is found on what was held out: a temperature, a threshold."""
 
-    def calibration(self, run: Trained) -> Calibration:
+    def calibration(self, run: Trained) -> KeptFacts:
         """That of a run which has just been trained, on its held-out part."""
         ...
 
-    def calibrate(self, run: Trained, found: Calibration) -> None:
+    def calibrate(self, run: Trained, found: Any) -> None:
         """Let the run answer by it."""
         ...
 

@@ -23,6 +23,7 @@ WORLDS = {
     "translation": ("regard.data.worlds.translation", "Translation"),
     "reviews": ("regard.data.worlds.reviews", "Reviews"),
     "ratings": ("regard.data.worlds.ratings", "Ratings"),
+    "topics": ("regard.data.worlds.topics", "Topics"),
     "tags": ("regard.data.worlds.tags", "Tags"),
     "shapes": ("regard.data.worlds.shapes", "Shapes"),
     "recall": ("regard.data.worlds.recall", "Recall"),

@@ -1,4 +1,7 @@
-"""A number and its words: what is told of a text, and what each word adds to it, by leaving it out."""
+"""A number and its words: what is told of a text, and what each word adds to it, by leaving it out.
+
+Of several labels, each with a chance of its own, it is the chance of the likeliest.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,12 @@ CAVEAT = (
 
 def number(reading: Reading, _options: Options) -> View:
     """The number that is told, and how much lower or higher it is without each word."""
-    side, told = reading.main, float(reading.run()[0, 0])
-    places, name = words_of(side), reading.named(0)
+    side, found = reading.main, reading.run()[0]
+    best = int(found.argmax())
+    places, name, told = words_of(side), reading.named(best), float(found[best])
     if len(places) < 2:
         raise UsageError("a text of one word has nothing left without it: give a longer one")
-    left = answers(reading, 0, without(reading.inputs[0], places))[:, 0]
+    left = answers(reading, 0, without(reading.inputs[0], places))[:, best]
     added = (told - left).cpu().double()
     shown = sorted(added.abs().argsort(descending=True, stable=True)[:MOST_BARS].tolist())
     labels = [side.labels[places[row]] for row in shown]
