@@ -12,7 +12,7 @@ HEAD_ROWS = 1000  # rows that are looked at
 # Names that no first row of data has in that column's place by chance.
 USUAL = frozenset(
     (
-        *("label", "class", "category", "sentiment", "source", "target", "src", "tgt", "id", "idx", "index"),
+        *("label", "labels", "class", "category", "sentiment", "source", "target", "src", "tgt", "id", "idx", "index"),
         *("sentence1", "sentence2", "tokens", "tags", "ner_tags", "pos_tags", "time", "date", "datetime", "timestamp"),
         *("caption", "file_name"),
     )

@@ -45,7 +45,7 @@ def read_several(
     missing       what is done about rows that lack a text.
     """
     known = [name.strip().lower() for name in (text, labels) if name is not None and not name.isdecimal()]
-    table = open_table(data, choices, known)
+    table = open_table(data, choices, [*known, *LABELS_NAMES])
     text_in, labels_in = choose(table, text, labels)
     kept = rows_with(table, {"text": text_in}, {}, missing)
     mark = separator or separator_of(table.cells[labels_in][:HEAD])
