@@ -17,10 +17,11 @@ import numpy as np
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
+from regard.data.answer_rows import LabelSetRows
 from regard.data.example import Examples, Several, account_of, column
 from regard.data.kind import Head
 from regard.data.ragged import ragged
-from regard.data.rows import LabelSetRows, Rows
+from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.data.several import is_of_several, read_several
 from regard.errors import UsageError

@@ -15,10 +15,11 @@ import numpy as np
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
+from regard.data.answer_rows import NumberRows
 from regard.data.example import Examples, Rated, account_of, column
 from regard.data.kind import Head
 from regard.data.rated import is_of_numbers, read_rated
-from regard.data.rows import NumberRows, Rows
+from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.evaluation.each import EachScore

@@ -1,4 +1,4 @@
-"""Several labels for a text, from the table to the answer: the head's loss, the foot beside scikit-learn, a run's verbs."""
+"""Several labels for a text: the head's loss, the foot beside scikit-learn, a run's verbs, what is refused."""
 
 from __future__ import annotations
 
