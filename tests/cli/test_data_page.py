@@ -43,6 +43,8 @@ TEXTS = [
     '😀 ends with a quote"',
 ]
 LABELS = ["gut", "ja, nein", "gut", "ja, nein", "да", "gut", "да", "да", "gut", None, "ja, nein"]
+NUMBERS = [None if label is None else 7.5 - 2.25 * i for i, label in enumerate(LABELS)]
+SETS = [None if label is None else ("b", "a|b|c", "a")[i % 3] for i, label in enumerate(LABELS)]
 KEPT = [i for i in range(len(TEXTS)) if TEXTS[i] is not None]
 WORDS = [["ein", "Hund", "läuft"], ["日本", "です"], ['"hi"', ",", "x"]] * 3
 TAGS = [["DET", "NOUN", "VERB"], ["PROPN", "AUX"], ["X", "PUNCT", "X"]] * 3
@@ -157,6 +159,8 @@ def columns_for(task: str, folder: Path) -> Columns:
     return {
         "text, masked": {"text": TEXTS, "id": list(range(len(TEXTS)))},
         "labelled": {"id": list(range(len(TEXTS))), "text": TEXTS, "label": LABELS},
+        "regression": {"id": list(range(len(TEXTS))), "text": TEXTS, "score": NUMBERS},
+        "multilabel": {"id": list(range(len(TEXTS))), "text": TEXTS, "labels": SETS},
         "pairs": {"source": TEXTS, "target": [None if text is None else text[::-1] for text in TEXTS]},
         "tagged": {"tokens": WORDS, "tags": TAGS},
         "series": {"time": TIMES, "price": PRICES},
@@ -168,17 +172,21 @@ def read(task: str, data: str) -> Any:
     if task == "text, masked":
         return joined_documents(text_stream(data, "auto", TextChoices(missing="drop")))
     settings = DataSettings(path=data, history=24, missing="refuse")
-    settings = replace(settings, missing="drop") if task in ("labelled", "pairs") else settings
+    drop = ("labelled", "pairs", "regression", "multilabel")
+    settings = replace(settings, missing="drop") if task in drop else settings
     found = task_named(task).examples(data, settings, 0)  # pyright: ignore[reportAttributeAccessIssue]
     if task == "series":
         return found[0].series.target.tolist()
-    fields = {"labelled": ("text", "label"), "pairs": ("source", "target"), "tagged": ("words", "tags")}
+    fields = {"regression": ("text", "number"), "multilabel": ("text", "labels")}
+    fields |= {"labelled": ("text", "label"), "pairs": ("source", "target"), "tagged": ("words", "tags")}
     return [tuple(getattr(one, name) for name in fields.get(task, ("text",))) for one in found]
 
 
 EXPECTED: dict[str, Any] = {
     "text, masked": [TEXTS[i] for i in KEPT],
     "labelled": [(TEXTS[i], LABELS[i]) for i in KEPT if LABELS[i] is not None],
+    "regression": [(TEXTS[i], NUMBERS[i]) for i in KEPT if NUMBERS[i] is not None],
+    "multilabel": [(TEXTS[i], tuple((SETS[i] or "").split("|")) if SETS[i] else ()) for i in KEPT],
     "pairs": [(TEXTS[i], str(TEXTS[i])[::-1]) for i in KEPT],
     "tagged": [(tuple(words), tuple(tags)) for words, tags in zip(WORDS, TAGS, strict=True)],
     "captions": [(TEXTS[number],) for number in (0, 2, 3, 4)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -16,6 +17,8 @@ WORLDS = {
     "world:dates": "world:dates?train=30&valid=4",
     "world:translation": "world:translation?train=30&valid=4",
     "world:reviews": "world:reviews?train=30&valid=6",
+    "world:ratings": "world:ratings?train=30&valid=6",
+    "world:topics": "world:topics?train=30&valid=6",
     "world:tags": "world:tags?train=20&valid=4",
     "world:electricity": "world:electricity?train=21&valid=3",
 }
@@ -50,6 +53,22 @@ def files(here: Path) -> Path:
         f"{'good' if i % 2 else 'bad'}\ta {'fine' if i % 2 else 'dull'} film , number {i} .\n" for i in range(40)
     ]
     (here / "reviews.tsv").write_text("".join(reviews), encoding="utf-8")
+    prices = [
+        f"a room with {i} windows{' and a view' if i % 3 else ''}\t{100 + 7.25 * i + i % 3:.2f}\n" for i in range(40)
+    ]
+    (here / "prices.tsv").write_text("advert\trent\n" + "".join(prices), encoding="utf-8")
+    stars = [f"a {'fine' if i % 2 else 'dull'} film , number {i} .\t{i % 5 + 1}\n" for i in range(40)]
+    (here / "reviews_stars.tsv").write_text("text\tstars\n" + "".join(stars), encoding="utf-8")
+    genres = [[], ["war", "sea"], ["love"], ["sea", "love"]]
+    films = [
+        (f"film {i} of {'men at sea' if 'sea' in genres[i % 4] else 'two in town'}", genres[i % 4]) for i in range(40)
+    ]
+    (here / "films.tsv").write_text(
+        "text\tgenres\n" + "".join(f"{text}\t{';'.join(one)}\n" for text, one in films), encoding="utf-8"
+    )
+    (here / "films.jsonl").write_text(
+        "".join(json.dumps({"text": text, "labels": one}) + "\n" for text, one in films), encoding="utf-8"
+    )
     (here / "texts.txt").write_text("a fine film\na dull one\n", encoding="utf-8")
     word = "{n}\t{w}\t{w}\t{t}\t_\t_\t0\troot\t_\t_\n"
     sentence = word.format(n=1, w="dogs", t="NOUN") + word.format(n=2, w="run", t="VERB") + "\n"

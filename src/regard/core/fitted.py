@@ -31,12 +31,14 @@ class FitSettings:
     seed    of whatever is drawn.
     memory  bytes to work in, about; folder: for what does not fit in them, None for the system's own.
     judge   the held-out loss of the model as it stands.
+    class_weights  how much examples of each class count, for a model that weighs them; None: the same.
     """
 
     seed: int = 0
     memory: int = DEFAULT_MEMORY
     folder: Path | None = None
     judge: Callable[[], float] = lambda: float("nan")
+    class_weights: tuple[float, ...] | None = None
 
 
 @runtime_checkable

@@ -58,6 +58,12 @@ MODELS = {
     "transformer": "regard.models.transformer",
     "captioner": "regard.models.captioner",
     "classifier": "regard.models.classifier",
+    "average": "regard.models.average",
+    "ridge": "regard.models.ridge",
+    "regressor": "regard.models.regressor",
+    "label_rates": "regard.models.label_rates",
+    "linear_labels": "regard.models.linear_labels",
+    "multilabeller": "regard.models.multilabeller",
     "tagger": "regard.models.tagger",
     "forecaster": "regard.models.forecaster",
 }

@@ -36,6 +36,24 @@ class Labelled:
 
 
 @dataclass(frozen=True)
+class Rated:
+    """A text and its number (N-1)."""
+
+    text: str
+    number: float
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Several:
+    """A text and its labels, of which there may be none (N-1)."""
+
+    text: str
+    labels: tuple[str, ...]
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
 class Tagged:
     """Words and one tag for each (N-N)."""
 
@@ -72,11 +90,11 @@ class Captioned:
         return self.picture.shape, self.picture.tobytes(), self.text, self.category
 
 
-Example = Pair | Labelled | Tagged | Captioned
+Example = Pair | Labelled | Rated | Several | Tagged | Captioned
 T = TypeVar("T")
 R = TypeVar("R")
 X = TypeVar("X")
-E = TypeVar("E", Pair, Labelled, Tagged, Captioned)
+E = TypeVar("E", Pair, Labelled, Rated, Several, Tagged, Captioned)
 
 
 class Examples(Sequence[E]):

@@ -7,13 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from regard.data.table import as_time, is_number
+from regard.data.table import as_time, is_missing, is_number
 
 HEAD_ROWS = 1000  # rows that are looked at
 # Names that no first row of data has in that column's place by chance.
 USUAL = frozenset(
     (
-        *("label", "class", "category", "sentiment", "source", "target", "src", "tgt", "id", "idx", "index"),
+        *("label", "labels", "class", "category", "sentiment", "source", "target", "src", "tgt", "id", "idx", "index"),
         *("sentence1", "sentence2", "tokens", "tags", "ner_tags", "pos_tags", "time", "date", "datetime", "timestamp"),
         *("caption", "file_name"),
     )
@@ -69,7 +69,7 @@ def mean_length(column: Sequence[str | None]) -> float:
 
 def _counts(name: str, column: Sequence[str | None]) -> bool:
     """Whether a word stands over nothing but numbers or times."""
-    filled = [cell.strip() for cell in column if cell and cell.strip()]
+    filled = [cell.strip() for cell in column if cell and not is_missing(cell)]
     if not name or len(filled) < 2:
         return False
     return all(map(is_number, filled)) or all(as_time(cell) is not None for cell in filled)

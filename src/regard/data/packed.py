@@ -192,6 +192,19 @@ class Mapped(Column[T]):
 
 
 @dataclass(frozen=True, eq=False)
+class Numbers(Column[float]):
+    """Numbers, (n,)."""
+
+    values: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def value(self, row: int) -> float:
+        return float(self.values[row])
+
+
+@dataclass(frozen=True, eq=False)
 class Chosen(Column[T]):
     """Some values of a column, by the numbers of their rows."""
 

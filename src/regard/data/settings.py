@@ -50,6 +50,8 @@ class DataSettings:
     shared      pairs: one vocabulary for both sides.
     reverse     pairs: read the second side and write the first.
     text, label columns of a table, by name or by number from 1 on: the texts, and their labels.
+    number      regression: the column of numbers.
+    labels      multilabel: the column of lists of labels. separator: the mark between them in a cell, such as | or ;.
     tag         tagged: upos, xpos and so on of CoNLL-U; of CoNLL, which has no names, the number of the column; of a
                 table, the column of lists of tags.
     bio         tagged: where the training part keeps the rule that an I- tag stands inside of its span, answers do too.
@@ -88,6 +90,9 @@ class DataSettings:
     reverse: bool = False
     text: str | None = column()
     label: str | None = column()
+    number: str | None = column()
+    labels: str | None = column()
+    separator: str | None = None
     tag: str | None = column()
     bio: bool = True
     caption: str | None = column()
@@ -112,6 +117,8 @@ class DataSettings:
             known_encoding(self.encoding)
         if self.delimiter is not None:
             delimiter_named(self.delimiter)
+        if self.separator is not None and (not self.separator or "[" in self.separator):
+            raise UsageError(f"data.separator must be a mark between labels, such as | or ;, found {self.separator!r}")
         if not 0 <= self.test < 1:
             raise UsageError(f"data.test must be a number from 0 up to 1, found {self.test}")
 

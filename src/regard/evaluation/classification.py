@@ -1,7 +1,7 @@
 """Labels against the true ones: accuracy, F1 of each class and their mean.
 
     precision = right / predicted      recall = right / true      F1 = 2 right / (predicted + true)
-    macro-F1  = mean of F1 over the classes
+    macro-F1  = mean of F1 over the classes      balanced accuracy = mean of recall over the true ones
 
 A class counts when it is among the true labels or among the predicted ones; a ratio over nothing is 0.
 """
@@ -44,6 +44,7 @@ class ClassificationReport:
 
     accuracy: float
     macro_f1: float
+    balanced_accuracy: float
     examples: int
     classes: dict[str, ClassScores]
     confusion: dict[str, dict[str, int]]
@@ -69,6 +70,7 @@ def classification_report(truth: Sequence[str], predicted: Sequence[str]) -> Cla
     return ClassificationReport(
         accuracy=sum(pairs[label, label] for label in labels) / len(truth),
         macro_f1=sum(scores.f1 for scores in classes.values()) / len(classes),
+        balanced_accuracy=sum(classes[label].recall for label in true) / len(true),
         examples=len(truth),
         classes=classes,
         confusion=confusion,

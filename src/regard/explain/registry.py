@@ -23,6 +23,7 @@ from regard.tasks.reading import Capabilities
 FILES = (
     "backoff",
     "evidence",
+    "number",
     "lags",
     "neighbours",
     "senses",

@@ -25,14 +25,18 @@ class Evidence:
 
     @property
     def parts(self) -> np.ndarray:
-        """What each part adds to each class beyond what it adds to all of them on average, (n, C)."""
-        added = self.values[:, None] * self.weights
-        return added - added.mean(1, keepdims=True)
+        """What each part adds to each class beyond what it adds to all on average, (n, C); of one number all."""
+        return beyond_mean(self.values[:, None] * self.weights)
 
     @property
     def base(self) -> np.ndarray:
         """The same of the offsets, (C,)."""
-        return self.offsets - self.offsets.mean()
+        return beyond_mean(self.offsets[None])[0]
+
+
+def beyond_mean(added: np.ndarray) -> np.ndarray:
+    """What is added to each class (n, C) less what is added to all on average; one number stays as it is."""
+    return added - added.mean(1, keepdims=True) if added.shape[1] > 1 else added
 
 
 @runtime_checkable

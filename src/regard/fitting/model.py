@@ -54,6 +54,7 @@ class FittedModel(Traced):
 
     causal, has_state  no: an answer may depend on all of an example, and nothing is carried to the next.
     reads              "tokens", the ids of the run's tokenizer; "text", the characters themselves, by their numbers.
+    weighs_classes     whether a fit asks `FitSettings.class_weights`.
     like               of the number type and on the device of the answers; the numbers keep their own types.
     """
 
@@ -63,6 +64,7 @@ class FittedModel(Traced):
     chunk_sizes: ClassVar[tuple[int, ...]] = ()
     max_length: int | None = None
     reads: str = "tokens"
+    weighs_classes: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -141,10 +141,14 @@ def _padded(case: _Case, x: Tensor, exact: Subject) -> None:
     """Rows of unequal length, for what looks at the future and so has no state to go on from."""
     subject, lengths = case.subject, torch.tensor(STARTS)
     y, _ = subject(case.typed(x[:, :FIRST], autocast=True), subject.state(len(x)), Context(lengths=lengths))
-    for row, length in enumerate(STARTS):
-        with torch.autocast(x.device.type, enabled=False):
-            alone = exact.whole(x[row : row + 1, :length])[0]
-        case.equal(y[row, : len(alone)], alone, f"row {row} of {list(STARTS)} tokens")
+    with torch.autocast(x.device.type, enabled=False):
+        alone = [exact.whole(x[row : row + 1, :length])[0] for row, length in enumerate(STARTS)]
+    if all(one.numel() == 1 for one in alone):
+        # One number is a sum that may come near 0: how exact it is shows beside those of the other rows.
+        case.equal(y.flatten(), torch.cat(alone).flatten(), f"rows of {list(STARTS)} tokens")
+        return
+    for row, one in enumerate(alone):
+        case.equal(y[row, : len(one)], one, f"row {row} of {list(STARTS)} tokens")
 
 
 def _rounded(module: nn.Module) -> nn.Module:

@@ -24,7 +24,7 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context
 from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.state import State
-from regard.fitting.evidence import Evidence
+from regard.fitting.evidence import Evidence, beyond_mean
 from regard.fitting.grams import Vocabulary, Words, character_grams, word_grams, words_of
 from regard.fitting.model import FittedConfig, FittedModel, require
 from regard.fitting.sparse import SparseRows, side_by_side
@@ -147,7 +147,7 @@ class GramClassifier(FittedModel):
         weights = np.zeros(self.n_grams)
         for first in range(0, self.n_grams, AT_ONCE):
             part = self.weights_of(np.arange(first, min(first + AT_ONCE, self.n_grams)))
-            weights[first : first + AT_ONCE] = part[:, number] - part.mean(1)
+            weights[first : first + AT_ONCE] = beyond_mean(part)[:, number]
         order = np.argsort(-weights, kind="stable")
 
         def told(columns: np.ndarray) -> list[tuple[str, float]]:
@@ -197,7 +197,7 @@ def concatenated(blocks: Sequence[SparseRows]) -> SparseRows:
 
 @dataclass(frozen=True)
 class ExampleTexts:
-    """A few texts, each of the next class."""
+    """A few texts, each of the next class, or with the next number."""
 
     n_classes: int
 
@@ -208,6 +208,18 @@ class ExampleTexts:
     @property
     def labels(self) -> np.ndarray:
         return np.arange(max(len(EXAMPLE_TEXTS), self.n_classes)) % self.n_classes
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Where a number is told, and not a class."""
+        return np.arange(len(self.labels)) % 4 - 1.5
+
+    @property
+    def hits(self) -> np.ndarray:
+        """Where several labels are told: that of the class, and the first of every other text."""
+        found = np.arange(self.n_classes)[None] == self.labels[:, None]
+        found[::2, 0] = True
+        return found
 
     def column(self, name: str) -> list[str]:
         return [EXAMPLE_TEXTS[number % len(EXAMPLE_TEXTS)] for number in range(len(self.labels))]

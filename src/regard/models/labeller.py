@@ -1,6 +1,7 @@
 """The labeller: an encoder and a head for classes, one answer for the whole sequence or one for each position.
 
 N-1    logits = W pool(m_1 .. m_S) + b      sentiment, topics; see layers/pooling.py
+       number = w . pool(m_1 .. m_S) + b    a rating, a price; see layers/number_head.py
 N-N    logits_t = W m_t + b                 tags, each for itself, or together under a CRF; see layers/crf.py
 """
 
@@ -16,12 +17,14 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.state import State
 from regard.core.tap import Traced
+from regard.layers.binary_head import BinaryHead
 from regard.layers.crf import CrfHead
 from regard.layers.head import LinearHead
+from regard.layers.number_head import NumberHead
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig
 
-HeadName = Literal["linear", "crf"]
+HeadName = Literal["linear", "crf", "binary", "squared", "huber"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class LabellerConfig(Config, kind="labeller"):
     """encoder: of the text. pooling: to one vector, or None for an answer at each position. dropout: before the head.
 
     d_memory  width of the encoder's vectors.
-    head      of tags: linear, each for itself, or crf, those of a sentence together.
+    head      of tags: linear, each for itself, or crf, those of a sentence together. binary: several
+              labels, each for itself. squared, huber: the loss of a number.
     spans     tags mark spans, and how readily one is told is learnt on what is held out.
     """
 
@@ -43,7 +47,7 @@ class LabellerConfig(Config, kind="labeller"):
 
     def __post_init__(self) -> None:
         check(self.n_classes > 0, f"n_classes must be positive, found {self.n_classes}")
-        check(self.head == "linear" or self.pooling is None, "head = crf is for tags: one answer has no neighbours")
+        check(self.head != "crf" or self.pooling is None, "head = crf is for tags: one answer has no neighbours")
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> Labeller:
@@ -68,14 +72,22 @@ class Labeller(Traced):
         self.encoder = config.encoder.build()
         self.pooling = config.pooling.build() if config.pooling else None
         dropout = nn.Dropout(config.dropout) if config.dropout else None
-        kind = CrfHead if config.head == "crf" else LinearHead
-        self.head = kind(config.d_memory, config.n_classes, transform=dropout)
+        if config.head == "squared" or config.head == "huber":
+            self.head = NumberHead(config.d_memory, config.head, transform=dropout)
+        else:
+            kind = {"linear": LinearHead, "crf": CrfHead, "binary": BinaryHead}[config.head]
+            self.head = kind(config.d_memory, config.n_classes, transform=dropout)
         if config.spans:
             self.register_buffer("lean", torch.zeros(()))
 
     @property
     def reads(self) -> str:
         return self.encoder.reads
+
+    @property
+    def weighs_classes(self) -> bool:
+        """Whether each answer is one class, so that classes may count more or less in its loss."""
+        return self.config.head == "linear"
 
     @property
     def max_length(self) -> int | None:

@@ -4,7 +4,7 @@
 
     x      how much each n-gram counts in a text, see `weights`
     V, b   what is fitted; R a scale for each n-gram and class, 1 where there is none
-    y_i    the class of example i, C how much examples count beside |V|^2
+    y_i    the class of example i, C how much examples count beside |V|^2, each times the weight of its class if any
     loss   logistic: -log softmax(z)[y]; hinge: the squared distance to a margin of 1, each class against the others
 
 weights
@@ -69,6 +69,7 @@ class LinearClassifier(GramClassifier):
     """weights (F, K): W. bias (K,): b. idf (F,). Of two classes K is 1: z of the second, and its opposite."""
 
     config: LinearConfig
+    weighs_classes = True
     weights: Tensor
     bias: Tensor
     idf: Tensor
@@ -88,7 +89,7 @@ class LinearClassifier(GramClassifier):
         self.take({"weights": torch.zeros(0, 0), "bias": torch.zeros(0), "idf": torch.from_numpy(idf).float()})
         rows, here = self.values(blocks), torch.from_numpy(labels)
         scale = None if config.weights == "tfidf" else log_count_ratios(concatenated(blocks), labels, config.n_classes)
-        of = examples(rows, here, config.n_classes, config.loss, config.strength, scale)
+        of = examples(rows, here, config.n_classes, config.loss, config.strength, scale, settings.class_weights)
         found = minimise(LinearPoint.zero(of), config.tolerance, config.max_steps, lambda share: tell("solving", share))
         point = found.point
         assert isinstance(point, LinearPoint)

@@ -5,7 +5,7 @@
 
     x_f    how often n-gram f occurs in the text; `binary`: 1 where it occurs, in counting too
     n_fc   how often it occurs in the texts of class c, N_c that of all n-grams, F how many different ones there are
-    n_c    texts of class c, of n
+    n_c    texts of class c, of n; each times the weight of its class where there are such
     alpha  what is added to every count: 1 is Laplace's rule
 
 It is naive in taking n-grams for independent of each other given the class. One pass counts; nothing is optimised. Only
@@ -58,6 +58,7 @@ class NaiveBayes(GramClassifier):
     """n-gram f has entries first[f] .. first[f + 1] - 1: the classes that saw it, and log(1 + n_fc / alpha)."""
 
     config: NaiveBayesConfig
+    weighs_classes = True
     prior: Tensor
     unseen: Tensor
     first: Tensor
@@ -76,9 +77,9 @@ class NaiveBayes(GramClassifier):
         rows = self.values(self.learn_grams(data.column("text"), tell)).transposed()
         table = summed(rows.row_of, labels[rows.columns], rows.values, len(rows), n_classes)  # n_fc
         totals = np.bincount(table.columns, table.values, minlength=n_classes)  # N_c
-        texts = np.bincount(labels, minlength=n_classes)
+        texts = np.bincount(labels, minlength=n_classes) * np.array(settings.class_weights or (1.0,))
         numbers = {
-            "prior": np.log(np.maximum(texts, 1e-9) / max(1, len(labels))),
+            "prior": np.log(np.maximum(texts, 1e-9) / max(1.0, texts.sum())),
             "unseen": np.log(alpha) - np.log(totals + alpha * max(1, self.n_grams)),
             "first": table.starts.astype(np.int64),
             "classes": table.columns.astype(np.int64),

@@ -42,6 +42,7 @@ def task_of(settings: Settings) -> Task[Any]:
 
     training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
     task = task_named(saved_name({"data": settings.section("data")})).with_settings(training, data)
+    task.refuse_untrained(training)
     if training.start is None:
         return task
     require_start(task)

@@ -64,7 +64,7 @@ def plan(
         given = settings_like(Path(like).expanduser(), given) | given
     keywords = dict(keywords)
     # What the task is told by is needed before it is known which model, and so which settings, there are.
-    telling = {key: keywords.pop(key) for key in ("task", "target") if key in keywords}
+    telling = {key: keywords.pop(key) for key in ("task", "target", "number", "labels") if key in keywords}
     given |= {f"data.{key}": Origin(value, "argument") for key, value in telling.items() if value is not None}
     name = _name(given)
     default = free_path if resume == "no" else latest_path

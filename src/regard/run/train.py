@@ -17,6 +17,7 @@ from regard.core.plugin import typed_name
 from regard.data.in_memory import described
 from regard.errors import UsageError
 from regard.run.at_hand import Data, at_hand
+from regard.run.calibration import calibrate
 from regard.run.dataset import begin, fitted, load_dataset, saved_processor, task_of, tell, told_smaller, work
 from regard.run.live import display_for, working
 from regard.run.paths import require_name
@@ -95,6 +96,7 @@ def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | Non
         result = fit(job, task, config, dataset, training, display)
         run = load_folder(job.out, device=training.device, processor=dataset.processor)
         run.dataset = dataset
+        calibrate(run, training.calibrate)
         return run, result
 
 

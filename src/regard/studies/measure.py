@@ -18,6 +18,7 @@ from typing import Any
 
 from regard.run.run import Run
 from regard.studies.row import keep_each
+from regard.tasks.class_report import RELIABILITY
 from regard.tasks.verbs import Generates, Report, Scores
 from regard.training.estimate import on_meta, state_size
 
@@ -52,6 +53,8 @@ def measured(run: Run, *, per_byte: bool = False) -> dict[str, Any]:
         "scores": {name: value for name, value in report.scores.items() if isinstance(value, (int, float))},
         "slices": _slices(report, task.metric),
     }
+    if RELIABILITY in report.tables:
+        found[RELIABILITY] = [[row["confidence"], row["accuracy"], row["count"]] for row in report.tables[RELIABILITY]]
     found |= _written(run, test) if writes else _answered(run, test)
     length = run.config["train"]["length"]
     state = state_size(on_meta(run.model.config), length) if hasattr(run.model, "config") else None  # pyright: ignore[reportArgumentType]
@@ -104,7 +107,7 @@ def _slices(report: Report, metric: str) -> dict[str, dict[str, float]]:
     """Tables of a report as score by slice: the first column names it, the task's own metric or the second is shown."""
     found = {f"{name} by distance": dict(values) for name, values in report.by_distance.items() if values}
     for name, rows in report.tables.items():
-        for row in rows:
+        for row in rows if name != RELIABILITY else ():  # which has a chart of its own
             label, *rest = row.items()
             shown = next((value for key, value in rest if key == metric), rest[0][1] if rest else None)
             if isinstance(shown, (int, float)) and math.isfinite(shown):

@@ -7,6 +7,7 @@ from typing import Any
 
 from regard.core.config import decode
 from regard.errors import UsageError
+from regard.tasks.class_report import RELIABILITY
 
 LARGEST = 1 << 62
 TRAINED: dict[str, Any] = {
@@ -32,7 +33,11 @@ MEASURED: dict[str, Any] = {
     "flops_per_token": float | None,
 }
 # Of some tasks only.
-SOMETIMES: dict[str, Any] = {"right": tuple[bool | None, ...], "answers": tuple[str, ...]}
+SOMETIMES: dict[str, Any] = {
+    "right": tuple[bool | None, ...],
+    "answers": tuple[str, ...],
+    RELIABILITY: tuple[tuple[float, float, int], ...],
+}
 
 
 def checked(outcome: Any, *, measured: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from regard.charts.page import numbers
 from regard.charts.plot import COLOURS, Axis, Points
 from regard.studies.summary import RECALL, laws
 from regard.tasks import task_named
+from regard.tasks.class_report import RELIABILITY
 from regard.training.budget import parse
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 BROAD, NARROW = 1040, 460
 NEAREST = 1e-3  # nats from the best possible, below which a held-out part of some thousand tokens tells nothing
 APART = 2.0  # times the lowest that the highest cost must be to be worth a chart
+ENOUGH = 5  # answers of about one confidence whose share of right ones is worth a point
 TELLING = 3.0  # times the worst final loss that a curve is shown from
 
 
@@ -93,6 +95,7 @@ def charts(comparison: Comparison) -> list[str]:
         *_time(comparison),
         *_recalls(comparison),
         *(chart for name, chart in sliced if name != RECALL),
+        *_reliability(comparison),
         *_tradeoffs(comparison),
     ]
     drawn = [chart.html(order) for chart in shown]
@@ -203,6 +206,20 @@ def _recalls(comparison: Comparison) -> list[Chart]:
         points.append(Series("information floor", [(bits / 8, 1.0)]))
     axes = Axis("bytes", log=True), Axis("share right, mean over distances", low=0.0, high=1.0)
     return [Chart("Facts recalled and bytes carried", points, *axes, joined=False)]
+
+
+def _reliability(comparison: Comparison) -> list[Chart]:
+    """How often answers of each confidence are right, where models tell the chance of a class."""
+    lines = [
+        Series(row.label, [(sure, right) for sure, right, count in row.runs[0].get(RELIABILITY, ()) if count >= ENOUGH])
+        for row in _shown(comparison)
+    ]
+    lines = [one for one in lines if one.points]
+    if not lines:
+        return []
+    across = Axis(f"confidence, by {ENOUGH} answers or more", low=0.0, high=1.0)
+    axes = across, Axis("share right", low=0.0, high=1.0)
+    return [Chart("Are chances true?", [Series("as often as said", [(0.0, 0.0), (1.0, 1.0)]), *lines], *axes)]
 
 
 def _tradeoffs(comparison: Comparison) -> list[Chart]:

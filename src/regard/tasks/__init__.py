@@ -30,6 +30,8 @@ BUILT_IN = {
     "tagged": "regard.tasks.tagged",
     "captions": "regard.tasks.captions",
     "series": "regard.tasks.series",
+    "regression": "regard.tasks.regression",
+    "multilabel": "regard.tasks.multilabel",
 }
 AUTO = "auto"  # told from the data
 TEXT = "text"  # what a run from before there were tasks is for

@@ -9,7 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import torch
 
+from regard.core.device import device_named
 from regard.data.account import Account
 from regard.data.example import ExampleData
 from regard.data.mask import WordDropout
@@ -22,8 +24,9 @@ from regard.errors import UsageError
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
 from regard.tasks.verbs import Answer
+from regard.training.class_weights import NONE, class_weights
 from regard.training.fitted_run import FittingProblem
-from regard.training.losses import loss_of
+from regard.training.losses import Loss, loss_of
 from regard.training.problem import Metric, Objective, Sampler, TrainingProblem
 
 if TYPE_CHECKING:
@@ -135,6 +138,11 @@ class ExampleTask(Task[C]):
         valid = valid if dataset.kept is None else Some(valid, dataset.kept)
         if settings.ar or settings.tar:
             raise UsageError("train.ar and train.tar are for language models, which read on and on; leave them out")
+        objective: Callable[..., Loss] = self.objective(settings)
+        weights = self.class_weights(dataset, model, settings)
+        if weights is not None:
+            device = device_named(settings.device)
+            objective = partial(objective, class_weights=torch.tensor(weights, device=device))
         sampler: Sampler = Shuffled(train, settings.seed)
         if settings.word_dropout:
             hidden, share, ramp = self.hidden(dataset.processor), settings.word_dropout, settings.word_dropout_ramp
@@ -143,7 +151,7 @@ class ExampleTask(Task[C]):
             sampler,
             partial(once, valid, settings.batch_size),
             valid.n_targets,
-            self.objective(settings),
+            objective,
             identity=_identity(dataset),
             files=dataset.processor.files(),
             metric=Metric(
@@ -171,7 +179,25 @@ class ExampleTask(Task[C]):
             files=dataset.processor.files(),
             unit=self.unit,
             loss=(lambda fitted: self.losses(fitted, few)["loss"]) if self.writes else None,
+            class_weights=self.class_weights(dataset, model, settings),
         )
+
+    def class_weights(
+        self, dataset: ExampleDataset[C], model: nn.Module, settings: TrainSettings
+    ) -> tuple[float, ...] | None:
+        """How much targets of each class count; None where all count the same. A model that cannot is refused."""
+        found = None if settings.class_weights == NONE else self.numbered_classes(dataset)
+        if found is None:
+            return None
+        weights = class_weights(settings.class_weights, *found)
+        if not getattr(model, "weighs_classes", False):
+            named = f"{type(model).__name__} has no loss in which classes could count more or less"
+            raise UsageError(f"train.class_weights: {named}; leave it out, or choose another model")
+        return None if weights is None else tuple(weights.tolist())
+
+    def numbered_classes(self, dataset: ExampleDataset[C]) -> tuple[Sequence[str], np.ndarray] | None:
+        """The names of classes, and the number of that of each target of training; None of a task without classes."""
+        return None
 
     def losses(self, model: nn.Module, rows: Rows) -> dict[str, float]:
         """The loss of a fitted model on rows, where `evaluate` does not tell it, as of a task that writes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from regard.core.fitted import TOLD
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from regard.training.display import Result
 
 JUDGED_EXAMPLES = 1000
+SAMPLE = "  | "  # how a line of a sample begins
 LATE = 1.5  # a training ends a little after its time, and a short one long after it
 
 
@@ -26,6 +27,12 @@ class Outcome:
     facts: dict[str, Any]
     lines: list[str]
     next: list[str]
+
+    def with_line(self, line: str, **facts: Any) -> Outcome:
+        """The same with further facts, and a line on them before the samples."""
+        place = next((n for n, one in enumerate(self.lines) if one.startswith(SAMPLE)), len(self.lines))
+        lines = [*self.lines[:place], f"  {line}", *self.lines[place:]]
+        return replace(self, facts=self.facts | facts, lines=lines)
 
 
 def common_facts(run: Trained, result: Result) -> dict[str, Any]:
@@ -88,7 +95,7 @@ def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any])
     if facts["best_possible"]:
         best = ", ".join(f"{name} {value:.4g}" for name, value in facts["best_possible"].items())
         lines.append(f"  the best possible: {best}")
-    return lines + [f"  | {line}" for line in visible(facts["sample"]).split("\n") if line.strip()]
+    return lines + [f"{SAMPLE}{line}" for line in visible(facts["sample"]).split("\n") if line.strip()]
 
 
 def _next_commands(task: Task[Any], run: Trained, result: Result) -> list[str]:

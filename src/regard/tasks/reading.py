@@ -60,6 +60,7 @@ class Capabilities:
     classes    its answers are classes, of the whole or of each position.
     whole      one answer stands for the whole, and not one for each position.
     source     it reads one side and answers at the positions of another.
+    number     its answers are numbers that stand for themselves: one, or a chance for each of several labels.
     quantiles  its answers are quantiles of a number.
     fitted     the model was fitted at once, and has neither vectors nor gradients.
     shows      what the parts of the model have to show; see `regard.explain.site.shown_by`.
@@ -71,6 +72,7 @@ class Capabilities:
     classes: bool = False
     whole: bool = False
     source: bool = False
+    number: bool = False
     quantiles: bool = False
     fitted: bool = False
     shows: frozenset[str] = frozenset()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from regard.core.progress import watched
+from regard.data.batch import NOT_COUNTED
 from regard.data.example import Examples, Tagged, account_of, column
 from regard.data.in_memory import described
 from regard.data.kind import Head
@@ -89,6 +90,7 @@ class TaggedText(ExampleTask[TagProcessor]):
     turn: ClassVar[int] = 1
     input_column: ClassVar[str] = "words"
     takes_encoder: ClassVar[bool] = True
+    of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights"})
 
     def recognises(self, head: Head) -> bool:
         return head.suffix in SUFFIXES or (head.has_columns and is_of_tags(head.table))
@@ -119,6 +121,11 @@ class TaggedText(ExampleTask[TagProcessor]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def numbered_classes(self, dataset: ExampleDataset[TagProcessor]) -> tuple[Sequence[str], np.ndarray]:
+        assert isinstance(dataset.train, TagRows)
+        tags = dataset.train.tags.values
+        return dataset.processor.classes, tags[tags != NOT_COUNTED]
 
     def hidden(self, processor: TagProcessor) -> int:
         return hidden_word(processor.tokenizer)

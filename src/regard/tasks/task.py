@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Processor)
 EVERYWHERE = frozenset({"path", "task", "valid", "test", "format", "delimiter", "header", "encoding"})
+OF_LABELS = {"class_weights": "none", "calibrate": True}  # training settings that not every task has a use for
 
 
 class Trained(Protocol):
@@ -84,6 +85,7 @@ class Task(ABC, Generic[C]):
     takes_anything  its data is whatever no other task recognises.
     gives_encoder   `--from`: a run of it has an encoder that others can start from. takes_encoder: it starts from one.
     writes          a text is written from what is read, so that options of beams and of chance mean something.
+    of_labels       training settings of labels (`OF_LABELS`) that mean something to it.
     by_time         its examples come one after the other in time, so that a test must come last.
     reads_files     an input is the name of a file: without one the first that was held out is looked at.
     example         the class of its examples, where one may be given as an input.
@@ -110,6 +112,7 @@ class Task(ABC, Generic[C]):
     gives_encoder: ClassVar[bool] = False
     takes_encoder: ClassVar[bool] = False
     writes: ClassVar[bool] = False
+    of_labels: ClassVar[frozenset[str]] = frozenset()
     by_time: ClassVar[bool] = False
     reads_files: ClassVar[bool] = False
     example: ClassVar[type | None] = None
@@ -255,3 +258,9 @@ class Task(ABC, Generic[C]):
 
     def refuse_unused(self, settings: DataSettings) -> None:
         settings.refuse_unused(self.name, self.used | EVERYWHERE)
+
+    def refuse_untrained(self, settings: TrainSettings) -> None:
+        """Refuse a training setting of labels that was changed though the task has no use for it."""
+        for name, default in OF_LABELS.items():
+            if name not in self.of_labels and getattr(settings, name) != default:
+                raise UsageError(f"train.{name} means nothing to the task {self.name}; leave it out")

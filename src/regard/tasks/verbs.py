@@ -100,6 +100,25 @@ class Rolls(Protocol):
         ...
 
 
+class KeptFacts(Protocol):
+    """What is found once a model is trained, and kept in a file of the run."""
+
+    def to_file(self) -> bytes: ...
+
+
+@runtime_checkable
+class Calibrates(Protocol):
+    """Has answers with chances, of which something is found on what was held out: a temperature, a threshold."""
+
+    def calibration(self, run: Trained) -> KeptFacts:
+        """That of a run which has just been trained, on its held-out part."""
+        ...
+
+    def calibrate(self, run: Trained, found: Any) -> None:
+        """Let the run answer by it."""
+        ...
+
+
 def able(task: Task[Any], verb: type[V], where: object) -> V:
     """The task as one that has the verb; refused with the names of those that have it."""
     from regard.tasks import tasks

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +30,7 @@ from regard.training.track import tracking
 
 D = TypeVar("D")
 # Training settings that a fit has a use for.
-USED = frozenset({"memory", "spill", "seed", "device", "length", "track"})
+USED = frozenset({"memory", "spill", "seed", "device", "length", "track", "class_weights", "calibrate"})
 REASON = "fitted"  # why such a run has ended
 
 
@@ -44,6 +45,7 @@ class FittingProblem(Generic[D]):
     identity   hashes of the data and of the tokenizer.
     files      further files of the run folder, by name.
     unit       what a target is, for the eye.
+    class_weights  how much examples of each class count; None: the same.
     loss       the held-out loss of some examples alone, for a fit that asks often; None: that of `judge`.
     """
 
@@ -55,6 +57,7 @@ class FittingProblem(Generic[D]):
     files: Mapping[str, bytes]
     unit: str = "tokens"
     loss: Callable[[nn.Module], float] | None = None
+    class_weights: tuple[float, ...] | None = None
 
     def held_out_loss(self, model: nn.Module) -> float:
         """What a fit may choose by; NaN where there is no such loss."""
@@ -129,7 +132,8 @@ def fit_run(
 
 def _fit_settings(model: nn.Module, problem: FittingProblem[Any], settings: TrainSettings) -> FitSettings:
     folder = None if settings.spill is None else Path(settings.spill).expanduser()
-    return FitSettings(settings.seed, settings.memory_bytes, folder, lambda: problem.held_out_loss(model))
+    judge = partial(problem.held_out_loss, model)
+    return FitSettings(settings.seed, settings.memory_bytes, folder, judge, problem.class_weights)
 
 
 def _finite(scores: dict[str, float], display: Display) -> dict[str, float]:

@@ -12,6 +12,8 @@ A language model may pay for large vectors h and for hasty ones (Merity, McCann 
 
     loss + n (ar mean h_t^2 + tar mean (h_(t+1) - h_t)^2)      over the n tokens that count and the units of h
 
+Where classes have weights, what a target adds to the loss is multiplied by that of its class.
+
 Sums and counts are returned apart, so that batches of unequal length can be averaged by token and not by batch.
 """
 
@@ -22,6 +24,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -70,19 +73,34 @@ def model_loss(
     smoothing: Smoothing = "all",
     ar: float = 0.0,
     tar: float = 0.0,
+    class_weights: Tensor | None = None,
 ) -> Loss:
     """What the head of `model` says to the targets of a batch.
 
     label_smoothing  epsilon, shared out as `smoothing` says; only while training, so that a held-out loss means the
                      same with and without it.
     ar, tar          as above; likewise only while training.
+    class_weights    of a head whose answers are logits: how much targets of each class count, (C,); likewise.
     """
     vectors, after = model(inputs_of(batch), state, context_of(batch))
     epsilon = shared_by_all(label_smoothing if model.training else 0.0, smoothing, model.head.n_answers)
-    total, counts = model.head(vectors, batch.targets, epsilon), counted(batch.targets)
+    counts = counted(batch.targets)
+    if class_weights is not None and model.training:
+        total = weighted_loss(model.head(vectors), batch.targets, class_weights, epsilon)
+    else:
+        total = model.head(vectors, batch.targets, epsilon)
     if model.training and (ar or tar):
         total = total + activity(vectors, counts, ar, tar)
     return Loss(total, counts.sum(), after)
+
+
+def weighted_loss(
+    logits: Float[Tensor, "... C"], targets: Int[Tensor, "..."], weights: Tensor, epsilon: float
+) -> Tensor:
+    """The loss of logits summed over the targets that count, each times the weight of its class."""
+    rows = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, -2)
+    options = {"weight": weights.to(rows), "ignore_index": NOT_COUNTED, "label_smoothing": epsilon}
+    return F.cross_entropy(rows, targets.flatten(), reduction="sum", **options)
 
 
 def activity(vectors: Float[Tensor, "B T D"], counts: Bool[Tensor, "B T"], ar: float, tar: float) -> Tensor:

@@ -6,6 +6,7 @@
       tokenizer.json
       model.safetensors   the weights to use: the best on held-out data, or the last without any
       metrics.jsonl       one line a record while training
+      calibration.json    of a run that tells classes: the temperature of its chances
       samples.txt         what the model wrote while training
       track/              what trackers were told, where they keep it here
       checkpoints/STEP/   everything needed to go on, see checkpoint.py
@@ -41,6 +42,7 @@ WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
 SAMPLES = "samples.txt"
 LOGS = (METRICS, SAMPLES)
+CALIBRATION = "calibration.json"  # of the weights as they are: a training that goes on takes it out of the manifest
 CHECKPOINTS = disk.CHECKPOINTS
 TEMPORARY = (".tmp-", ".trash-")
 
@@ -87,7 +89,8 @@ class RunFolder:
 
     def open_logs(self) -> None:
         """Take the logs, and what was said of an ended run, out of the manifest: from now on they change."""
-        files = {name: record for name, record in self.manifest.files.items() if name not in LOGS}
+        changing = (*LOGS, CALIBRATION)
+        files = {name: record for name, record in self.manifest.files.items() if name not in changing}
         if files.keys() != self.manifest.files.keys() or self.manifest.facts:
             self._write_manifest(files, {})
 

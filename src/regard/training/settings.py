@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from regard.core.device import is_device_name
 from regard.errors import UsageError, nearest
-from regard.training import budget
+from regard.training import budget, class_weights
 from regard.training.track import names_in, parsed
 
 OnResume = Literal["identity", "override", "free"]
@@ -117,6 +117,9 @@ class TrainSettings:
     clip            largest norm of the gradient; 0 for none
     label_smoothing part of a target's weight that goes to other classes while training; 0 for none
     smoothing       which share it: "all" classes, the target among them, or only the "others"
+    class_weights   how much examples of a class count: "none" all the same, "balanced" the more the rarer it is, or as
+                    written, such as spam=5,ham=1
+    calibrate       whether a temperature is found on the held-out part that makes the chances of classes true
     ar, tar         what is added to the loss of a language model while training for the size of the vectors that its
                     head reads, and for their change from token to token (Merity et al. 2018, 4.6)
     word_dropout    part of the input words that is hidden while training, reached after `word_dropout_ramp` steps
@@ -161,6 +164,8 @@ class TrainSettings:
     clip: float = _setting(1.0, "override", _number(0, 1e9, "a number from 0 on"))
     label_smoothing: float = _setting(0.0, "override", BELOW_ONE)
     smoothing: Literal["all", "others"] = _setting("all", "override", _choice("all", "others"))
+    class_weights: str = _setting(class_weights.NONE, "identity", _Rule(class_weights.WORDS, class_weights.is_allowed))
+    calibrate: bool = _setting(True, "free", YES_NO)
     ar: float = _setting(0.0, "override", _number(0, 1e6, "a number from 0 on"))
     tar: float = _setting(0.0, "override", _number(0, 1e6, "a number from 0 on"))
     word_dropout: float = _setting(0.0, "identity", BELOW_ONE)

@@ -24,6 +24,7 @@ def test_a_table_worked_by_hand() -> None:
         "dog": ClassScores(2 / 5, 2 / 3, 4 / 8, 3),
     }
     assert report.macro_f1 == pytest.approx((2 / 3 + 0 + 1 / 2) / 3)
+    assert report.balanced_accuracy == pytest.approx((3 / 5 + 2 / 3 + 0) / 3)
     assert report.confusion == {
         "cat": {"cat": 3, "cow": 1, "dog": 1},
         "cow": {"dog": 2},
@@ -36,6 +37,7 @@ def test_a_class_that_was_only_predicted_counts_and_one_of_neither_does_not() ->
     assert set(report.classes) == {"a", "z"}
     assert report.classes["z"] == ClassScores(0.0, 0.0, 0.0, 0)
     assert report.macro_f1 == pytest.approx((2 / 3 + 0) / 2)
+    assert report.balanced_accuracy == 0.5  # of true classes alone
     assert report.confusion == {"a": {"a": 1, "z": 1}}
 
 
@@ -63,7 +65,7 @@ def test_every_number_follows_from_counting_pairs(pairs: list[tuple[str, str]]) 
 def test_the_report_is_plain_json() -> None:
     report = classification_report(["yes", "no"], ["yes", "yes"]).to_dict()
     assert json.loads(json.dumps(report)) == report
-    assert list(report) == ["accuracy", "macro_f1", "examples", "classes", "confusion"]
+    assert list(report) == ["accuracy", "macro_f1", "balanced_accuracy", "examples", "classes", "confusion"]
     assert report["classes"]["yes"] == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3), "support": 1}
 
 

@@ -119,3 +119,16 @@ def test_a_notebook_shows_the_same_page_apart_from_its_own() -> None:
     shown = FOUND._repr_html_()
     assert shown.startswith('<iframe sandbox="allow-scripts" ')
     assert unescape(shown.partition('srcdoc="')[2].partition('"')[0]) == as_html(FOUND)
+
+
+def test_chances_are_drawn_beside_the_line_on_which_they_are_true() -> None:
+    assert not any("Are chances true?" in chart for chart in charts(FOUND))
+    bins = [[0.3, 0.0, 2], [0.7, 0.6, 40], [0.95, 0.9, 60]]
+    sure = replace(FOUND, rows=(*ROWS, row("dan", {1.0: 0.7}, reliability=bins)))
+    drawn = next(chart for chart in charts(sure) if "Are chances true?" in chart)
+    assert copied(drawn)[0][1:] == [
+        ["as often as said", "0.0", "0.0"],
+        ["as often as said", "1.0", "1.0"],
+        ["dan", "0.7", "0.6"],
+        ["dan", "0.95", "0.9"],
+    ]

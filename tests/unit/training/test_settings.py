@@ -10,6 +10,7 @@ from regard.training import settings
 from regard.training.settings import TrainSettings, require_resumable
 
 IDENTITY = {
+    "class_weights",
     "batch_size",
     "accumulate",
     "length",
@@ -24,7 +25,7 @@ IDENTITY = {
 IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
 OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar"}
-FREE = {"evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
+FREE = {"calibrate", "evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
 FREE |= {"threads", "device", "memory", "spill", "choose_by"}
 
 
@@ -74,7 +75,7 @@ def test_a_resume_refuses_another_value_of_an_identity_field(field):
         "ema": 0.5,
         "precision": "bfloat16",
     }
-    other |= {"word_dropout": 0.5, "start": "runs/bert"}
+    other |= {"word_dropout": 0.5, "start": "runs/bert", "class_weights": "balanced"}
     changed = dataclasses.replace(TrainSettings(), **{field: other.get(field, 3)})
     with pytest.raises(UsageError, match=rf"train\.{field}: the run was started with"):
         require_resumable(TrainSettings(), changed)

@@ -22,6 +22,8 @@ WORLDS = {
     "dates": ("regard.data.worlds.dates", "Dates"),
     "translation": ("regard.data.worlds.translation", "Translation"),
     "reviews": ("regard.data.worlds.reviews", "Reviews"),
+    "ratings": ("regard.data.worlds.ratings", "Ratings"),
+    "topics": ("regard.data.worlds.topics", "Topics"),
     "tags": ("regard.data.worlds.tags", "Tags"),
     "shapes": ("regard.data.worlds.shapes", "Shapes"),
     "recall": ("regard.data.worlds.recall", "Recall"),

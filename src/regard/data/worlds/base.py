@@ -20,7 +20,7 @@ class Generated(ABC):
     """What all worlds share. The fields are the settings of `world:NAME?train=5000&seed=3`, all whole numbers.
 
     name    under which it is found.
-    task    what its examples are for: text, pairs, labelled, tagged, captions or series.
+    task    what its examples are for, such as text, pairs or labelled.
     tokens  the tokenizer it is made for, "words" or "chars".
     """
 

@@ -18,6 +18,7 @@ from regard.tasks.reading import Reading
 MOST = 24  # n-grams of a text that are shown
 HEAVIEST = 12  # n-grams of a class, on each side
 MOST_CLASSES = 20
+ABOVE_MEAN, DEVIATIONS = "score above the mean of the classes", "deviations of the numbers of training"
 CAVEAT = (
     "N-grams overlap: a word speaks through itself, its pairs and its letters, and what each is given of that is the "
     "model's own choice."
@@ -40,7 +41,7 @@ def evidence(reading: Reading, _options: Options) -> View:
             key="parts",
             names=names,
             values=parts[order].tolist(),
-            unit="score above the mean of the classes",
+            unit=ABOVE_MEAN if len(scores) > 1 else DEVIATIONS,
             note=_rest(found, len(order), rest),
         ),
         _by_class(reading, found, order, scores),
@@ -76,7 +77,8 @@ def _by_class(reading: Reading, found: Evidence, order: np.ndarray, scores: np.n
     rows.append(("without any", "", *(f"{found.base[c]:+.3f}" for c in shown)))
     rows.append(("all together", "", *(f"{scores[c]:+.3f}" for c in shown)))
     columns = ("n-gram", "counts", *(reading.named(int(c)) for c in shown))
-    return Listing(title="What each adds to every class", key="classes", columns=columns, rows=rows)
+    title = "What each adds to every class" if len(scores) > 1 else "What each adds"
+    return Listing(title=title, key="classes", columns=columns, rows=rows)
 
 
 def _rest(found: Evidence, shown: int, rest: float) -> str:

@@ -1,0 +1,62 @@
+"""Threshold: the chance above which a label of several is told, found on what was held out and kept with the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.errors import UsageError
+from regard.evaluation.multilabel import best_threshold
+from regard.tasks.calibration import saved_facts
+
+FEWEST = 20  # held-out labels by which a threshold is found
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """value: the threshold. before, after: micro F1 on `examples` with a half, and with it. told: why it is a half."""
+
+    value: float = HALF
+    before: float = 0.0
+    after: float = 0.0
+    examples: int = 0
+    told: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.value <= 1:
+            raise UsageError(f"value: found {self.value}, which is no chance")
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        if self.told or not self.examples:
+            return "labels: told where their chance is above 0.5" + (f", {self.told}" if self.told else "")
+        f1 = f"micro F1 {self.before:.3f} -> {self.after:.3f}"
+        return f"labels: told where their chance is above {self.value:.2f}, {f1} on {self.examples:,} held-out examples"
+
+    def to_file(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+
+def threshold(chances: np.ndarray, hits: np.ndarray) -> Threshold:
+    """The one for held-out chances (n, L) and the labels that hold (n, L)."""
+    n, true = len(hits), int(hits.sum())
+    if true < FEWEST:
+        return Threshold(examples=n, told=f"{true} held-out labels are too few to find another")
+    told = chances > HALF
+    both = int(told.sum()) + true
+    value, after = best_threshold(chances, hits)
+    return Threshold(value, 2 * int((told & hits).sum()) / both, after, n)
+
+
+def saved_threshold(verified: Callable[[str], Path]) -> Threshold:
+    """That of a run folder, whose files `verified` gives; a half where it has none."""
+    hints: dict[str, Any] = {"value": float, "before": float, "after": float, "examples": int, "told": str}
+    found = saved_facts(verified, hints, Threshold)
+    return Threshold() if found is None else found

@@ -1,0 +1,185 @@
+"""What tasks share that read a whole text and tell one answer (N-1): a class, several labels, a number."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import torch
+
+from regard.core.context import Context
+from regard.core.device import device_of
+from regard.core.model import logits_of
+from regard.core.progress import watched
+from regard.data.example import Examples, column
+from regard.data.ragged import Ragged, in_batches, ragged
+from regard.data.settings import DataSettings
+from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.data.tokenizer.tokenizer import code_points
+from regard.data.tokenizer.word import split
+from regard.data.worlds import PREFIX, world_of
+from regard.tasks.encoding import Encoded, encoded, reader_of
+from regard.tasks.example_task import ExampleTask
+from regard.tasks.processor import Processor, files_of
+from regard.tasks.reading import Reading, Side, class_reading, fitted, labels_of, text_side
+from regard.tasks.vocabulary import SpelledWords, hidden_word, require_tokenizer_free, words_seen_twice
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from regard.tasks.pretrained import Start
+    from regard.tasks.task import Trained
+
+SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
+TEXT = "text"  # what a model reads that looks at characters itself
+ANSWERS = 1 << 22  # numbers that are in memory at one time
+
+
+@dataclass(frozen=True, eq=False)
+class TextProcessor(Processor):
+    """tokenizer: of the texts. spelled: words come with their spelling. framed: an `<eos>` stands before a text too."""
+
+    tokenizer: Tokenizer
+    spelled: bool = field(default=False, kw_only=True)
+    truncate: bool = field(default=False, kw_only=True)
+    framed: bool = field(default=False, kw_only=True)
+
+    kept: ClassVar[tuple[str, ...]] = ("spelled", "truncate", "framed")  # what its file says
+
+    def files(self) -> dict[str, bytes]:
+        return files_of(self.tokenizer, {name: getattr(self, name) for name in self.kept})
+
+    @cached_property
+    def _words(self) -> SpelledWords:
+        return SpelledWords(self.tokenizer)
+
+    def read(self, text: str) -> np.ndarray:
+        """The ids of a text with its `<eos>`, so that no text is empty; (n,), or (n, 1 + L) with spellings."""
+        if self.spelled:
+            numbers = self._spelled(text)  # which may add rows to the table
+            return self._words.table[numbers]
+        ids = self.tokenizer.encode(text)
+        found = np.full(len(ids) + 1 + self.framed, self.tokenizer.eos_id)
+        found[int(self.framed) : -1] = ids
+        return found
+
+    def reader(self, model: nn.Module) -> Callable[[str], np.ndarray]:
+        """How a model reads texts: as ids, or as the characters themselves."""
+        return characters if getattr(model, "reads", None) == TEXT else self.read
+
+    def texts(self, examples: Sequence[Any]) -> Ragged:
+        """The texts of examples as models read them."""
+        read = self._spelled if self.spelled else self.read
+        texts = ragged(map(read, watched(column(examples, "text"), "tokenising", "texts")))
+        return replace(texts, table=self._words.table) if self.spelled else texts
+
+    def _spelled(self, text: str) -> np.ndarray:
+        """The words of a text and its end, as rows of the table of spellings."""
+        return np.append(self._words.numbers(split(text)), self._words.END)
+
+
+P = TypeVar("P", bound=TextProcessor)
+
+
+@dataclass(frozen=True)
+class WholeTextTask(ExampleTask[P]):
+    """Base of such tasks. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts."""
+
+    tokenizer: Tokenizer | None = None
+
+    @abstractmethod
+    def read(self, data: str, settings: DataSettings) -> Examples[Any]:
+        """The examples of a table, each with a field `text`."""
+
+    @abstractmethod
+    def answer_names(self, processor: P) -> Sequence[str]:
+        """What each number that a model gives is called."""
+
+    def starting_from(self, start: Start) -> Self:
+        return replace(self, tokenizer=start.tokenizer)
+
+    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:
+        if data.startswith(PREFIX):
+            return world_of(data, self.name, seed).examples("valid")
+        return self.read(data, settings)
+
+    def hidden(self, processor: P) -> int:
+        return hidden_word(processor.tokenizer)
+
+    def keys(self, examples: Sequence[Any]) -> Iterable[str]:
+        return column(examples, "text")
+
+    def typed(self, example: Any) -> str:
+        return example.text
+
+    def ids(self, processor: P, text: str) -> np.ndarray:
+        return processor.read(text)
+
+    def outputs(
+        self, model: nn.Module, processor: P, texts: Sequence[str], answer: Callable[[Tensor], Tensor]
+    ) -> Iterator[np.ndarray]:
+        """What `answer` makes of what a model says to each text, (C,)."""
+        whole: Any = model
+        ids = fitted(ragged(map(processor.reader(model), texts)), whole.max_length, processor.truncate)
+        device, width = device_of(model), len(self.answer_names(processor))
+        at_once = max(1, ANSWERS // width)
+        for first in range(0, len(texts), at_once):
+            sizes = ids.sizes[first : first + at_once].tolist()
+            found = np.zeros((len(sizes), width))
+            for rows in in_batches(sizes):
+                tokens, lengths = ids.padded(first + rows, 0)
+                with torch.no_grad():
+                    logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
+                    found[rows] = answer(logits.float()).cpu().numpy()
+            yield from found
+
+    def encoded(self, model: nn.Module, processor: P, texts: Sequence[Any]) -> Iterator[Encoded]:
+        whole: Any = model
+        ids = fitted(ragged(map(processor.read, texts)), whole.max_length, processor.truncate)
+        return encoded(model, reader_of(model), ids, before=int(processor.framed), after=1)
+
+    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+        processor: P = run.processor
+        ids = processor.reader(run.model)(given)
+        if getattr(run.model, "reads", None) == TEXT:
+            side = Side("text", tuple(given))
+        else:
+            plain = ids[:, 0] if ids.ndim == 2 else ids
+            labels = tuple(labels_of(processor.tokenizer, plain.tolist(), given))
+            side = text_side("text", processor.tokenizer, plain.tolist(), labels)
+        return class_reading(run.model, ids, side, self.answer_names(processor), given, run.device)
+
+    def parts(
+        self, settings: DataSettings, seed: int
+    ) -> tuple[dict[str, float], Sequence[Any], Sequence[Any], tuple[str, ...]]:
+        """Best scores, examples to train on, those held out, and what is to be said of them."""
+        if settings.path.startswith(PREFIX):
+            world = world_of(settings.path, self.name, seed)
+            return world.best, world.examples("train"), world.examples("valid"), ()
+        found = self.read(settings.path, settings)
+        notes = (found.note,) if found.note else ()
+        same = replace(settings, **found.settings)
+        train, valid, told = self.held_out(found, settings.valid, lambda path: self.read(path, same))
+        return {}, train, valid, notes + told
+
+    def reading_of(self, train: Sequence[Any], settings: DataSettings) -> dict[str, Any]:
+        """How the texts of a training part are to be read: the first fields of a processor by name."""
+        told = {"truncate": settings.truncate}
+        if self.tokenizer is not None:
+            require_tokenizer_free(settings)
+            return {"tokenizer": self.tokenizer, "framed": True, **told}
+        texts = column(train, "text")
+        if settings.tokens in ("auto", "words", SPELLED):
+            tokenizer = words_seen_twice(lambda: watched(texts, "learning words", "texts"), settings.vocab_size)
+        else:
+            tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
+        return {"tokenizer": tokenizer, "spelled": settings.tokens == SPELLED, **told}
+
+
+def characters(text: str) -> np.ndarray:
+    """A text as the numbers of its characters, for a model that takes them apart itself."""
+    return code_points(text).astype(np.int64)
