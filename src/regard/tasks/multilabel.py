@@ -100,6 +100,7 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
     turn: ClassVar[int] = 2  # before labelled text, which would take every set of labels for a class
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
+    example: ClassVar[type | None] = Several
     of_labels: ClassVar[frozenset[str]] = frozenset({"calibrate"})
 
     def recognises(self, head: Head) -> bool:
@@ -147,7 +148,8 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
         texts = [one.text if isinstance(one, Several) else str(one) for one in inputs]
         for text, chances in zip(texts, self._chances(model, processor, texts), strict=True):
             by_label, told = dict(zip(processor.classes, chances.tolist(), strict=True)), processor.above(chances)
-            yield Answer(", ".join(told) or NOTHING, {"input": text, "labels": told, "probabilities": by_label})
+            details = {"input": text, "labels": told, "probabilities": by_label}
+            yield Answer(", ".join(told) or NOTHING, details, list(told))
 
     def evaluate(
         self,

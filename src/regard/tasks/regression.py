@@ -96,6 +96,7 @@ class Regression(WholeTextTask[NumberProcessor]):
     turn: ClassVar[int] = 2  # before labelled text, which would take every number for a class
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
+    example: ClassVar[type | None] = Rated
 
     def recognises(self, head: Head) -> bool:
         return head.has_columns and not head.is_series and is_of_numbers(head.table)
@@ -140,7 +141,7 @@ class Regression(WholeTextTask[NumberProcessor]):
     ) -> Iterator[Answer]:
         texts = [one.text if isinstance(one, Rated) else str(one) for one in inputs]
         for text, number in zip(texts, self.numbers(model, processor, texts), strict=True):
-            yield Answer(processor.told(number), {"input": text, "number": number})
+            yield Answer(processor.told(number), {"input": text, "number": number}, number)
 
     def evaluate(
         self,
