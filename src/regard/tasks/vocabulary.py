@@ -29,6 +29,7 @@ from regard.data.example import Labelled, Tagged, column
 from regard.data.ragged import Ragged, ragged
 from regard.data.rows import TagRows
 from regard.data.settings import DataSettings
+from regard.data.table import is_number
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest
@@ -147,7 +148,9 @@ def class_number(label: str, classes: Sequence[str], where: str, what: str = "la
     """The place of a label among the classes; one that training never saw is refused where it stands."""
     if label not in classes:
         told = f"the {what} {label!r} does not occur in the training part{nearest(label, classes)}"
-        raise DataError(f"{f'{where}: ' if where else ''}{told}; mend it, or train on data that has it")
+        # Of numbers there is always another one: they are no classes.
+        numbers = "; data.number=COLUMN learns numbers as such" if "." in label and is_number(label) else ""
+        raise DataError(f"{f'{where}: ' if where else ''}{told}; mend it, or train on data that has it{numbers}")
     return classes.index(label)
 
 

@@ -105,6 +105,13 @@ def test_a_column_that_is_named_makes_whole_numbers_a_regression(tmp_path: Path)
     assert abs(run.answers(["anything"])[0].details["number"] - 3) < 0.2
 
 
+def test_numbers_that_are_named_as_labels_are_told_of_the_setting_for_numbers(tmp_path: Path):
+    file = tmp_path / "rooms.csv"
+    file.write_text("text,rent\n" + "".join(f"a room {n} here,{n}.25\n" for n in range(40)), encoding="utf-8")
+    with pytest.raises(DataError, match=r"does not occur .* data\.number=COLUMN learns numbers as such"):
+        regard.train("majority", file, label="rent", task="labelled", out=tmp_path / "run", quiet=True)
+
+
 def test_numbers_that_are_all_the_same_and_settings_of_classes_are_refused(tmp_path: Path):
     file = tmp_path / "same.csv"
     file.write_text("text,price\n" + "".join(f"room {n} here,2.5\n" for n in range(40)), encoding="utf-8")
