@@ -4,6 +4,8 @@
     run = regard.train("lstm", "my.txt", budget="5m")
     print(run.generate("Today is a", top_p=0.9))
     run.score("Today is a great day").show()
+    judge = regard.train("linear", [("a fine film", "good"), ("a dull one", "bad"), ...])
+    judge.predict(["what a joy"]), judge.predict_proba(frame)
 
 Names are imported when they are first used, so that `import regard` costs nothing and torch comes with the first verb.
 """
