@@ -187,7 +187,7 @@ def test_a_keyword_may_say_the_task_and_the_other_side(tmp_path):
     assert (run.task.name, run.config["model"]["name"]) == ("pairs", "transformer")
     (tmp_path / "t.tsv").write_text("".join(f"{' '.join(line)}\t{' '.join(line[::-1])}\n" for line in lines))
     text: Any = regard.train(
-        "lstm", tmp_path / "t.tsv", task="text", form="text", length=16, out=tmp_path / "text", **settings
+        "lstm", tmp_path / "t.tsv", task="text", format="text", length=16, out=tmp_path / "text", **settings
     )
     assert text.config["data"]["task"] == "text"
 
