@@ -65,23 +65,32 @@ def generate(
     prompt: Annotated[
         str | None, typer.Argument(help="Where the text begins; stdin without it.", metavar="PROMPT")
     ] = None,
+    as_text: Annotated[
+        bool, typer.Option("--text", help="Take PROMPT as a text, also where it is the name of a file.")
+    ] = False,
     lines: Annotated[bool, typer.Option("--lines", help="Each line of the prompt is a prompt of its own.")] = False,
     weights: Annotated[
         str | None, typer.Option(help="int8: linear maps in 8 bits, of which less is read.", metavar="int8")
     ] = None,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
-    """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line."""
+    """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line.
+
+    PROMPT is a text, of a run of pictures or series the path of one; `regard predict` answers all of a file.
+    """
     text = given_text(prompt)
     options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
     options = {name: value for name, value in options.items() if value is not None}
     count = [options.pop("draft_tokens")] if "draft_tokens" in options else []
     if count and flags.draft is None:
         raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
+    from regard.run.prompt import refuse_file_name
     from regard.run.run import load
     from regard.tasks.verbs import Generates
 
     loaded = load(run, device=common.device or "auto")
+    if prompt is not None and not as_text:
+        refuse_file_name(loaded, prompt)
     screen = common.screen
     if weights is not None:
         loaded = loaded.with_weights(weights)

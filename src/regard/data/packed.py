@@ -34,6 +34,10 @@ class Column(Sequence[T]):
         """What stands in some rows, in their order."""
         return map(self.value, rows.tolist())
 
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        """The same as it was before it was made the text of a cell: a number, a list, as far as that is known."""
+        return self.at(rows)
+
     @overload
     def __getitem__(self, index: int) -> T: ...
     @overload
@@ -211,6 +215,9 @@ class Chosen(Column[T]):
     def at(self, rows: np.ndarray) -> Iterator[T]:
         return self.values.at(self.rows[rows])
 
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        return self.values.raw(self.rows[rows])
+
 
 class Joined(Column[Any]):
     """Columns one below the other."""
@@ -223,8 +230,17 @@ class Joined(Column[Any]):
         return int(self.stops[-1])
 
     def value(self, row: int) -> Any:
+        part, place = self._place(row)
+        return self.parts[part].value(place)
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        for part, place in map(self._place, rows.tolist()):
+            yield from self.parts[part].raw(np.array([place]))
+
+    def _place(self, row: int) -> tuple[int, int]:
+        """Which column a row stands in, and where there."""
         part = int(np.searchsorted(self.stops, row, side="right"))
-        return self.parts[part].value(row - (int(self.stops[part - 1]) if part else 0))
+        return part, row - (int(self.stops[part - 1]) if part else 0)
 
     def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(self.parts)

@@ -43,6 +43,12 @@ class Lazy(Column[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.whole)
 
+    def at(self, rows: np.ndarray) -> Iterator[Any]:
+        return self.whole.at(rows)
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        return self.whole.raw(rows)
+
     @property
     def whole(self) -> Column[Any]:
         if self.column is None:

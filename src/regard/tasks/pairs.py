@@ -17,13 +17,14 @@ from regard.core.device import device_of
 from regard.core.progress import watched
 from regard.data.example import Examples, Pair, account_of, column
 from regard.data.kind import Head
-from regard.data.pairs import Sides, is_of_pairs, read_pairs
+from regard.data.pairs import NAMES, Sides, is_of_pairs, read_pairs
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.source import is_pattern
 from regard.data.tabular import is_address, is_table
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
+from regard.data.unlabelled import Role, Unlabelled, read_unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
@@ -34,6 +35,7 @@ from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
+from regard.tasks.task import own_column
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
@@ -175,6 +177,11 @@ class Pairs(ExampleTask[PairProcessor]):
 
     def typed(self, example: Pair) -> str:
         return example.source
+
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        told = None if settings.reverse else settings.source
+        role = Role("source", told, own_column(run, "source"), tuple(pair[settings.reverse] for pair in NAMES))
+        return read_unlabelled(data, role, settings.choices, settings.missing)
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: PairProcessor = run.processor

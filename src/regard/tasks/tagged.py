@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from regard.core.progress import watched
+from regard.data.conll_lines import read_words
 from regard.data.example import Examples, Tagged, account_of, column
 from regard.data.kind import Head
 from regard.data.ragged import in_batches
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.tagged import is_of_tags, read_tagged
+from regard.data.tagged import TOKENS, is_of_tags, read_tagged
 from regard.data.tokenizer import Tokenizer
+from regard.data.unlabelled import Role, Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import UsageError
 from regard.evaluation.each import EachScore
@@ -31,6 +33,7 @@ from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
 from regard.tasks.tag_decoding import Leans, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
+from regard.tasks.task import own_column
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     PieceProcessor,
@@ -186,6 +189,13 @@ class TaggedText(ExampleTask[TagProcessor]):
 
     def typed(self, example: Tagged) -> str:
         return " ".join(example.words)
+
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        role = Role("text", settings.text, own_column(run, "words"), TOKENS)
+        return read_words(data, role, settings.tag, settings.choices)
+
+    def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
+        return [{"answer": answer.details["tags"]}]
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: TagProcessor = run.processor

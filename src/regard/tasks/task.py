@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -21,13 +21,15 @@ import numpy as np
 
 from regard.data.account import Account
 from regard.data.kind import Head
+from regard.data.labelled import TEXT_NAMES
 from regard.data.settings import DataSettings
+from regard.data.unlabelled import Role, Unlabelled, read_unlabelled
 from regard.data.worlds import world_of
 from regard.errors import UsageError
 from regard.tasks.dataset import Dataset
 from regard.tasks.processor import Processor
 from regard.tasks.reading import Capabilities, Reading
-from regard.tasks.verbs import Answer, Report
+from regard.tasks.verbs import Answer, Generates, Report
 
 if TYPE_CHECKING:
     import torch
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound=Processor)
+FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 12
 EVERYWHERE = frozenset({"path", "task", "valid", "test", "form", "delimiter", "header", "encoding"})
 
 
@@ -202,6 +205,25 @@ class Task(ABC, Generic[C]):
         """What the text that a person pipes in holds: an input a line."""
         return [line.removesuffix("\r") for line in text.split("\n")]
 
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        """What a file holds for a run to answer, targets not asked for: texts of a column of a table, or of lines.
+
+        settings: how it is to be read, which may be otherwise than the run's own data was.
+        """
+        role = Role("text", settings.text, own_column(run, "text"), TEXT_NAMES)
+        return read_unlabelled(data, role, settings.choices, settings.missing)
+
+    def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
+        """The columns that an answer adds to what it was asked, the same ones of every answer; mostly one row."""
+        chances = answer.details.get("probabilities")
+        found: dict[str, Any] = {"answer": answer.text}
+        return [found if chances is None else found | {"probability": round(chances[answer.text], 6)}]
+
+    @property
+    def at_once(self) -> int:
+        """Inputs that are answered together: so many that lengths can be sorted, so few that a stop loses little."""
+        return FEW_AT_ONCE if self.writes or isinstance(self, Generates) else MANY_AT_ONCE
+
     def unused(self, options: Collection[str]) -> list[str]:
         """Options of `TextOptions` that mean nothing to a run of this task."""
         from regard.decoding.text import TextOptions
@@ -231,3 +253,11 @@ class Task(ABC, Generic[C]):
 
     def refuse_unused(self, settings: DataSettings) -> None:
         settings.refuse_unused(self.name, self.used | EVERYWHERE)
+
+
+def own_column(run: Trained, role: str) -> str | None:
+    """The column of a run's own table that it was trained on; None where that is not known."""
+    understood = run.config.get("understood")
+    columns = understood.get("columns") if isinstance(understood, dict) else None
+    found = columns.get(role) if isinstance(columns, dict) else None
+    return found if isinstance(found, str) else None

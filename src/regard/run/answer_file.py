@@ -1,0 +1,219 @@
+"""Files in, files out: a run answers every input of a file, and what it says is written beside what was there.
+
+run = regard.load("runs/reviews")
+predict_file(run, "reviews.csv", "answers.csv")
+
+Inputs are answered some thousand at a time, always the same ones together, and written in their order: memory does not
+grow with the file, and a call that was interrupted goes on to the same bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from regard.core.progress import stage
+from regard.data.parquet_writer import parquet_from_lines, require_parquet
+from regard.data.source import shown
+from regard.data.table_writer import PARQUET, RowWriter, free_names, writer_for, writer_for_stream
+from regard.data.unlabelled import Unlabelled, limited
+from regard.errors import DataError, InputError, UsageError, nearest
+from regard.run.settings import checked, data_settings
+from regard.storage import manifest
+from regard.storage.partial import PartialFile, partial_file
+from regard.tasks.verbs import Generates
+from regard.training.run_folder import LOGS
+
+if TYPE_CHECKING:
+    from regard.data.settings import DataSettings
+    from regard.run.run import Run
+
+LIKELIEST = {"temperature": 0.0}
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What was answered.
+
+    file     where it was written; None of a stream.
+    inputs   how many were answered in all, `resumed` of them by an earlier call.
+    columns  those that answers have added. notes: what had to be decided.
+    """
+
+    file: Path | None
+    inputs: int
+    resumed: int
+    columns: tuple[str, ...]
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = {"file": None if self.file is None else str(self.file), "columns": list(self.columns)}
+        return {**vars(self), **plain, "notes": list(self.notes)}
+
+
+def predict_file(
+    run: Run,
+    data: str | Path,
+    out: str | Path,
+    *,
+    settings: DataSettings | None = None,
+    limit: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    **options: Any,
+) -> Predicted:
+    """Answer every input of a file, a folder or a table, and write the answers to a file of the form that it is named.
+
+    settings  how the data is read, where it is otherwise than the run's own.
+    limit     so many inputs, the first ones. options: of a run that writes texts, such as beam.
+    resume    go on with what a call like this one has begun. force: replace `out`, and what was begun of it.
+    """
+    path, settings = Path(out).expanduser(), settings or run.settings
+    if path.suffix.lower() in PARQUET:
+        require_parquet()
+    _refuse_same(path, str(data))
+    about = {"run": identity_of(run), "settings": dataclasses.asdict(settings), "options": options, "limit": limit}
+    begin = time.monotonic()
+    with partial_file(path, about, resume=resume, force=force) as file:
+        found = limited(run.task.unlabelled(run, str(data), settings), limit)
+        work = _Work(run, found, writer_for(path, found), options)
+        _refuse_other_data(file, work, data)
+        resumed = file.rows
+        for text, rows, mark in work.parts(resumed):
+            file.add(text, rows, mark)
+        convert = parquet_from_lines if path.suffix.lower() in PARQUET else None
+        file.finish(work.end(), convert)
+    return Predicted(path, len(found), resumed, work.added, time.monotonic() - begin, tuple(found.notes))
+
+
+def predict_stream(
+    run: Run,
+    data: str,
+    stream: BinaryIO,
+    *,
+    settings: DataSettings | None = None,
+    limit: int | None = None,
+    as_json: bool = False,
+    **options: Any,
+) -> Predicted:
+    """The same to a stream: a CSV, JSON lines, or the form that the inputs have."""
+    begin = time.monotonic()
+    found = limited(run.task.unlabelled(run, data, settings or run.settings), limit)
+    writer = writer_for_stream(found, as_json=as_json)
+    work = _Work(run, found, writer, options)
+    for text, _, _ in work.parts(0):
+        stream.write(text)
+        stream.flush()
+    stream.write(work.end())
+    return Predicted(None, len(found), 0, work.added, time.monotonic() - begin, tuple(found.notes))
+
+
+def settings_with(run: Run, changes: Mapping[str, Any]) -> DataSettings:
+    """How the run reads data, with changes such as data.text=review; what its task has no use for is refused."""
+    known, given = data_settings(), dict[str, Any]()
+    for key, value in changes.items():
+        section, _, name = key.partition(".")
+        if section != "data" or name not in known:
+            raise UsageError(f"--set: {key}: data is read by settings such as data.text{nearest(name, known)}")
+        given[name] = checked(value, known[name][0], key)
+    settings = dataclasses.replace(run.settings, **given)
+    run.task.refuse_unused(dataclasses.replace(settings, valid=run.settings.valid))
+    return settings
+
+
+def identity_of(run: Run) -> str:
+    """SHA-256 of the run's files, as its manifest has them, or of the one file that it is."""
+    if run.path.is_file():
+        return manifest.hash_file(run.path).sha256
+    names = sorted((name, record.sha256) for name, record in manifest.read(run.path).files.items() if _matters(name))
+    return hashlib.sha256(json.dumps([names, run.weights]).encode()).hexdigest()
+
+
+@dataclass
+class _Work:
+    """Answers to what was found, as text. added: the columns that answers have, once there was one."""
+
+    run: Run
+    found: Unlabelled
+    writer: RowWriter
+    options: Mapping[str, Any]
+    added: tuple[str, ...] = ()
+    written: int = 0
+
+    def parts(self, first: int) -> Iterator[tuple[bytes, int, str]]:
+        """From input `first` on: text, how many inputs are answered with it, and what those are known again by."""
+        size = self.run.task.at_once
+        with stage("answering", len(self.found), "inputs") as advance:
+            advance(first)
+            for start in range(first, len(self.found), size):
+                rows = np.arange(start, min(start + size, len(self.found)))
+                yield self._part(rows, advance), int(rows[-1]) + 1, self.found.digest(rows).hex()
+
+    def digests(self, parts: Sequence[int]) -> Iterator[str]:
+        """What the inputs up to each of some numbers are known again by."""
+        first = 0
+        for stop in parts:
+            yield self.found.digest(np.arange(first, min(stop, len(self.found)))).hex()
+            first = stop
+
+    def end(self) -> bytes:
+        return self.writer.end().encode()
+
+    def _part(self, rows: np.ndarray, advance: Callable[[float], None]) -> bytes:
+        kept = list(zip(*(column.raw(rows) for column in self.found.columns.values()), strict=True)) or [()] * len(rows)
+        lines, names = list[tuple[Any, ...]](), list[str]()
+        for beside, answer in zip(kept, self._answers(rows), strict=True):
+            for own in self.run.task.answer_rows(answer):
+                names = names or list(own)
+                lines.append((*beside, *own.values()))
+            advance(1)
+        return self._text(lines, names, int(rows[0]))
+
+    def _text(self, lines: list[tuple[Any, ...]], own: list[str], first: int) -> bytes:
+        columns = list(self.found.columns)
+        self.added = tuple(free_names(columns, own))
+        names = [*columns, *self.added]
+        text = self.writer.begin(names) if first == 0 else ""
+        return (text + self.writer.rows(names, lines, first)).encode("utf-8", "replace")
+
+    def _answers(self, rows: np.ndarray) -> Iterator[Any]:
+        options = dict(self.options)
+        if isinstance(self.run.task, Generates) and "beam" not in options:
+            options = LIKELIEST | options
+        inputs = list(self.found.inputs.at(rows))
+        try:
+            yield from self.run.answers(inputs, **options)
+        except InputError as error:
+            raise DataError(f"{self.found.places.value(int(rows[error.number]))}: the input {error.reason}") from None
+
+
+def _refuse_same(path: Path, data: str) -> None:
+    with suppress(OSError, ValueError):
+        if path.exists() and path.samefile(data):
+            raise UsageError(f"{path} is the data itself; choose another --out")
+
+
+def _refuse_other_data(file: PartialFile, work: _Work, data: object) -> None:
+    """Refuse to go on where the inputs that are answered already are not those of the data."""
+    stops = [part.rows for part in file.parts]
+    for part, digest in zip(file.parts, work.digests(stops), strict=True):
+        if part.mark != digest or part.rows > len(work.found):
+            raise UsageError(
+                f"{file.place} was begun with other data than {shown(str(data))}: its first {part.rows:,} inputs are "
+                f"not the same; begin anew with --force"
+            )
+
+
+def _matters(name: str) -> bool:
+    """Whether answers depend on a file of a run folder; logs grow when a training goes on."""
+    return name not in LOGS
