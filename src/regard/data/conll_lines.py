@@ -67,7 +67,7 @@ def read_conll(path: str, tag: str | None, choices: Choices) -> Unlabelled:
     column = tag_column(tag) if universal else None
     own = OwnForm("CoNLL", (".conll", ".conllu", ".txt"), Tagging(sentences, column))
     tokens = _Words(sentences)
-    return Unlabelled(sentences, {"tokens": tokens}, Places(path, begins), own=own, mark=_mark)
+    return Unlabelled(sentences, {"tokens": tokens}, Places(path, begins), own=own)
 
 
 def looks_like_conll(path: str, choices: Choices) -> bool:
@@ -168,7 +168,3 @@ def _universal(path: str) -> Word:
         return cells[1]
 
     return word
-
-
-def _mark(one: Tagged) -> bytes:
-    return "\t".join(one.words).encode()

@@ -13,7 +13,7 @@ import csv
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from regard.data.unlabelled import OwnForm, Unlabelled
 from regard.errors import UsageError
 
 PARQUET = (".parquet", ".pq")
+PLAIN = frozenset({str, int, float, type(None)})
 
 
 class RowWriter(ABC):
@@ -52,7 +53,7 @@ class Delimited(RowWriter):
 
     def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows([*map(_cell, row)] for row in rows)
+        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows(map(_cells, rows))
         return text.getvalue()
 
 
@@ -128,11 +129,9 @@ def free_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
     return found
 
 
-def _cell(value: Any) -> Any:
-    """A value as a cell: csv writes texts and numbers by itself, and nothing for None."""
-    if isinstance(value, bool | list | tuple | Mapping):
-        return json.dumps(value, ensure_ascii=False)
-    return value
+def _cells(row: Sequence[Any]) -> list[Any]:
+    """Values as cells: csv writes texts and numbers by itself, and nothing for None."""
+    return [one if type(one) in PLAIN else json.dumps(one, ensure_ascii=False) for one in row]
 
 
 def _object(names: Sequence[str], row: Sequence[Any]) -> str:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class Unlabelled:
     places   where each stands, for messages.
     named    whether the columns have names, and not numbers alone.
     own      the file's own form, where it is no table.
-    mark     what an input is known again by.
+    mark     what an input is known again by, where it does not stand in the columns.
     notes    what had to be decided.
     """
 
@@ -76,22 +77,37 @@ class Unlabelled:
     places: Column[str]
     named: bool = True
     own: OwnForm | None = None
-    mark: Callable[[Any], bytes] = lambda one: str(one).encode("utf-8", "surrogatepass")
+    mark: Callable[[Any], bytes] | None = None
     notes: Sequence[str] = field(default=())
 
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def digest(self, rows: np.ndarray) -> bytes:
+    def part(self, rows: np.ndarray) -> Asked:
+        """Some of the inputs, with what is kept beside them."""
+        return Asked(
+            list(self.inputs.at(rows)), {name: list(column.raw(rows)) for name, column in self.columns.items()}
+        )
+
+    def digest(self, part: Asked) -> str:
         """SHA-256 of some inputs and of all that is kept beside them."""
-        found = hashlib.sha256(json.dumps(list(self.columns)).encode())
-        for one in self.inputs.at(rows):
-            mark = self.mark(one)
-            found.update(len(mark).to_bytes(8, "big") + mark)
-        for column in self.columns.values():
-            cells = json.dumps(list(column.at(rows)))
-            found.update(cells.encode())
-        return found.digest()
+        found = hashlib.sha256(json.dumps(part.columns).encode())
+        if self.mark is not None:
+            for one in map(self.mark, part.inputs):
+                found.update(hashlib.sha256(one).digest())
+        return found.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Some inputs in memory. columns: what is kept beside them."""
+
+    inputs: list[Any]
+    columns: dict[str, list[Any]]
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """What is kept beside each."""
+        return zip(*self.columns.values(), strict=True) if self.columns else repeat((), len(self.inputs))
 
 
 class Items(Column[Any]):

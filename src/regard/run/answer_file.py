@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +25,12 @@ from regard.core.progress import stage
 from regard.data.parquet_writer import parquet_from_lines, require_parquet
 from regard.data.source import shown
 from regard.data.table_writer import PARQUET, RowWriter, free_names, writer_for, writer_for_stream
-from regard.data.unlabelled import Unlabelled, limited
+from regard.data.unlabelled import Asked, Unlabelled, limited
 from regard.errors import DataError, InputError, UsageError, nearest
 from regard.run.settings import checked, data_settings
 from regard.storage import manifest
 from regard.storage.partial import PartialFile, partial_file
-from regard.tasks.verbs import Generates
+from regard.tasks.verbs import Answer, Generates
 from regard.training.run_folder import LOGS
 
 if TYPE_CHECKING:
@@ -148,53 +148,45 @@ class _Work:
     writer: RowWriter
     options: Mapping[str, Any]
     added: tuple[str, ...] = ()
-    written: int = 0
 
     def parts(self, first: int) -> Iterator[tuple[bytes, int, str]]:
         """From input `first` on: text, how many inputs are answered with it, and what those are known again by."""
         size = self.run.task.at_once
-        with stage("answering", len(self.found), "inputs") as advance:
-            advance(first)
+        with stage("answering", len(self.found) - first, "inputs") as advance:
             for start in range(first, len(self.found), size):
-                rows = np.arange(start, min(start + size, len(self.found)))
-                yield self._part(rows, advance), int(rows[-1]) + 1, self.found.digest(rows).hex()
+                part = self.found.part(np.arange(start, min(start + size, len(self.found))))
+                yield self._text(part, start), start + len(part.inputs), self.found.digest(part)
+                advance(len(part.inputs))
 
-    def digests(self, parts: Sequence[int]) -> Iterator[str]:
+    def digests(self, stops: Sequence[int]) -> Iterator[str]:
         """What the inputs up to each of some numbers are known again by."""
         first = 0
-        for stop in parts:
-            yield self.found.digest(np.arange(first, min(stop, len(self.found)))).hex()
+        for stop in stops:
+            yield self.found.digest(self.found.part(np.arange(first, min(stop, len(self.found)))))
             first = stop
 
     def end(self) -> bytes:
         return self.writer.end().encode()
 
-    def _part(self, rows: np.ndarray, advance: Callable[[float], None]) -> bytes:
-        kept = list(zip(*(column.raw(rows) for column in self.found.columns.values()), strict=True)) or [()] * len(rows)
-        lines, names = list[tuple[Any, ...]](), list[str]()
-        for beside, answer in zip(kept, self._answers(rows), strict=True):
-            for own in self.run.task.answer_rows(answer):
-                names = names or list(own)
-                lines.append((*beside, *own.values()))
-            advance(1)
-        return self._text(lines, names, int(rows[0]))
-
-    def _text(self, lines: list[tuple[Any, ...]], own: list[str], first: int) -> bytes:
-        columns = list(self.found.columns)
-        self.added = tuple(free_names(columns, own))
-        names = [*columns, *self.added]
+    def _text(self, part: Asked, first: int) -> bytes:
+        lines, own, rows_of = list[tuple[Any, ...]](), list[str](), self.run.task.answer_rows
+        for kept, answer in zip(part.rows(), self._answers(part, first), strict=True):
+            for row in rows_of(answer):
+                own = own or list(row)
+                lines.append((*kept, *row.values()))
+        self.added = tuple(free_names(list(part.columns), own))
+        names = [*part.columns, *self.added]
         text = self.writer.begin(names) if first == 0 else ""
         return (text + self.writer.rows(names, lines, first)).encode("utf-8", "replace")
 
-    def _answers(self, rows: np.ndarray) -> Iterator[Any]:
+    def _answers(self, part: Asked, first: int) -> list[Answer]:
         options = dict(self.options)
         if isinstance(self.run.task, Generates) and "beam" not in options:
             options = LIKELIEST | options
-        inputs = list(self.found.inputs.at(rows))
         try:
-            yield from self.run.answers(inputs, **options)
+            return self.run.answers(part.inputs, **options)
         except InputError as error:
-            raise DataError(f"{self.found.places.value(int(rows[error.number]))}: the input {error.reason}") from None
+            raise DataError(f"{self.found.places.value(first + error.number)}: the input {error.reason}") from None
 
 
 def _refuse_same(path: Path, data: str) -> None:

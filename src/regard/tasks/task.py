@@ -216,8 +216,9 @@ class Task(ABC, Generic[C]):
     def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
         """The columns that an answer adds to what it was asked, the same ones of every answer; mostly one row."""
         chances = answer.details.get("probabilities")
-        found: dict[str, Any] = {"answer": answer.text}
-        return [found if chances is None else found | {"probability": round(chances[answer.text], 6)}]
+        if chances is None:
+            return [{"answer": answer.text}]
+        return [{"answer": answer.text, "probability": round(chances[answer.text], 6)}]
 
     @property
     def at_once(self) -> int:
