@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.choices import Choices, Missing
-from regard.data.header import looks_labelled, mean_length
+from regard.data.header import mean_length
 from regard.data.kind import Head
 from regard.data.missing import rows_with
 from regard.data.packed import Chosen, Column, Mapped, Packed, Places
@@ -149,7 +149,8 @@ def of_table(
     inputs: Column[Any] = Mapped(some.cells[name], _text)
     if make is not None:
         inputs = Numbered(some.cells[name], kept.rows, make)
-    notes = [note for note in (table.note, kept.told) if note]
+    other = f"{name} is read; the run was trained on {role.own}" if role.own not in (None, name) else ""
+    notes = [note for note in (table.note, other, kept.told) if note]
     return Unlabelled(
         inputs, some.cells, some.places, named=table.named, notes=[f"{shown(table.path)}: {note}" for note in notes]
     )
@@ -186,18 +187,15 @@ def choose_input(table: Table, role: Role) -> str:
             return found[0]
     if len(table.names) == 1:
         return table.names[0]
-    lengths = sorted(((mean_length(cells), name) for name, cells in _head(table).items()), reverse=True)
-    if 2 * lengths[1][0] <= lengths[0][0] or looks_labelled(_head(table)[lengths[1][1]]):
+    head = zip(table.names, table.head(HEAD_ROWS), strict=True)
+    lengths = sorted(((mean_length(cells), name) for name, cells in head), reverse=True)
+    if 2 * lengths[1][0] <= lengths[0][0]:
         return lengths[0][1]
     trained = f"the run was trained on {role.own!r}, and " if role.own is not None else ""
     raise UsageError(
         f"{shown(table.path)}: {trained}several columns may be the {role.setting}; its columns are "
         f"{', '.join(table.names)}: say which with --set data.{role.setting}=NAME"
     )
-
-
-def _head(table: Table) -> dict[str, list[Any]]:
-    return dict(zip(table.names, table.head(min(HEAD_ROWS, len(table))), strict=True))
 
 
 def _of_lines(data: str, name: str, choices: Choices) -> Unlabelled:

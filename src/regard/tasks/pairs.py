@@ -24,7 +24,7 @@ from regard.data.settings import DataSettings
 from regard.data.source import is_pattern
 from regard.data.tabular import is_address, is_table
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
-from regard.data.unlabelled import Role, Unlabelled, read_unlabelled
+from regard.data.unlabelled import Unlabelled, read_unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
@@ -35,7 +35,7 @@ from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
-from regard.tasks.task import own_column
+from regard.tasks.task import role_of
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
@@ -179,8 +179,7 @@ class Pairs(ExampleTask[PairProcessor]):
         return example.source
 
     def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
-        told = None if settings.reverse else settings.source
-        role = Role("source", told, own_column(run, "source"), tuple(pair[settings.reverse] for pair in NAMES))
+        role = role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
         return read_unlabelled(data, role, settings.choices, settings.missing)
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:

@@ -21,7 +21,7 @@ from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
 from regard.data.tagged import TOKENS, is_of_tags, read_tagged
 from regard.data.tokenizer import Tokenizer
-from regard.data.unlabelled import Role, Unlabelled
+from regard.data.unlabelled import Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import UsageError
 from regard.evaluation.each import EachScore
@@ -33,7 +33,7 @@ from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
 from regard.tasks.tag_decoding import Leans, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
-from regard.tasks.task import own_column
+from regard.tasks.task import role_of
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     PieceProcessor,
@@ -191,7 +191,7 @@ class TaggedText(ExampleTask[TagProcessor]):
         return " ".join(example.words)
 
     def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
-        role = Role("text", settings.text, own_column(run, "words"), TOKENS)
+        role = role_of(run, settings, "text", TOKENS, role="words")
         return read_words(data, role, settings.tag, settings.choices)
 
     def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:

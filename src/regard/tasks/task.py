@@ -210,7 +210,7 @@ class Task(ABC, Generic[C]):
 
         settings: how it is to be read, which may be otherwise than the run's own data was.
         """
-        role = Role("text", settings.text, own_column(run, "text"), TEXT_NAMES)
+        role = role_of(run, settings, "text", TEXT_NAMES)
         return read_unlabelled(data, role, settings.choices, settings.missing)
 
     def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
@@ -256,9 +256,13 @@ class Task(ABC, Generic[C]):
         settings.refuse_unused(self.name, self.used | EVERYWHERE)
 
 
-def own_column(run: Trained, role: str) -> str | None:
-    """The column of a run's own table that it was trained on; None where that is not known."""
+def role_of(
+    run: Trained, settings: DataSettings, setting: str, usual: tuple[str, ...], role: str | None = None
+) -> Role:
+    """The column that a run reads of another table. role: what it is called in the account, where it is not as set."""
+    said, own = getattr(settings, setting), getattr(run.settings, setting)
     understood = run.config.get("understood")
     columns = understood.get("columns") if isinstance(understood, dict) else None
-    found = columns.get(role) if isinstance(columns, dict) else None
-    return found if isinstance(found, str) else None
+    trained = columns.get(role or setting) if isinstance(columns, dict) else None
+    # What the run was trained on is looked for, what somebody says of this table must be there.
+    return Role(setting, said if said != own else None, trained if isinstance(trained, str) else own, usual)
