@@ -152,7 +152,7 @@ def with_values(words: Sequence[str], options: Collection[str]) -> list[str]:
     >>> with_values(["--resume", "--out", "x"], ["--resume", "--out"])
     ['--resume=last', '--out', 'x']
     """
-    bare = "--resume" if "--resume" in options else ""
+    bare = "--resume" if "--resume" in options else None
     return [
         f"{word}=last" if word == bare and words[place + 1 : place + 2] != ["auto"] else word
         for place, word in enumerate(words)

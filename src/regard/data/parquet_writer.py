@@ -63,10 +63,10 @@ def _kind(value: Any) -> str:
         for one in value:
             kind = _joined(kind, _kind(one))
         # Lists of lists are kept as text.
-        return f"list {'text' if kind == 'null' else kind}" if not kind.startswith("list") else "text"
+        return f"list {'string' if kind == 'null' else kind}" if not kind.startswith("list") else "string"
     if isinstance(value, Mapping) or (isinstance(value, int) and abs(value) >= WHOLE):
-        return "text"
-    kinds = {bool: "bool", int: "int", float: "float", str: "text", type(None): "null"}
+        return "string"
+    kinds = {bool: "bool", int: "int", float: "float", str: "string", type(None): "null"}
     return kinds[type(value)]
 
 
@@ -79,7 +79,7 @@ def _joined(one: str, other: str) -> str:
     if one in NUMBERS and other in NUMBERS:
         return "float"
     is_list = one.startswith("list ") and other.startswith("list ")
-    return f"list {_joined(one[5:], other[5:])}" if is_list else "text"
+    return f"list {_joined(one[5:], other[5:])}" if is_list else "string"
 
 
 def _type(arrow: Any, kind: str) -> Any:
@@ -95,6 +95,6 @@ def _held(value: Any, kind: str) -> Any:
         return None
     if kind.startswith("list "):
         return [_held(one, kind[5:]) for one in value]
-    if kind == "text":
+    if kind == "string":
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return float(value) if kind == "float" else value

@@ -76,7 +76,7 @@ class PartialFile:
             disk.write(self.descriptor, memoryview(data))
             disk.sync(self.descriptor)
             if convert is None:
-                disk.change_and_close(self.descriptor, lambda: disk.replace(self.place, self.path))
+                self._close_with(lambda: disk.replace(self.place, self.path))
             else:
                 other = beside(self.path, f"{ENDING}{self.path.suffix}")
                 disk.discard(other)
@@ -85,10 +85,14 @@ class PartialFile:
                     disk.replace(other, self.path)
                 finally:
                     disk.discard(other)
-                disk.change_and_close(self.descriptor, lambda: disk.remove(self.place))
-            self.descriptor = -1
+                self._close_with(lambda: disk.remove(self.place))
             disk.discard(beside(self.path, LOG))
             disk.sync_folder(self.path.parent)
+
+    def _close_with(self, change: Callable[[], None]) -> None:
+        """Change the name and give the lock back, which is then gone whatever happens."""
+        descriptor, self.descriptor = self.descriptor, -1
+        disk.change_and_close(descriptor, change)
 
 
 @contextmanager
