@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calling import call_here, done, environment, refused, told
+from calling import call_here, commands_of, done, environment, refused, told
 
 from regard.cli.main import main
 from regard.run.answer_file import predict_file
@@ -30,6 +31,16 @@ FITTED = {
     "series": ("prices.csv", "naive"),
     "text": ("my.txt", "ngram"),
     "masked": ("my.txt", "cloze"),
+}
+PAGE = Path(__file__).parents[2] / "docs" / "predict.md"
+NAMES_ON_THE_PAGE = {
+    "reviews": "labelled",
+    "translation": "pairs",
+    "tags": "tagged",
+    "shapes": "captions",
+    "prices": "series",
+    "mine": "text",
+    "bert": "masked",
 }
 # As people have them: a mark, CRLF, semicolons, a quoted line end and quotes, other alphabets, and no labels.
 AWKWARD = (
@@ -419,3 +430,30 @@ def test_python_has_the_same_and_answers_as_in_memory(at: Path, few: None):
     answers = run.answers([row["comment"] for row in written])
     assert [row["answer"] for row in written] == [answer.text for answer in answers]
     assert main(["predict", "labelled", "in.csv", "--out", "a.jsonl"]) == USAGE
+
+
+def test_every_command_and_the_python_of_the_page_work_in_their_order(
+    at: Path, runs: Path, capsys: pytest.CaptureFixture[str]
+):
+    (at / "runs").mkdir()
+    for name, own in NAMES_ON_THE_PAGE.items():
+        (at / "runs" / name).symlink_to(runs / own)
+    for name in ("pictures", "prices.csv", "words.conll"):
+        (at / name).symlink_to(runs / name)
+    texts("new.csv", 9)
+    write(at / "sources.txt", "one 3\n\ntwo 5\n")
+    write(at / "prompts.jsonl", '{"text": "the cat"}\n')
+    write(at / "gaps.txt", "the [MASK] sat\n")
+    write(at / "other.csv", "remark,reply\na fine film,a dull film\n" * 2)
+    write(at / "holes.csv", "id,comment\n1,a dull film\n2,\n")
+    found = commands_of(PAGE)
+    assert len(found) > 12
+    for argv in found:
+        if "--resume" in argv:
+            (at / argv[argv.index("--out") + 1]).unlink()
+        outcome = call_here(*argv)
+        assert outcome.code == 0, (argv, outcome.err)
+        assert outcome.out, argv
+    (python,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(compile(python, "predict.md", "exec"), {})
+    assert "9 ('answer', 'probability')" in capsys.readouterr().out
