@@ -164,7 +164,9 @@ def test_a_table_without_a_header_gets_none_and_a_text_is_an_input_a_line(at: Pa
     write(at / "bare.csv", "1,a fine film\n2,a dull film\n" * 3)
     assert done("predict", "labelled", "bare.csv").splitlines()[1].startswith("2,a dull film,bad,0.")
     write(at / "texts.txt", "a fine film\n\na dull film\n")
-    lines = done("predict", "labelled", "texts.txt").splitlines()
+    outcome = call_here("predict", "labelled", "texts.txt")
+    assert outcome.err == "texts.txt is plain text: 3 lines, an input each\n"
+    lines = outcome.out.splitlines()
     assert (lines[0], lines[2], len(lines)) == ("good", "bad", 3)
     done("predict", "labelled", "texts.txt", "--out", "t.csv")
     assert rows((at / "t.csv").read_text(encoding="utf-8"))[2]["text"] == "a dull film"
@@ -230,6 +232,14 @@ def test_sentences_of_tables_and_of_plain_text_are_tagged_as_lists(at: Path):
         ["DT", "NN", "VB"],
         ["DT", "NN"],
     ]
+
+
+def test_sentences_without_words_and_rows_that_hold_none_are_told(at: Path):
+    write(at / "in.jsonl", '{"tokens": []}\n{"tokens": ["the", "dog"]}\n{"tokens": null}\n')
+    found = [json.loads(line)["answer"] for line in done("predict", "tagged", "in.jsonl", "--json").splitlines()]
+    assert found == [[], ["DT", "NN"], []]
+    write(at / "bad.jsonl", '{"tokens": ["a"]}\n{"tokens": [["a"]]}\n')
+    assert "bad.jsonl, line 2, column 'tokens': expected a list of words" in refused("predict", "tagged", "bad.jsonl")
 
 
 def test_a_folder_of_pictures_becomes_a_table_that_it_could_be_trained_with(at: Path, runs: Path):

@@ -72,6 +72,7 @@ def predict(
     from regard.run.live import progress_on
     from regard.run.run import load
     from regard.run.settings import read_assignments
+    from regard.terminal.stream import byte_stream
 
     loaded = load(run, device=common.device or "auto")
     changes = {key: origin.value for key, origin in read_assignments(flags.sets).items()}
@@ -79,7 +80,7 @@ def predict(
     is_shown = flags.out is not None or not sys.stdout.isatty()
     with telling(lambda: _left(flags.out)), progress_on(sys.stderr, data, quiet=common.quiet or not is_shown):
         if flags.out is None:
-            done = predict_stream(loaded, data, _bytes(), as_json=common.json, **chosen)
+            done = predict_stream(loaded, data, byte_stream(sys.stdout), as_json=common.json, **chosen)
         else:
             done = predict_file(loaded, data, flags.out, resume=flags.resume, force=flags.force, **chosen)
     for note in done.notes:
@@ -87,13 +88,6 @@ def predict(
     if flags.out is not None:
         common.screen.object(done.to_dict())
         common.screen.line(_told(done))
-
-
-def _bytes() -> Any:
-    """Standard output as bytes; what is printed by other means, as in a notebook, is given text."""
-    from regard.terminal.stream import byte_stream
-
-    return byte_stream(sys.stdout)
 
 
 def _told(done: Predicted) -> str:

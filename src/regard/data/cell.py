@@ -42,6 +42,20 @@ def cell_of(value: Any) -> str | None:
     return str(value)
 
 
+def raw_of(value: Any) -> Any:
+    """A value as JSON has it: numbers and lists as they are, what JSON does not know as the text of a cell.
+
+    >>> raw_of(2.0), raw_of(float("nan")), raw_of(("a", 1)), raw_of(datetime.date(2024, 1, 31))
+    (2.0, None, ['a', 1], '2024-01-31')
+    """
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if value == value else None
+    return _plain(value) if isinstance(value, Mapping) or _is_list(value) else cell_of(value)
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple) or hasattr(value, "tolist")
 
@@ -67,7 +81,7 @@ class Listed(Column[Any]):
         return cell_of(self.values[row])
 
     def raw(self, rows: np.ndarray) -> Iterator[Any]:
-        return (None if cell_of(one) is None else _plain(one) for one in map(self.values.__getitem__, rows.tolist()))
+        return (raw_of(self.values[row]) for row in rows.tolist())
 
 
 class Typed(Packed):
@@ -141,7 +155,7 @@ class ArrowColumn(Column[Any]):
         return map(cell_of, self._taken(rows))
 
     def raw(self, rows: np.ndarray) -> Iterator[Any]:
-        return (None if cell_of(one) is None else _plain(one) for one in self._taken(rows))
+        return map(raw_of, self._taken(rows))
 
     def _taken(self, rows: np.ndarray) -> list[Any]:
         is_run = len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1

@@ -20,7 +20,7 @@ from regard.data.packed import Column, Packed, Places
 from regard.data.source import SUFFIXES, plain, read_lines, shown
 from regard.data.tabular import open_table
 from regard.data.tagged import DOCUMENT, NO_WORD, SPACES, UNIVERSAL, is_universal, listed_words, tag_column, up_to_first
-from regard.data.unlabelled import OwnForm, Role, Unlabelled, head_of, of_table, read_unlabelled
+from regard.data.unlabelled import OwnForm, Role, Unlabelled, choose_input, head_of, of_table, read_unlabelled
 from regard.errors import DataError
 
 FEW = 200  # lines by which a plain text is told from CoNLL
@@ -33,12 +33,13 @@ def read_words(data: str, role: Role, tag: str | None, choices: Choices) -> Unla
     head = head_of(data, role, choices)
     if head.has_columns:
         table = open_table(data, choices, head.known)
+        column = choose_input(table, role)
 
         def words(row: int, cell: str | None) -> Tagged:
-            found = tuple(listed_words(table, row, role.setting, cell))
+            found = tuple(listed_words(table, row, column, cell))
             return Tagged(found, ("",) * len(found))
 
-        return of_table(table, role, "refuse", words)
+        return of_table(table, role, "empty", words)
     if looks_like_conll(data, choices):
         return read_conll(data, tag, choices)
     return replace(read_unlabelled(data, role, choices, "empty"), own=None)

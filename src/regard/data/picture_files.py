@@ -38,10 +38,11 @@ def _of_table(data: str, choices: Choices) -> Unlabelled:
     def picture(row: int, cell: str | None) -> str:
         path = folder / (cell or "").strip()
         if not path.is_file():
-            raise DataError(f"{table.where(row)}: there is no picture {path}")
+            missing = f"there is no picture {path}" if path != folder else "no picture is named"
+            raise DataError(f"{table.where(row)}: {missing}; mend it, or take the row away")
         return str(path)
 
-    found = of_table(table, Role("file", usual=FILE_NAMES), "refuse", picture)
+    found = of_table(table, Role("file", usual=FILE_NAMES), "empty", picture)
     return Unlabelled(found.inputs, found.columns, found.places, found.named, mark=_mark, notes=found.notes)
 
 

@@ -203,7 +203,8 @@ def _of_lines(data: str, name: str, choices: Choices) -> Unlabelled:
     texts = Packed(line for file in files(data) for line in read_lines(file, encoding=choices.encoding))
     places = Places(data, np.arange(1, len(texts) + 1))
     own = OwnForm("lines", (".txt",), lambda _, answer: f"{_one_line(answer)}\n")
-    return Unlabelled(texts, {name: texts}, places, own=own)
+    note = f"{shown(data)} is plain text: {len(texts):,} lines, an input each"
+    return Unlabelled(texts, {name: texts}, places, own=own, notes=[note])
 
 
 def _one_line(answer: Mapping[str, Any]) -> str:

@@ -132,9 +132,10 @@ def settings_with(run: Run, changes: Mapping[str, Any]) -> DataSettings:
 
 
 def identity_of(run: Run) -> str:
-    """SHA-256 of the run's files, as its manifest has them, or of the one file that it is."""
-    if run.path.is_file():
-        return manifest.hash_file(run.path).sha256
+    """SHA-256 of the run's files, as its manifest has them; of a model in another format, of the files themselves."""
+    if not (run.path / manifest.NAME).exists():
+        files = [run.path] if run.path.is_file() else sorted(file for file in run.path.rglob("*") if file.is_file())
+        return hashlib.sha256(json.dumps([manifest.hash_file(file).sha256 for file in files]).encode()).hexdigest()
     names = sorted((name, record.sha256) for name, record in manifest.read(run.path).files.items() if _matters(name))
     return hashlib.sha256(json.dumps([names, run.weights]).encode()).hexdigest()
 

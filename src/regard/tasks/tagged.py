@@ -23,7 +23,7 @@ from regard.data.tagged import TOKENS, is_of_tags, read_tagged
 from regard.data.tokenizer import Tokenizer
 from regard.data.unlabelled import Unlabelled
 from regard.data.worlds import PREFIX, world_of
-from regard.errors import UsageError
+from regard.errors import InputError, UsageError
 from regard.evaluation.each import EachScore
 from regard.evaluation.tagging import tagging_report
 from regard.models.ensemble import ChainEnsembleConfig, EnsembleConfig
@@ -137,7 +137,10 @@ class TaggedText(ExampleTask[TagProcessor]):
         texts = [one.words if isinstance(one, Tagged) else tuple(str(one).split()) for one in inputs]
         whole: Any = model
         spelt = [index for index, words in enumerate(texts) if words]
-        ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
+        try:
+            ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
+        except InputError as error:
+            raise InputError(spelt[error.number], error.reason) from None
         allowed = span_chain(model, processor.classes) if processor.bio else None
         tags: dict[int, list[str]] = {}
         for rows in in_batches(ids.sizes.tolist()):

@@ -218,7 +218,8 @@ class Task(ABC, Generic[C]):
         chances = answer.details.get("probabilities")
         if chances is None:
             return [{"answer": answer.text}]
-        return [{"answer": answer.text, "probability": round(chances[answer.text], 6)}]
+        chance = chances.get(answer.text)
+        return [{"answer": answer.text, "probability": None if chance is None else round(chance, 6)}]
 
     @property
     def at_once(self) -> int:
