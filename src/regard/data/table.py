@@ -49,6 +49,10 @@ class Lazy(Column[Any]):
     def raw(self, rows: np.ndarray) -> Iterator[Any]:
         return self.whole.raw(rows)
 
+    def release(self) -> None:
+        if self.column is not None:
+            self.column.release()
+
     @property
     def whole(self) -> Column[Any]:
         if self.column is None:

@@ -89,6 +89,11 @@ class Unlabelled:
             list(self.inputs.at(rows)), {name: list(column.raw(rows)) for name, column in self.columns.items()}
         )
 
+    def release(self) -> None:
+        """Let go of what was read so far."""
+        for column in (self.inputs, *self.columns.values()):
+            column.release()
+
     def digest(self, part: Asked) -> str:
         """SHA-256 of some inputs and of all that is kept beside them."""
         found = hashlib.sha256(json.dumps(part.columns).encode())
@@ -145,10 +150,11 @@ def of_table(
     """The rows of a table that have an input. make: from the number of a row and its cell to the input."""
     name = choose_input(table, role)
     kept = rows_with(table, {role.setting: name}, {}, missing)
-    some = table.taken(kept.rows)
+    # The numbers of all rows of a long table are many bytes, which are needed only where rows are left out.
+    some = table.taken(kept.rows) if len(kept.rows) < len(table) else table
     inputs: Column[Any] = Mapped(some.cells[name], _text)
     if make is not None:
-        inputs = Numbered(some.cells[name], kept.rows, make)
+        inputs = Numbered(some.cells[name], kept.rows if some is not table else None, make)
     other = f"{name} is read; the run was trained on {role.own}" if role.own not in (None, name) else ""
     notes = [note for note in (table.note, other, kept.told) if note]
     return Unlabelled(
@@ -158,20 +164,27 @@ def of_table(
 
 @dataclass(frozen=True, eq=False)
 class Numbered(Column[Any]):
-    """Inputs that are made of the cells of a column, with the number of the row that each stands in."""
+    """Inputs that are made of the cells of a column, with the number of the row that each stands in.
+
+    rows: those numbers, None where no row is left out.
+    """
 
     cells: Column[Any]
-    rows: np.ndarray
+    rows: np.ndarray | None
     make: Callable[[int, str | None], Any]
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def value(self, row: int) -> Any:
-        return self.make(int(self.rows[row]), self.cells.value(row))
+        return self.make(row if self.rows is None else int(self.rows[row]), self.cells.value(row))
 
-    def at(self, rows: np.ndarray) -> Any:
-        return map(self.make, self.rows[rows].tolist(), self.cells.at(rows))
+    def at(self, rows: np.ndarray) -> Iterator[Any]:
+        numbers = rows if self.rows is None else self.rows[rows]
+        return map(self.make, numbers.tolist(), self.cells.at(rows))
+
+    def release(self) -> None:
+        self.cells.release()
 
 
 def choose_input(table: Table, role: Role) -> str:

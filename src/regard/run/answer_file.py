@@ -153,11 +153,13 @@ class _Work:
     def parts(self, first: int) -> Iterator[tuple[bytes, int, str]]:
         """From input `first` on: text, how many inputs are answered with it, and what those are known again by."""
         size = self.run.task.at_once
+        self.found.release()
         with stage("answering", len(self.found) - first, "inputs") as advance:
             for start in range(first, len(self.found), size):
                 part = self.found.part(np.arange(start, min(start + size, len(self.found))))
                 yield self._text(part, start), start + len(part.inputs), self.found.digest(part)
                 advance(len(part.inputs))
+                self.found.release()
 
     def digests(self, stops: Sequence[int]) -> Iterator[str]:
         """What the inputs up to each of some numbers are known again by."""
