@@ -37,6 +37,14 @@ class TooLong(UsageError):
         self.most, self.fits = most, fits
 
 
+class InputError(UsageError):
+    """One of several inputs that cannot be answered. number: which, from 0. reason: what is wrong with it."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"input {number + 1} {reason}")
+        self.number, self.reason = number, reason
+
+
 class DataError(RegardError):
     """Input text, labels or shards that cannot be used as they are."""
 

@@ -98,6 +98,17 @@ def test_a_run_of_its_task_goes_on_answers_and_is_evaluated(plugin: Installed):
     assert whole["examples"] == 120
 
 
+def test_a_file_is_answered_by_its_task_which_says_nothing_of_files(plugin: Installed):
+    (plugin.folder / "new.csv").write_text(f"id,text\n7,{TYPED}\n8,cold soup\n", encoding="utf-8")
+    told = plugin.told("predict", "runs/grades", "new.csv", "--out", "grades.jsonl", "--force")
+    assert (told["inputs"], told["columns"]) == (2, ["answer", "probability"])
+    first, second = map(json.loads, (plugin.folder / "grades.jsonl").read_text(encoding="utf-8").splitlines())
+    assert (first["id"], first["text"], second["id"]) == ("7", TYPED, "8")
+    (answer,) = plugin.told("generate", "runs/grades", TYPED)["answers"]
+    assert first["answer"] == answer["text"]
+    assert first["probability"] == pytest.approx(answer["probabilities"][answer["text"]], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("run", "typed", "expected"),
     [

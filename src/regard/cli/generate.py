@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from regard.terminal.table import visible
 
 if TYPE_CHECKING:
     from regard.cli.screen import Screen
+    from regard.decoding.text import Text
     from regard.run.run import Run
 
 # Flags that are absent unless somebody gave them.
@@ -65,23 +66,29 @@ def generate(
     prompt: Annotated[
         str | None, typer.Argument(help="Where the text begins; stdin without it.", metavar="PROMPT")
     ] = None,
+    as_text: Annotated[
+        bool, typer.Option("--text", help="Take PROMPT as a text, also where it is the name of a file.")
+    ] = False,
     lines: Annotated[bool, typer.Option("--lines", help="Each line of the prompt is a prompt of its own.")] = False,
     weights: Annotated[
         str | None, typer.Option(help="int8: linear maps in 8 bits, of which less is read.", metavar="int8")
     ] = None,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
-    """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line."""
+    """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line.
+
+    PROMPT is a text, of a run of pictures or series the path of one; `regard predict` answers all of a file.
+    """
     text = given_text(prompt)
-    options = asdict(flags) | {"seed": common.seed or 0, "stop": tuple(flags.stop)}
-    options = {name: value for name, value in options.items() if value is not None}
+    options = _options(flags, common.seed or 0)
     count = [options.pop("draft_tokens")] if "draft_tokens" in options else []
-    if count and flags.draft is None:
-        raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
+    from regard.run.prompt import refuse_file_name
     from regard.run.run import load
     from regard.tasks.verbs import Generates
 
     loaded = load(run, device=common.device or "auto")
+    if prompt is not None and not as_text:
+        refuse_file_name(loaded, prompt)
     screen = common.screen
     if weights is not None:
         loaded = loaded.with_weights(weights)
@@ -99,11 +106,17 @@ def generate(
     else:
         texts = loaded.write(prompts, copies=n, **options)
         told = {"fallbacks": loaded.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
-        screen.object({"texts": [text.to_dict() for text in texts]} | told)
-        for number, text in enumerate(texts):
-            screen.written(("\n" if number and not lines else "") + text.text)
+        _show(screen, texts, told, "" if lines else "\n")
     if drafter is not None:
         screen.note(drafter.tally.told)
+
+
+def _options(flags: TextFlags, seed: int) -> dict[str, Any]:
+    """The options that have a value."""
+    if flags.draft_tokens is not None and flags.draft is None:
+        raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
+    options = asdict(flags) | {"seed": seed, "stop": tuple(flags.stop)}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:
@@ -128,6 +141,13 @@ def _changed(options: dict[str, Any]) -> dict[str, Any]:
 
     defaults = {option.name: option.default for option in fields(TextOptions)}
     return {name: value for name, value in options.items() if name in OWN or value != defaults[name]}
+
+
+def _show(screen: Screen, texts: Sequence[Text], told: dict[str, Any], between: str) -> None:
+    """Print texts. told: what a program is told beside them."""
+    screen.object({"texts": [text.to_dict() for text in texts]} | told)
+    for number, text in enumerate(texts):
+        screen.written((between if number else "") + text.text)
 
 
 def _stream(prompt: str, pieces: Iterator[str]) -> None:

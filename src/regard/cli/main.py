@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +24,7 @@ from regard.cli import (
     lab,
     list_,
     new,
+    predict,
     reproduce,
     score,
     show,
@@ -51,7 +52,7 @@ def application(*, completion: bool = False) -> typer.Typer:
         context_settings=HELP,
     )
     app.callback()(every_command)
-    first = (compare, train, generate, score, explain, lab, evaluate, export, reproduce)
+    first = (compare, train, generate, predict, score, explain, lab, evaluate, export, reproduce)
     for part in (*first, check, inspect, list_, show, new, bench):
         part.add_to(app)
     return app
@@ -122,25 +123,38 @@ def call(words: list[str]) -> None:
     command = root.commands.get(words[0]) if words else None
     name, rest = ("regard", words or ["--help"]) if command is None else (f"regard {words[0]}", words[1:])
     command = command or root
+    rest = with_values(rest, valued(command))
     with command.make_context(name, rest) as context:
         command.invoke(context)
 
 
-def written_out(argv: Sequence[str]) -> list[str]:
-    """The words as typer wants them.
+def valued(command: Any) -> set[str]:
+    """The options of a command that take a value."""
+    return {name for one in command.params if not getattr(one, "is_flag", False) for name in one.opts}
 
-    `--resume` may stand without a value, which typer cannot say, and `--import MODULE` before the command.
+
+def written_out(argv: Sequence[str]) -> list[str]:
+    """The words as typer wants them: `--import MODULE` may stand before the command.
 
     >>> written_out(["--import", "toy", "train", "--resume", "--out", "x"])
-    ['train', '--import', 'toy', '--resume=last', '--out', 'x']
+    ['train', '--import', 'toy', '--resume', '--out', 'x']
     """
     words, plugins = list(argv), list[str]()
     while words and words[0].partition("=")[0] == "--import":
         taken = 1 if "=" in words[0] else 2
         plugins, words = plugins + words[:taken], words[taken:]
-    words = words[:1] + plugins + words[1:] if words else plugins
+    return words[:1] + plugins + words[1:] if words else plugins
+
+
+def with_values(words: Sequence[str], options: Collection[str]) -> list[str]:
+    """The same where `--resume` takes a value, which it may stand without: typer cannot say that.
+
+    >>> with_values(["--resume", "--out", "x"], ["--resume", "--out"])
+    ['--resume=last', '--out', 'x']
+    """
+    bare = "--resume" if "--resume" in options else None
     return [
-        f"{word}=last" if word == "--resume" and words[place + 1 : place + 2] != ["auto"] else word
+        f"{word}=last" if word == bare and words[place + 1 : place + 2] != ["auto"] else word
         for place, word in enumerate(words)
     ]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from regard.data.packed import AT_ONCE, Column
+import numpy as np
+
+from regard.data.packed import AT_ONCE, Column, Packed
 
 ABSENT = ("NAType", "NaTType")  # how pandas calls what there is not
 
@@ -40,6 +42,20 @@ def cell_of(value: Any) -> str | None:
     return str(value)
 
 
+def raw_of(value: Any) -> Any:
+    """A value as JSON has it: numbers and lists as they are, what JSON does not know as the text of a cell.
+
+    >>> raw_of(2.0), raw_of(float("nan")), raw_of(("a", 1)), raw_of(datetime.date(2024, 1, 31))
+    (2.0, None, ['a', 1], '2024-01-31')
+    """
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if value == value else None
+    return _plain(value) if isinstance(value, Mapping) or _is_list(value) else cell_of(value)
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple) or hasattr(value, "tolist")
 
@@ -63,6 +79,31 @@ class Listed(Column[Any]):
 
     def value(self, row: int) -> str | None:
         return cell_of(self.values[row])
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        return (raw_of(self.values[row]) for row in rows.tolist())
+
+
+class Typed(Packed):
+    """Cells of a file that tells numbers and lists from texts; `raw` gives them back as such."""
+
+    def __init__(self, texts: Iterable[str | None] = ()) -> None:
+        self._kinds = bytearray()
+        super().__init__(texts)
+
+    def append(self, text: str | None, value: Any = "") -> None:
+        """A cell, and the value that it was made of."""
+        super().append(text)
+        is_float = isinstance(value, float)
+        self._kinds.append(2 if is_float else 1 if isinstance(value, bool | int | list | tuple | Mapping) else 0)
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        for row, cell in zip(rows.tolist(), self.at(rows), strict=True):
+            kind = self._kinds[row]
+            if cell is None or not kind:
+                yield cell
+            else:
+                yield float(cell) if kind == 2 else json.loads(cell)
 
 
 class Classed(Column[Any]):
@@ -109,3 +150,13 @@ class ArrowColumn(Column[Any]):
     def __iter__(self) -> Iterator[str | None]:
         for first in range(0, len(self), AT_ONCE):
             yield from map(cell_of, self.values.slice(first, AT_ONCE).to_pylist())
+
+    def at(self, rows: np.ndarray) -> Iterator[str | None]:
+        return map(cell_of, self._taken(rows))
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        return map(raw_of, self._taken(rows))
+
+    def _taken(self, rows: np.ndarray) -> list[Any]:
+        is_run = len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1
+        return (self.values.slice(int(rows[0]), len(rows)) if is_run else self.values.take(rows)).to_pylist()

@@ -20,7 +20,7 @@ from regard.data.delimiter import Dialect
 from regard.data.packed import Column, Packed
 from regard.data.source import named, opened, shown
 from regard.errors import DataError
-from regard.storage.arrays import Spool
+from regard.storage.arrays import Spool, release
 
 CHUNK, LITTLE = 1 << 23, 1 << 14  # bytes of a text that are gone through at a time: of all of it, of its head
 NEWLINE, RETURN, QUOTE = 10, 13, 34
@@ -66,6 +66,10 @@ class Cells(Column[str]):
         part, text = self.data[low : int(here[-1, 1])].tobytes(), self._text
         starts, stops = (here[:, 0] - low).tolist(), (here[:, 1] - low - 1).tolist()
         return (text(part[start:stop]) for start, stop in zip(starts, stops, strict=True))
+
+    def release(self) -> None:
+        for array in (self.data, self.bounds):
+            release(array if array.base is None else array.base)
 
     def below(self) -> Cells:
         """The column without its first cell."""

@@ -16,9 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from regard.data.cell import ArrowColumn, Classed, cell_of
+from regard.data.cell import ArrowColumn, Classed, Typed, cell_of
 from regard.data.csv_rows import refuse_columns
-from regard.data.packed import Column, Packed
+from regard.data.packed import Column
 from regard.data.source import COMPRESSED, named
 from regard.data.table import Lazy
 from regard.errors import DataError, UsageError
@@ -62,7 +62,7 @@ def read_arrow(path: str, most: int | None = None) -> Columns:  # noqa: ARG001
         return arrow_columns(_arrow_table(path))
 
 
-def read_excel(path: str, most: int | None = None) -> tuple[list[str], list[Packed]]:
+def read_excel(path: str, most: int | None = None) -> tuple[list[str], list[Typed]]:
     """The cells of the first row and the columns below it, of the first sheet of a workbook that has rows."""
     openpyxl = needed("openpyxl", "reading Excel files")
     with _good(path, "Excel"), open_regular(path) as file:
@@ -74,10 +74,11 @@ def read_excel(path: str, most: int | None = None) -> tuple[list[str], list[Pack
         while first and not first[-1]:
             first.pop()
         refuse_columns(len(first), path)
-        columns = [Packed() for _ in first]
+        columns = [Typed() for _ in first]
         for row in islice(rows, most):
             for place, column in enumerate(columns):
-                column.append(cell_of(row[place]) if place < len(row) else None)
+                value = row[place] if place < len(row) else None
+                column.append(cell_of(value), value)
     return first, columns
 
 
@@ -147,11 +148,11 @@ def arrow_columns(table: Any) -> Columns:
 
 
 def _parquet_column(path: str, name: str) -> Column[Any]:
-    parquet, column = needed("pyarrow.parquet", "reading Parquet files"), Packed()
+    parquet, column = needed("pyarrow.parquet", "reading Parquet files"), Typed()
     with _good(path, "Parquet"):
         for batch in parquet.ParquetFile(path).iter_batches(columns=[name]):
             for value in batch.column(0).to_pylist():
-                column.append(cell_of(value))
+                column.append(cell_of(value), value)
     return column
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from regard.core.progress import OFTEN, stage
+from regard.data.cell import Typed
 from regard.data.cells import Grid
 from regard.data.csv_rows import refuse_columns
 from regard.data.decoding import LINE_LIMIT, decoded_pieces, lines, refuse_foreign
-from regard.data.packed import Packed
 from regard.data.source import named, opened, shown
 from regard.errors import DataError
 
@@ -46,7 +46,7 @@ def begins_as_json(head: bytes) -> bool:
 
 def read_json(path: str, encoding: str | None = None, most: int | None = None) -> tuple[tuple[str, ...] | None, Grid]:
     """The names of the columns, None where the rows are lists, and the columns. most: rows that are read."""
-    columns: dict[str, Packed] = {}
+    columns: dict[str, Typed] = {}
     numbers = array("q")
     is_named = True
     for number, item in islice(_items(path, encoding), most):
@@ -60,9 +60,9 @@ def read_json(path: str, encoding: str | None = None, most: int | None = None) -
         for name in item:
             if name not in columns:
                 refuse_columns(len(columns) + 1, where)
-                columns[name] = Packed(repeat(None, len(numbers)))
+                columns[name] = Typed(repeat(None, len(numbers)))
         for name, column in columns.items():
-            column.append(written(item.get(name)))
+            column.append(written(item.get(name)), item.get(name))
         numbers.append(number)
     if not numbers:
         raise DataError(f"{shown(path)} holds no rows: give objects with named values")

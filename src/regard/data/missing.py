@@ -13,7 +13,7 @@ be a class of that name, which nobody meant.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ NO_VALUE = frozenset(
 )
 
 BLANK = " \t\r\n"
+AT_ONCE = 1 << 19  # rows that are looked at together
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,19 @@ def rows_with(table: Table, texts: Mapping[str, str], labels: Mapping[str, str],
 
 
 def no_text(column: Column[Any]) -> np.ndarray:
-    """Where a column has no text, (n,) bool."""
-    return _where(column, lambda cell: not cell or not cell.strip(BLANK))
+    """Where a column has no text, (n,) bool. Of a long one some rows at a time: it may be more than memory holds."""
+    if not isinstance(column, Cells) or len(column) <= AT_ONCE:
+        return _where(column, _is_blank)
+    found = np.zeros(len(column), bool)
+    for first in range(0, len(column), AT_ONCE):
+        part = replace(column, bounds=column.bounds[first : first + AT_ONCE])
+        found[first : first + AT_ONCE] = _where(part, _is_blank)
+        column.release()
+    return found
+
+
+def _is_blank(cell: str | None) -> bool:
+    return not cell or not cell.strip(BLANK)
 
 
 def no_label(column: Column[Any]) -> np.ndarray:

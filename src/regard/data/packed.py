@@ -15,7 +15,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from regard.data.source import shown
-from regard.storage.arrays import Spool
+from regard.storage.arrays import Spool, release
 
 T = TypeVar("T")
 NOTHING = b"\xff"  # no text in UTF-8 holds this byte
@@ -33,6 +33,13 @@ class Column(Sequence[T]):
     def at(self, rows: np.ndarray) -> Iterator[T]:
         """What stands in some rows, in their order."""
         return map(self.value, rows.tolist())
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        """The same as it was before it was made the text of a cell: a number, a list, as far as that is known."""
+        return self.at(rows)
+
+    def release(self) -> None:
+        """Let go of what was read so far, where it lies in a file: pages that were touched count as memory."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -85,6 +92,10 @@ class Packed(Column[Any]):
             here = stops[first : first + AT_ONCE + 1]
             part = data[here[0] : here[-1]].tobytes()
             yield from (_text(part[start - here[0] : stop - here[0]]) for start, stop in pairwise(here))
+
+    def release(self) -> None:
+        if self._whole is not None:
+            release(self._whole)
 
     @property
     def _data(self) -> np.ndarray:
@@ -187,6 +198,9 @@ class Mapped(Column[T]):
     def at(self, rows: np.ndarray) -> Iterator[T]:
         return map(self.make, self.values.at(rows))
 
+    def release(self) -> None:
+        self.values.release()
+
     def __iter__(self) -> Iterator[T]:
         return map(self.make, self.values)
 
@@ -224,6 +238,12 @@ class Chosen(Column[T]):
     def at(self, rows: np.ndarray) -> Iterator[T]:
         return self.values.at(self.rows[rows])
 
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        return self.values.raw(self.rows[rows])
+
+    def release(self) -> None:
+        self.values.release()
+
 
 class Joined(Column[Any]):
     """Columns one below the other."""
@@ -236,8 +256,21 @@ class Joined(Column[Any]):
         return int(self.stops[-1])
 
     def value(self, row: int) -> Any:
+        part, place = self._place(row)
+        return self.parts[part].value(place)
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        for part, place in map(self._place, rows.tolist()):
+            yield from self.parts[part].raw(np.array([place]))
+
+    def release(self) -> None:
+        for part in self.parts:
+            part.release()
+
+    def _place(self, row: int) -> tuple[int, int]:
+        """Which column a row stands in, and where there."""
         part = int(np.searchsorted(self.stops, row, side="right"))
-        return self.parts[part].value(row - (int(self.stops[part - 1]) if part else 0))
+        return part, row - (int(self.stops[part - 1]) if part else 0)
 
     def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(self.parts)

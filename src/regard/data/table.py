@@ -43,6 +43,16 @@ class Lazy(Column[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.whole)
 
+    def at(self, rows: np.ndarray) -> Iterator[Any]:
+        return self.whole.at(rows)
+
+    def raw(self, rows: np.ndarray) -> Iterator[Any]:
+        return self.whole.raw(rows)
+
+    def release(self) -> None:
+        if self.column is not None:
+            self.column.release()
+
     @property
     def whole(self) -> Column[Any]:
         if self.column is None:

@@ -49,8 +49,8 @@ def read_tagged(
     if text is not None:
         raise UsageError(f"data.text={text}: {shown(path)} is no table; its words stand in the first column")
     source = read_lines(path, encoding=choices.encoding)
-    head = list(_up_to_first(source))
-    parse = _universal(path, tag or "upos") if _is_universal(path, head[-1]) else _columns(path, tag)
+    head = list(up_to_first(source))
+    parse = _universal(path, tag or "upos") if is_universal(path, head[-1]) else _columns(path, tag)
     words, tags = Packed(), Coded()
     stops, lines = array("q"), array("q")
     gathered = 0
@@ -71,8 +71,8 @@ def read_tagged(
     columns = {"words": Nested(words, stops), "tags": Nested(tags, stops), "where": Places(path, lines)}
     account = Account(
         data=path,
-        form="CoNLL-U" if _is_universal(path, head[-1]) else "CoNLL",
-        target=tag or ("upos" if _is_universal(path, head[-1]) else "the last column"),
+        form="CoNLL-U" if is_universal(path, head[-1]) else "CoNLL",
+        target=tag or ("upos" if is_universal(path, head[-1]) else "the last column"),
         unit="sentences",
         read=len(stops),
         facts={"words": len(words)},
@@ -96,7 +96,7 @@ def _from_table(table: Table, text: str | None, tag: str | None) -> Examples[Tag
     tags_in = _column(table, "data.tag", tag, ("2",) if plain else TAG_LISTS)
     words, tags, stops = Packed(), Coded(), array("q")
     for row, (left, right) in enumerate(zip(table.cells[words_in], table.cells[tags_in], strict=True)):
-        some, others = _list(table, row, words_in, left), _list(table, row, tags_in, right)
+        some, others = listed_words(table, row, words_in, left), listed_words(table, row, tags_in, right)
         if len(some) != len(others) or not some:
             raise DataError(f"{table.where(row)}: {len(some)} words and {len(others)} tags; give one tag for each word")
         for word, value in zip(some, others, strict=True):
@@ -138,7 +138,7 @@ def _column(table: Table, role: str, told: str | None, known: tuple[str, ...]) -
     return found[0]
 
 
-def _list(table: Table, row: int, column: str, cell: str | None) -> list[str]:
+def listed_words(table: Table, row: int, column: str, cell: str | None) -> list[str]:
     """The words of a cell: a list as JSON writes it, or texts with single spaces between."""
     try:
         return list(words_of(cell or ""))
@@ -161,7 +161,7 @@ def words_of(cell: str) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def _up_to_first(rows: Iterator[str]) -> Iterator[str]:
+def up_to_first(rows: Iterator[str]) -> Iterator[str]:
     """Rows up to the first that holds something, which tells what kind of file it is."""
     for row in rows:
         yield row
@@ -169,17 +169,24 @@ def _up_to_first(rows: Iterator[str]) -> Iterator[str]:
             return
 
 
-def _is_universal(path: str, first: str) -> bool:
+def is_universal(path: str, first: str) -> bool:
+    """Whether a file is CoNLL-U, by its name or by its first line that is no comment."""
     if plain(path).suffix.lower() == ".conllu":
         return True
     columns = first.split("\t")
     return len(columns) == len(UNIVERSAL) and columns[0][:1].isdigit()
 
 
-def _universal(path: str, tag: str) -> Parse:
+def tag_column(tag: str | None) -> int:
+    """The number of the column of CoNLL-U that holds a tag, from 0."""
+    tag = tag or "upos"
     if tag not in TAGS:
         raise UsageError(f"tag = {tag!r} is no column of CoNLL-U that tags a word{nearest(tag, TAGS)}")
-    column = UNIVERSAL.index(tag)
+    return UNIVERSAL.index(tag)
+
+
+def _universal(path: str, tag: str) -> Parse:
+    column = tag_column(tag)
 
     def parse(number: int, row: str) -> tuple[str, str] | None:
         if row.startswith("#"):

@@ -119,7 +119,7 @@ def resolve(*layers: Layer) -> Settings:
         _refuse_misplaced(key)
     for key in ("model.name", "model.size"):  # what the other settings are depends on these two
         if key in given:
-            _checked(given[key].value, str, key)
+            checked(given[key].value, str, key)
     table = _defaults(given)
     for key, origin in given.items():
         section, _, name = key.partition(".")
@@ -127,7 +127,7 @@ def resolve(*layers: Layer) -> Settings:
         if name not in hints:
             subject = f"{table['model.name'].value} has" if section == "model" else "there is"
             raise UsageError(f"{origin.place}: {key}: {subject} no such setting{nearest(name, hints)}")
-        table[key] = Origin(_checked(origin.value, hints[name], key), origin.place)
+        table[key] = Origin(checked(origin.value, hints[name], key), origin.place)
     if RATE not in given and table[RATE].place != TUNING:
         width = table.get(f"model.{WIDTH}", Origin(None, "")).value
         table[RATE] = Origin(*own_rate(_entry(table["model.name"].value), width))
@@ -232,7 +232,7 @@ def _refuse_misplaced(key: str) -> None:
         raise UsageError(f"{key}: unknown section {section!r}{nearest(section, SECTIONS)}")
 
 
-def _checked(value: Any, hint: Any, where: str) -> Any:
+def checked(value: Any, hint: Any, where: str) -> Any:
     """`value` as its setting declares it, refused when no run could mean it."""
     from regard.core.config import decode
     from regard.data.settings import NUMBERED

@@ -18,10 +18,12 @@ from regard.core.device import device_of
 from regard.data.example import Captioned
 from regard.data.kind import PICTURES, Head
 from regard.data.picture import pictures_in, read_captions, read_picture, resized
+from regard.data.picture_files import read_pictures
 from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.data.unlabelled import Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
@@ -187,6 +189,12 @@ class Captions(ExampleTask[CaptionProcessor]):
 
     def typed(self, example: Captioned) -> str:
         return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file
+
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        return read_pictures(data, settings.choices)
+
+    def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
+        return [{"caption": answer.text}]
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: CaptionProcessor = run.processor

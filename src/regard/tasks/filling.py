@@ -16,7 +16,7 @@ from regard.core.device import device_of
 from regard.data.mask import Masking
 from regard.data.ragged import Ragged
 from regard.data.tokenizer import Tokenizer
-from regard.errors import UsageError
+from regard.errors import InputError
 
 if TYPE_CHECKING:
     from torch import nn
@@ -57,11 +57,11 @@ class Fill:
     top: tuple[tuple[int, float], ...]
 
 
-def gapped(text: str, masking: Masking, where: str) -> Gapped:
-    """A text that a person typed; without a mask it is refused."""
+def gapped(text: str, masking: Masking, number: int = 0) -> Gapped:
+    """A text that a person typed, the one of this number; without a mask it is refused."""
     pieces = text.split(MASK)
     if len(pieces) == 1:
-        raise UsageError(f"{where} has no {MASK}: write it where a token is to be filled in")
+        raise InputError(number, f"has no {MASK}: write it where a token is to be filled in")
     tokenizer = masking.tokenizer
     if tokenizer.kind in SPACED:
         pieces = [piece.removesuffix(" ") for piece in pieces[:-1]] + pieces[-1:]

@@ -165,7 +165,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     def answers(
         self, model: nn.Module, processor: MaskedProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
-        given = [self._gapped(processor, one, number) for number, one in enumerate(inputs, 1)]
+        given = [self._gapped(processor, one, number) for number, one in enumerate(inputs)]
         ids = ragged(one.ids for one in given)
         ids = fitted(ids, self._limit(model))
         found = {}
@@ -240,12 +240,12 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         )
 
     def ids(self, processor: MaskedProcessor, text: str) -> np.ndarray:
-        return gapped(text, processor.masking, "the text").ids if MASK in text else processor.framed(text)
+        return gapped(text, processor.masking).ids if MASK in text else processor.framed(text)
 
     def _gapped(self, processor: MaskedProcessor, one: Any, number: int) -> Gapped:
         if isinstance(one, Passage):
             return hidden(one, processor.masking, HELD_OUT_SEED)
-        return gapped(str(one), processor.masking, f"input {number}")
+        return gapped(str(one), processor.masking, number)
 
     def _limit(self, model: nn.Module) -> int | None:
         """Tokens that can be read: learned positions beyond those that training met say nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 from regard.core.inputs import PastKnown
 from regard.core.model import logits_of
+from regard.data.choices import OPEN, Choices
 from regard.data.grid import stamp, written
 from regard.data.panel import read_panel
 from regard.data.series import Series, possible_origins
@@ -34,8 +36,17 @@ class Moment:
     def time(self) -> np.datetime64:
         return self.series.times[self.origin]
 
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of what is known of the series, by which a moment is known again."""
+        series = self.series
+        found = hashlib.sha256(f"{series.label} {series.static} {self.asked}".encode())
+        for numbers in (series.times, series.target, series.known, series.past):
+            found.update(np.ascontiguousarray(numbers).tobytes())
+        return found.digest()
 
-def next_moments(data: str | Table, processor: SeriesProcessor) -> list[Moment]:
+
+def next_moments(data: str | Table, processor: SeriesProcessor, choices: Choices = OPEN) -> list[Moment]:
     """Where the values of each series of a file, or of a table in memory, end: from there on it is to be forecast."""
     if isinstance(data, Table):
         with held(data, "input") as address:
@@ -46,9 +57,8 @@ def next_moments(data: str | Table, processor: SeriesProcessor) -> list[Moment]:
             f"there is no file {(path.splitlines() or [''])[0][:80]}; give the path of a file like that of the "
             f"training, whose last rows may lack {processor.target_name}"
         )
-    return [
-        _next(series, processor) for series in read_panel(path, processor.roles, processor.gaps, future=True).series
-    ]
+    panel = read_panel(path, processor.roles, processor.gaps, future=True, choices=choices)
+    return [_next(series, processor) for series in panel.series]
 
 
 def _next(series: Series, processor: SeriesProcessor) -> Moment:

@@ -16,15 +16,14 @@ from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
 from regard.core.stack import reverse
-from regard.data.example import Examples, Pair, account_of, column
+from regard.data.example import Pair, account_of, column
 from regard.data.kind import Head
-from regard.data.pairs import Sides, is_of_pairs, read_pairs
+from regard.data.pairs import NAMES, is_of_pairs
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
-from regard.data.source import is_pattern
-from regard.data.tabular import is_address, is_table
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
+from regard.data.unlabelled import Unlabelled, read_unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
@@ -34,8 +33,10 @@ from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.encoding import Encoded, encoded
 from regard.tasks.example_task import ExampleTask
+from regard.tasks.pair_files import sides_of
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
+from regard.tasks.role import role_of
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import hidden_word
 from regard.tasks.writing import SourceBatch, Written, attention_of, write
@@ -121,7 +122,7 @@ class Pairs(ExampleTask[PairProcessor]):
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
         if data.startswith(PREFIX):
             return world_of(data, self.name, seed).examples("valid")
-        return _read(data, settings)
+        return sides_of(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> PairProcessor:
         target, told = read_files(verified, {"source": Any, "truncate": bool})
@@ -191,6 +192,10 @@ class Pairs(ExampleTask[PairProcessor]):
     def typed(self, example: Pair) -> str:
         return example.source
 
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        role = role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
+        return read_unlabelled(data, role, settings.choices, settings.missing)
+
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: PairProcessor = run.processor
         ids = processor.read(given)
@@ -241,9 +246,9 @@ class Pairs(ExampleTask[PairProcessor]):
                 raise UsageError(f"data.target: {settings.path} has both sides; leave {settings.target} out")
             world = world_of(settings.path, self.name, seed)
             return world, world.examples("train"), world.examples("valid"), ()
-        pairs = _read(settings.path, settings)
+        pairs = sides_of(settings.path, settings)
         notes = (pairs.note,) if pairs.note else ()
-        train, valid, told = self.held_out(pairs, settings.valid, lambda path: _read(path, settings))
+        train, valid, told = self.held_out(pairs, settings.valid, lambda path: sides_of(path, settings))
         return None, train, valid, notes + told
 
     def _processor(
@@ -277,23 +282,3 @@ class Pairs(ExampleTask[PairProcessor]):
             weights += [one[:-1, :-1].numpy() for one in found]
             links += [pairs[row].links or () for row in rows]
         return alignment_accuracy(weights, links)
-
-
-def _read(data: str, settings: DataSettings) -> Examples[Pair]:
-    """The pairs of two files, named by a comma between them or by data.target, or of a table."""
-    source, other = (data, "") if Path(data).exists() else data.partition(",")[::2]
-    other, column = other or None, settings.target
-    if column is not None and not _is_column(column, settings):
-        # The other side of the run's own file is none of another one, which comes in two files itself.
-        other, column = (column if data == settings.path else other), None
-    sides = Sides(settings.source, None if other else column, settings.reverse)
-    return read_pairs(source, other, sides=sides, missing=settings.missing, choices=settings.choices)
-
-
-def _is_column(target: str, settings: DataSettings) -> bool:
-    """Whether the other side is a column of the run's own table, and not a file."""
-    if Path(target).expanduser().exists():
-        return False
-    own = settings.path
-    is_there = is_address(own) or Path(own.partition("#")[0]).exists() or is_pattern(own)
-    return target.isdecimal() or settings.source is not None or (is_there and is_table(own, settings.choices))

@@ -19,7 +19,7 @@ from regard.core.tap import Trace, trace
 from regard.data.ragged import Ragged
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.word import split
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, InputError, UsageError
 from regard.tasks.word import Groups, groups, word_numbers, word_texts
 
 START, END = "<s>", "</s>"
@@ -225,9 +225,7 @@ def fitted(texts: Ragged, limit: int | None, truncate: bool = False) -> Ragged:
     if number is None:
         return texts
     if not truncate:
-        raise UsageError(
-            f"input {number + 1} has {texts.sizes[number]} tokens and the model {limit} positions; shorten it"
-        )
+        raise InputError(number, f"has {texts.sizes[number]} tokens and the model {limit} positions; shorten it")
     return texts.cut(limit or 0)
 
 

@@ -20,6 +20,7 @@ from regard.data.panel import read_panel
 from regard.data.series import origins
 from regard.data.settings import DataSettings
 from regard.data.tabular import table_of
+from regard.data.unlabelled import Items, Unlabelled
 from regard.data.worlds import PREFIX
 from regard.errors import DataError
 from regard.models.ensemble import EnsembleConfig
@@ -31,7 +32,7 @@ from regard.tasks.reading import Capabilities, Reading
 from regard.tasks.rolling import Block, blocks_of, continued
 from regard.tasks.series_parts import Parts, account_of, read_parts, refuse_empty, unscaled, world_parts
 from regard.tasks.series_processor import SeriesProcessor, load_processor, roles_for
-from regard.tasks.series_report import answer_of, report
+from regard.tasks.series_report import answer_of, report, rows_of
 from regard.tasks.verbs import Answer, Report
 from regard.training.losses import inputs_of, model_loss
 from regard.training.problem import Objective
@@ -223,6 +224,15 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
         # A world is no file, and what is known ahead is not in one that ends today: what was held out is looked at.
         is_to_come = path and not example.series.columns
         return f"regard generate {run} {shlex.quote(path)}" if is_to_come else f"regard explain {run}"
+
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        """Where each series of a file ends: from there on it is forecast."""
+        moments = next_moments(data, run.processor, settings.choices)
+        places = Items([one.series.name for one in moments])
+        return Unlabelled(Items(moments), {}, places, mark=lambda one: one.digest)
+
+    def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
+        return rows_of(answer)
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: SeriesProcessor = run.processor

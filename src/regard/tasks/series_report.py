@@ -68,6 +68,16 @@ def answer_of(
     return Answer("\n".join(lines), details, Forecast(np.concatenate(when), together, quantiles, labels, by))
 
 
+def rows_of(answer: Answer) -> list[dict[str, Any]]:
+    """An answer as the rows of a table: a time and a column for each quantile, with as many digits as models have."""
+    columns = {name: cells for name, cells in answer.details.items() if name != "forecast"}
+    return [dict(zip(columns, map(_seven_digits, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _seven_digits(value: Any) -> Any:
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
 def _cell(text: str) -> str:
     """A word as a cell of a CSV."""
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text

@@ -14,16 +14,18 @@ import numpy as np
 
 from regard.core.progress import watched
 from regard.data.batch import NOT_COUNTED
+from regard.data.conll_lines import read_words
 from regard.data.example import Examples, Tagged, account_of, column
 from regard.data.in_memory import described
 from regard.data.kind import Head
 from regard.data.ragged import in_batches
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.tagged import is_of_tags, read_tagged, words_of
+from regard.data.tagged import TOKENS, is_of_tags, read_tagged, words_of
 from regard.data.tokenizer import Tokenizer
+from regard.data.unlabelled import Unlabelled
 from regard.data.worlds import PREFIX, world_of
-from regard.errors import UsageError
+from regard.errors import InputError, UsageError
 from regard.evaluation.each import EachScore
 from regard.evaluation.tagging import tagging_report
 from regard.models.ensemble import ChainEnsembleConfig, EnsembleConfig
@@ -33,6 +35,7 @@ from regard.tasks.encoding import Encoded, encoded, picked, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
+from regard.tasks.role import role_of
 from regard.tasks.tag_decoding import Leans, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
@@ -145,7 +148,10 @@ class TaggedText(ExampleTask[TagProcessor]):
         texts = [_words(one) for one in inputs]
         whole: Any = model
         spelt = [index for index, words in enumerate(texts) if words]
-        ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
+        try:
+            ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
+        except InputError as error:
+            raise InputError(spelt[error.number], error.reason) from None
         allowed = span_chain(model, processor.classes) if processor.bio else None
         tags: dict[int, list[str]] = {}
         for rows in in_batches(ids.sizes.tolist()):
@@ -219,6 +225,13 @@ class TaggedText(ExampleTask[TagProcessor]):
 
     def typed(self, example: Tagged) -> str:
         return " ".join(example.words)
+
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        role = role_of(run, settings, "text", TOKENS, role="words")
+        return read_words(data, role, settings.tag, settings.choices)
+
+    def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
+        return [{"answer": answer.details["tags"]}]
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: TagProcessor = run.processor

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -22,13 +22,16 @@ import numpy as np
 from regard.data.account import Account
 from regard.data.in_memory import described
 from regard.data.kind import Head
+from regard.data.labelled import TEXT_NAMES
 from regard.data.settings import DataSettings
+from regard.data.unlabelled import Unlabelled, read_unlabelled
 from regard.data.worlds import world_of
 from regard.errors import UsageError
 from regard.tasks.dataset import Dataset
 from regard.tasks.processor import Processor
 from regard.tasks.reading import Capabilities, Reading
-from regard.tasks.verbs import Answer, Report
+from regard.tasks.role import role_of
+from regard.tasks.verbs import Answer, Generates, Report
 
 if TYPE_CHECKING:
     import torch
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound=Processor)
+FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 12
 EVERYWHERE = frozenset({"path", "task", "valid", "test", "format", "delimiter", "header", "encoding"})
 OF_LABELS = {"class_weights": "none", "calibrate": True}  # training settings that not every task has a use for
 
@@ -228,6 +232,27 @@ class Task(ABC, Generic[C]):
     def inputs(self, text: str) -> list[Any]:
         """What the text that a person pipes in holds: an input a line."""
         return [line.removesuffix("\r") for line in text.split("\n")]
+
+    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
+        """What a file holds for a run to answer, targets not asked for: texts of a column of a table, or of lines.
+
+        settings: how it is to be read, which may be otherwise than the run's own data was.
+        """
+        role = role_of(run, settings, "text", TEXT_NAMES)
+        return read_unlabelled(data, role, settings.choices, settings.missing)
+
+    def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
+        """The columns that an answer adds to what it was asked, the same ones of every answer; mostly one row."""
+        chances = answer.details.get("probabilities")
+        if chances is None:
+            return [{"answer": answer.text}]
+        chance = chances.get(answer.text)
+        return [{"answer": answer.text, "probability": None if chance is None else round(chance, 6)}]
+
+    @property
+    def at_once(self) -> int:
+        """Inputs that are answered together: so many that lengths can be sorted, so few that a stop loses little."""
+        return FEW_AT_ONCE if self.writes or isinstance(self, Generates) else MANY_AT_ONCE
 
     def unused(self, options: Collection[str]) -> list[str]:
         """Options of `TextOptions` that mean nothing to a run of this task."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -161,10 +160,8 @@ class PlainText(Task[TextProcessor]):
     def ready(self, settings: DataSettings, seed: int, processor: TextProcessor | None = None) -> TextDataset:
         self.refuse_unused(settings)
         chosen: dict[str, Any] = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
-        if processor is None:
-            chosen |= {"tokens": settings.tokens, "vocab_size": settings.vocab_size}
-        else:
-            chosen["tokenizer"] = processor.tokenizer
+        tokens = {"tokens": settings.tokens, "vocab_size": settings.vocab_size}
+        chosen |= tokens if processor is None else {"tokenizer": processor.tokenizer}
         corpus = prepare(settings.path, seed=seed, how=settings.texts, **chosen)
         told = replace(corpus.account or Account(data=corpus.name), task=self.name)
         own = processor or TextProcessor(corpus.tokenizer)
@@ -226,6 +223,9 @@ class PlainText(Task[TextProcessor]):
         for text in self.writer(model, processor).write(list(map(str, inputs)), options or TextOptions()):
             yield Answer(text.text, vars(text))
 
+    def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
+        return [{"answer": answer.details["continuation"]}]
+
     def unused(self, options: Collection[str]) -> list[str]:
         """What concerns sources is refused where a text is written."""
         return []
@@ -259,7 +259,7 @@ class PlainText(Task[TextProcessor]):
             habit=Habit(carries=self.carries, by_document=self.samples == "documents" or by_line),
         )
         unknown = int((np.asarray(examples.shard.ids[: report.tokens]) == processor.tokenizer.unknown_id).sum())
-        scores = dataclasses.replace(report, unknown=unknown or None).to_dict()
+        scores = replace(report, unknown=unknown or None).to_dict()
         recall = scores.pop("recall", None)
         return Report(scores, by_distance={} if recall is None else {"recall": recall}, each=report.each)
 
