@@ -1,0 +1,77 @@
+"""TextVectors: texts as vectors of a run, for whatever comes after in a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from regard.errors import nearest
+from regard.interop.sklearn.calls import POOLING, task_of, vectors
+from regard.interop.sklearn.estimator import BUDGET, RunEstimator
+from regard.interop.sklearn.kept_run import KeptRun
+from regard.interop.sklearn.refusal import BadData, BadSetting, refused
+from regard.interop.sklearn.texts import as_texts
+
+
+class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimator):
+    """Texts as vectors: those of their tokens in their context, brought to one.
+
+    run      the folder of a trained run. None: `model` is trained on the texts that are given to fit.
+    pooling  how the vectors of a text become one: mean, max, first or last. An empty text is a vector of zeros.
+    model    a language model with vectors, such as gpt, lstm, mamba or bert.
+
+    The other parameters are those of `SequenceClassifier`, and mean something without `run`. After fit: `run_`.
+    """
+
+    def __init__(
+        self,
+        run: str | Path | None = None,
+        *,
+        pooling: str = "mean",
+        model: str = "gpt",
+        size: str = "small",
+        budget: str = BUDGET,
+        random_state: Any = 0,
+        device: str = "auto",
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.run, self.pooling, self.model, self.size, self.budget = run, pooling, model, size, budget
+        self.random_state, self.device, self.settings = random_state, device, settings
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Read the run, or train one on the texts. y: not looked at."""
+        if self.pooling not in POOLING:
+            raise BadSetting(f"pooling={self.pooling!r} is not a choice{nearest(str(self.pooling), POOLING)}")
+        texts = as_texts(X)
+        if self.run is None:
+            spelt = [text for text in texts if text.strip()]
+            if not spelt:
+                raise BadData("X has no words: every text is empty")
+            self._learn({"text": spelt}, text="text")
+        elif isinstance(self.run, str | Path):
+            self._kept = KeptRun.of_folder(Path(self.run).expanduser(), self.device)
+        else:
+            raise BadSetting(f"run={self.run!r} must be the folder of a run, such as 'runs/gpt'")
+        # A run without vectors is refused here and not first in a pipeline's next step.
+        self._n_features_out = vectors(self.run_, texts[:1], self.pooling).shape[1]
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """A vector for each text, (n, D)."""
+        check_is_fitted(self)
+        return vectors(self.run_, as_texts(X), self.pooling)
+
+    def _task(self) -> str:
+        with refused():
+            return task_of(self.model)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
