@@ -76,7 +76,7 @@ class SeriesForecaster(RegressorMixin, RunEstimator):
         return self
 
     def update(self, X: Any, y: Any = None) -> Self:
-        """Take in the values that came after those of fit, given as to fit: forecasts begin after them. Nothing is learnt."""
+        """Take in the values that came after those of fit, without learning: forecasts begin after them."""
         check_is_fitted(self)
         X, y = (None, X) if y is None else (X, y)
         grown = self._past.followed_by(X, values_of(y) if X is not None else y, self._step)
@@ -95,10 +95,11 @@ class SeriesForecaster(RegressorMixin, RunEstimator):
         """The quantiles `quantiles_` of the values to come, (n, Q). X: as of predict."""
         return self._ahead(X)[0]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the values to come. X: as of predict; None for as many as y has."""
         values = values_of(y)
-        return float(r2_score(values, self.predict(len(values) if X is None else X)))
+        told = self.predict(len(values) if X is None else X)
+        return float(r2_score(values, told, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -21,7 +21,7 @@ def held_out(keys: Sequence[str], targets: Sequence[set[int]]) -> np.ndarray:
         return np.zeros(len(keys), bool)
     held = chosen(found, "hash", SHARE)
     known: set[int] = set().union(*(own for own, is_held in zip(targets, held, strict=True) if not is_held))
-    for number in np.flatnonzero(held):
+    for number in np.flatnonzero(held).tolist():
         if not targets[number] <= known:
             held[number] = False
             known |= targets[number]

@@ -59,8 +59,12 @@ class Past:
         own = _index(y if X is None else X)
         if self.dated and own is not None and not np.array_equal(own, times):
             raise BadData(f"the values begin at {own[0]}, and the series goes on at {stamp(times, 0)}")
-        joined = [np.concatenate(pair) for pair in ((self.times, times), (self.values, values), (self.known, known))]
-        return Past(*joined, self.names, self.dated)
+        return replace(
+            self,
+            times=np.concatenate([self.times, times]),
+            values=np.concatenate([self.values, values]),
+            known=np.concatenate([self.known, known]),
+        )
 
     def known_of(self, X: Any, n: int) -> np.ndarray:
         """What is known of n steps, (n, K)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -67,12 +68,9 @@ class SequenceTagger(RunEstimator):
     def score(self, X: Any, y: Any) -> float:
         """The part of all words whose tag is right."""
         pairs = _pairs(X, y)
-        told = self.predict([words for words, _ in pairs])
-        right = [
-            tag == guess
-            for (_, tags), one in zip(pairs, told, strict=True)
-            for tag, guess in zip(tags, one, strict=True)
-        ]
+        told = chain.from_iterable(self.predict([words for words, _ in pairs]))
+        truth = chain.from_iterable(tags for _, tags in pairs)
+        right = [tag == guess for tag, guess in zip(truth, told, strict=True)]
         if not right:
             raise BadData("X has no words: there is nothing to score")
         return float(np.mean(right))

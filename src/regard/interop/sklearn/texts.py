@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
-import numpy as np
-
 from regard.interop.sklearn.refusal import BadData
 
 LONGEST = 40  # characters of a value in a message
@@ -36,33 +34,31 @@ def as_sentences(X: Any) -> list[list[str]]:
 
 
 def as_list(value: Any, where: str, unit: str) -> list[Any]:
-    """The items of a list, a tuple or an array of one dimension."""
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        return value.tolist()
+    """The items of a list, a tuple, an array of one dimension or a Series."""
+    listed = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+    if listed is not None and len(value.shape) == 1:
+        return listed()
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return list(value)
-    if hasattr(value, "to_list"):  # a Series
-        return value.to_list()
     raise BadData(f"{where} {_told(value)}; it must be a list of {unit}")
 
 
 def _rows(X: Any, wanted: str) -> list[Any]:
-    if isinstance(X, str | bytes | Mapping | Set) or not (isinstance(X, Iterable) or hasattr(X, "__array__")):
+    if isinstance(X, str | bytes | Mapping | Set) or not isinstance(X, Iterable):
         raise BadData(f"X {_told(X)}; X is {wanted}")
-    columns = getattr(X, "columns", None)
+    values: Any = X
+    columns = getattr(values, "columns", None)
     if columns is not None:
         if len(columns) != 1:
-            named = ", ".join(str(name) for name in list(columns)[:8])
-            raise BadData(
-                f"X has {len(columns)} columns ({named}); give the one of the texts, such as X[{columns[0]!r}]"
-            )
-        X = X[columns[0]]
-    shape = getattr(X, "shape", None)
+            named = ", ".join(map(repr, list(columns)[:8]))
+            raise BadData(f"X has {len(columns)} columns, {named}; give the one of the texts alone, as in X[NAME]")
+        values = values[columns[0]]
+    shape = getattr(values, "shape", None)
     if shape is not None and len(shape) != 1:
-        if len(shape) != 2 or shape[1] != 1 or not hasattr(X, "ravel"):
+        if len(shape) != 2 or shape[1] != 1 or not hasattr(values, "ravel"):
             raise BadData(f"X has the shape {tuple(shape)}; X is {wanted}, of one dimension")
-        X = X.ravel()
-    found = list(X)
+        values = values.ravel()
+    found = list(values)
     if not found:
         raise BadData(f"X has 0 sample(s), and a minimum of 1 is required; X is {wanted}")
     return found
