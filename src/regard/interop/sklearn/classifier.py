@@ -70,7 +70,8 @@ class SequenceClassifier(ClassifierMixin, RunEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each text."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        found = self.predict_proba(X)
+        return self.classes_[found.argmax(1)]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

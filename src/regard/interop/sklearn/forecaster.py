@@ -11,12 +11,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from regard.data.grid import grid_step, is_by_the_day, usual
+from regard.data.grid import is_by_the_day, usual
 from regard.interop.sklearn.calls import is_fitted_at_once, quantiles_ahead
 from regard.interop.sklearn.estimator import BUDGET, RunEstimator
 from regard.interop.sklearn.holding_out import SHARE
 from regard.interop.sklearn.past import TARGET, TIME, Past, past_of, values_of
-from regard.interop.sklearn.refusal import BadData, BadSetting, refused
+from regard.interop.sklearn.refusal import BadData, BadSetting
 
 
 class SeriesForecaster(RegressorMixin, RunEstimator):
@@ -59,17 +59,18 @@ class SeriesForecaster(RegressorMixin, RunEstimator):
         """
         X, y = (None, X) if y is None else (X, y)
         past = past_of(X, y, self.step)
-        with refused():
-            step = grid_step(past.times, "y")
-        horizon = self._horizon(step)
+        if np.isnan(past.values).any() and not {"gaps", "data.gaps"} & self._settings().keys():
+            hole = int(np.argmax(np.isnan(past.values)))
+            raise BadData(f"y[{hole}] is missing (nan); mend it, or say settings={{'gaps': 'interpolate'}}")
+        horizon = self._horizon(past.step)
         told = {"time": TIME, "target": TARGET, "past": "", "horizon": horizon}
         if past.names:
             told["known"] = ",".join(past.names)
         if not self._says_valid:
-            told["valid"] = self._tail(len(past), horizon, step)
-        self._learn(past.columns(step), **told)
+            told["valid"] = self._tail(len(past), horizon, past.step)
+        self._learn(past.columns(), **told)
         processor: Any = self.run_.processor
-        self.horizon_, self._step = int(processor.horizon), step
+        self.horizon_ = int(processor.horizon)
         self._past: Past = past.last(int(processor.history))
         self.n_features_in_ = len(past.names)
         self.quantiles_ = np.array(self._quantiles(np.zeros((self.horizon_, len(past.names))))[1])
@@ -79,8 +80,7 @@ class SeriesForecaster(RegressorMixin, RunEstimator):
         """Take in the values that came after those of fit, without learning: forecasts begin after them."""
         check_is_fitted(self)
         X, y = (None, X) if y is None else (X, y)
-        grown = self._past.followed_by(X, values_of(y) if X is not None else y, self._step)
-        self._past = grown.last(len(self._past))
+        self._past = self._past.followed_by(X, y).last(len(self._past))
         return self
 
     def predict(self, X: Any = None) -> np.ndarray:
@@ -138,7 +138,7 @@ class SeriesForecaster(RegressorMixin, RunEstimator):
         return steps
 
     def _quantiles(self, ahead: np.ndarray) -> tuple[np.ndarray, tuple[float, ...]]:
-        return quantiles_ahead(self.run_, self._past.columns(self._step, ahead))
+        return quantiles_ahead(self.run_, self._past.columns(ahead))
 
     def _horizon(self, step: np.timedelta64) -> int:
         season = self._settings().get("season")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from regard.data.grid import further, stamp, written
+from regard.data.grid import further, grid_step, stamp, written
 from regard.errors import nearest
-from regard.interop.sklearn.refusal import BadData, BadSetting
+from regard.interop.sklearn.refusal import BadData, BadSetting, refused
 
 STEPS = {
     "minute": np.timedelta64(60, "s"),
@@ -30,68 +30,87 @@ TIME, TARGET = "time", "y"
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """times (n,) datetime64[s], values (n,), known (n, K) with its names. dated: whether times are the series' own."""
+    """A series up to now.
+
+    times   (n,) datetime64[s], a step apart. dated: whether they are the series' own.
+    values  (n,).
+    known   (n, K), what was known ahead of each step, and the names of its columns.
+    """
 
     times: np.ndarray
     values: np.ndarray
     known: np.ndarray
     names: tuple[str, ...]
+    step: np.timedelta64
     dated: bool
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def columns(self, step: np.timedelta64, ahead: np.ndarray | None = None) -> Mapping[str, Sequence[Any]]:
-        """The columns of a table; of the rows to come, where some are given, the target is empty."""
+    def columns(self, ahead: np.ndarray | None = None) -> Mapping[str, Sequence[Any]]:
+        """The columns of a table; of the rows to come, where what is known of them is given, the target is empty."""
         n = 0 if ahead is None else len(ahead)
-        times = self.times if not n else np.concatenate([self.times, further(self.times, step, n)])
+        times = np.concatenate([self.times, further(self.times, self.step, n)])
         known = self.known if ahead is None else np.concatenate([self.known, ahead])
-        columns: dict[str, Sequence[Any]] = {TIME: written(times, step), TARGET: [*self.values.tolist(), *[None] * n]}
+        columns: dict[str, Sequence[Any]] = {
+            TIME: written(times, self.step),
+            TARGET: [*self.values.tolist(), *[None] * n],
+        }
         return columns | {name: known[:, place].tolist() for place, name in enumerate(self.names)}
 
     def last(self, n: int) -> Past:
         return replace(self, times=self.times[-n:], values=self.values[-n:], known=self.known[-n:])
 
-    def followed_by(self, X: Any, y: Any, step: np.timedelta64) -> Past:
+    def followed_by(self, X: Any, y: Any) -> Past:
         """The past with the values that came after it."""
-        values, known = values_of(y), self.known_of(X, len(y))
-        times = further(self.times, step, len(values))
-        own = _index(y if X is None else X)
-        if self.dated and own is not None and not np.array_equal(own, times):
-            raise BadData(f"the values begin at {own[0]}, and the series goes on at {stamp(times, 0)}")
+        values = values_of(y)
+        self._require_next(y, len(values))
+        known = self.known_of(X, len(values))
         return replace(
             self,
-            times=np.concatenate([self.times, times]),
+            times=np.concatenate([self.times, further(self.times, self.step, len(values))]),
             values=np.concatenate([self.values, values]),
             known=np.concatenate([self.known, known]),
         )
 
     def known_of(self, X: Any, n: int) -> np.ndarray:
-        """What is known of n steps, (n, K)."""
+        """What is known of the n steps to come, (n, K), its columns in the order in which they were learnt."""
         if X is None and not self.names:
             return np.zeros((n, 0))
-        found, names = table_of_numbers(X)
+        found, names = numbers_of(X)
         if found.shape[1] != len(self.names):
-            raise BadData(
-                f"X has {found.shape[1]} features, but {len(self.names)} were known when it was fitted"
-                + (f" ({', '.join(self.names)})" if self.names else "")
-            )
-        if names is not None and all(own in names for own in self.names):
-            found = found[:, [names.index(own) for own in self.names]]
+            told = f" ({', '.join(self.names)})" if self.names else ""
+            raise BadData(f"X has {found.shape[1]} features, but it was fitted with {len(self.names)}{told}")
         if len(found) != n:
             raise BadData(f"found inconsistent numbers of samples: {len(found)} rows in X and {n} values in y")
-        return found
+        self._require_next(X, n)
+        if names is None or self.names == _numbered(len(self.names)):
+            return found
+        if set(names) != set(self.names):
+            raise BadData(f"X has the columns {', '.join(names)}, but it was fitted with {', '.join(self.names)}")
+        return found[:, [names.index(own) for own in self.names]]
+
+    def _require_next(self, data: Any, n: int) -> None:
+        """Refuse what is indexed by other times than those that come next."""
+        own, wanted = times_of(data), further(self.times, self.step, n)
+        if self.dated and own is not None and not np.array_equal(own, wanted):
+            at = int(np.argmax(own != wanted)) if len(own) == n else 0
+            raise BadData(f"the series goes on at {stamp(wanted, at)}, and what is given has {stamp(own, at)} there")
 
 
 def past_of(X: Any, y: Any, step: str) -> Past:
     """A series with what is known ahead of it. step: how far values are apart that have no times of their own."""
     values = values_of(y)
-    known, names = (np.zeros((len(values), 0)), ()) if X is None else table_of_numbers(X)
+    if len(values) < 2:
+        raise BadData("y has 1 sample, and a series has two values at least")
+    known, names = (np.zeros((len(values), 0)), None) if X is None else numbers_of(X)
     if len(known) != len(values):
         raise BadData(f"found inconsistent numbers of samples: {len(known)} rows in X and {len(values)} values in y")
-    own = _index(y if X is None or _index(X) is None else X)
-    times = own if own is not None else made_up(len(values), step_named(step))
-    return Past(times, values, known, _names(names, known.shape[1]), own is not None)
+    own = times_of(y) if times_of(y) is not None else times_of(X)
+    times = made_up(len(values), step_named(step)) if own is None else own
+    with refused():
+        apart = grid_step(times, "y")
+    return Past(times, values, known, _names(names, known.shape[1]), apart, own is not None)
 
 
 def values_of(y: Any) -> np.ndarray:
@@ -104,10 +123,12 @@ def values_of(y: Any) -> np.ndarray:
         raise BadData("y has 0 sample(s), and a series has two values at least")
     if np.isinf(values).any():
         raise BadData("y contains infinity; mend it or leave it out")
+    if np.isnan(values[-1]):
+        raise BadData("y ends with a missing value (nan); cut it off, for what comes after y is forecast")
     return values
 
 
-def table_of_numbers(X: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
+def numbers_of(X: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """X as numbers (n, K), and the names of its columns where it has any."""
     columns = getattr(X, "columns", None)
     try:
@@ -138,23 +159,27 @@ def made_up(n: int, step: np.timedelta64) -> np.ndarray:
     return MONDAY + back * step
 
 
-def _index(data: Any) -> np.ndarray | None:
+def times_of(data: Any) -> np.ndarray | None:
     """The times by which a Series or a frame is indexed, in UTC where they say so; None where it has none."""
-    index = getattr(data, "index", None)
-    if hasattr(index, "to_timestamp"):
-        index = index.to_timestamp()  # type: ignore[union-attr]
+    index: Any = getattr(data, "index", None)
+    if hasattr(index, "to_timestamp"):  # of periods
+        index = index.to_timestamp()
     if getattr(index, "tz", None) is not None:
-        index = index.tz_convert(None)  # type: ignore[union-attr]
-    is_time = np.issubdtype(getattr(index, "dtype", np.dtype(int)), np.datetime64) if hasattr(index, "dtype") else False
-    return np.asarray(index).astype("datetime64[s]") if is_time else None
+        index = index.tz_convert(None)
+    kind = getattr(getattr(index, "dtype", None), "kind", "")
+    return np.asarray(index).astype("datetime64[s]") if kind == "M" else None
 
 
 def _names(names: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
-    """The names of known columns as a run can have them: settings join them by commas."""
-    taken = {TIME, TARGET}
-    plain = (
-        names is not None
-        and len(set(names)) == n
-        and all(name.strip() and "," not in name and not name.isdecimal() and name not in taken for name in names)
-    )
-    return tuple(names or ()) if plain else tuple(f"x{number}" for number in range(n))
+    """The names of known columns, or numbers where a run cannot have such: settings join them by commas."""
+    if names is None or len(set(names)) < n or not all(map(_is_plain, names)):
+        return _numbered(n)
+    return names
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name.strip()) and "," not in name and not name.isdecimal() and name not in (TIME, TARGET)
+
+
+def _numbered(n: int) -> tuple[str, ...]:
+    return tuple(f"x{number}" for number in range(n))

@@ -53,7 +53,9 @@ class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimato
             spelt = [text for text in texts if text.strip()]
             if not spelt:
                 raise BadData("X has no words: every text is empty")
-            self._learn({"text": spelt}, text="text")
+            learn, judge = self._dealt(spelt, [set()] * len(spelt))
+            held = None if judge is None else {"text": [spelt[row] for row in judge]}
+            self._learn({"text": [spelt[row] for row in learn]}, held, text="text")
         elif isinstance(self.run, str | Path):
             self._kept = KeptRun.of_folder(Path(self.run).expanduser(), self.device)
         else:
@@ -74,4 +76,5 @@ class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimato
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
         return tags
