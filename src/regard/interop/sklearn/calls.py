@@ -98,7 +98,7 @@ POOLING = {
 
 def quantiles_ahead(run: Run, columns: Columns) -> tuple[np.ndarray, tuple[float, ...]]:
     """Quantiles (n, Q) of the steps after a past, whose rows to come lack the target, and which quantiles they are."""
-    with refused(), held(table_of(columns), "X") as data:
+    with refused(), held(table_of(columns), f"X-{threading.get_ident()}") as data:
         told = run.answers([data])[0].details
     found = {float(name[1:]): values for name, values in told.items() if name[:1] == "q" and name[1:2].isdecimal()}
     return np.array(list(found.values())).T, tuple(found)

@@ -51,7 +51,7 @@ class SequenceClassifier(ClassifierMixin, RunEstimator):
         labels = as_labels(y, len(texts))
         classes, numbers = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise BadData(f"y has one class, {classes[0]!r}; a classifier needs two at least")
+            raise BadData(f"y has one class, {classes.tolist()[0]!r}; a classifier needs two at least")
         names, words = np.array(names_of(classes), object)[numbers], np.array(texts, object)
         learn, judge = self._dealt(texts, [{number} for number in numbers.tolist()])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -106,6 +107,6 @@ class RunEstimator(BaseEstimator):
         return dict(self.settings)
 
     def _seed(self) -> int:
-        if isinstance(self.random_state, int):
+        if isinstance(self.random_state, Integral):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(MOST_SEEDS))

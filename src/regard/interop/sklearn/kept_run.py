@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,10 @@ class KeptRun:
         if self._run is None:
             with temporary_folder(None, TEMPORARY) as folder:
                 self.write(folder)
-                self._run = load_folder(folder, device=self.device)
+                try:
+                    self._run = load_folder(folder, device=self.device)
+                except CheckpointError as error:
+                    raise _damaged(str(error).replace(f"{folder}{os.sep}", "")) from None
         return self._run
 
     def write(self, folder: Path) -> None:

@@ -11,15 +11,20 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from regard.data.missing import NO_VALUE
 from regard.interop.sklearn.refusal import BadData
+from regard.interop.sklearn.texts import is_missing
 
 
 def as_labels(y: Any, n: int) -> np.ndarray:
     """One label for each of n texts."""
     if y is None:
         raise BadData("this estimator requires y to be passed, but the target y is None; give a label for each text")
+    for number, label in enumerate(y if isinstance(y, list | tuple) else ()):
+        # Beside texts numpy would write it out, and make a class of it.
+        if is_missing(label):
+            raise BadData(f"y[{number}] is missing ({label}), and y contains NaN; leave that row out")
     labels = column_or_1d(y, warn=True)
-    for number in np.flatnonzero([label is None for label in labels])[:1] if labels.dtype == object else ():
-        raise BadData(f"y[{number}] is None: a label is missing; leave that row out")
+    for number in [place for place, label in enumerate(labels) if is_missing(label)] if labels.dtype == object else ():
+        raise BadData(f"y[{number}] is missing ({labels[number]}), and y contains NaN; leave that row out")
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     if len(labels) != n:

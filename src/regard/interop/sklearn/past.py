@@ -160,12 +160,16 @@ def made_up(n: int, step: np.timedelta64) -> np.ndarray:
 
 
 def times_of(data: Any) -> np.ndarray | None:
-    """The times by which a Series or a frame is indexed, in UTC where they say so; None where it has none."""
+    """The times by which a Series or a frame is indexed; None where it has none.
+
+    Those of a time zone are turned into UTC; of days, which summer time makes longer and shorter, the dates are kept.
+    """
     index: Any = getattr(data, "index", None)
     if hasattr(index, "to_timestamp"):  # of periods
         index = index.to_timestamp()
     if getattr(index, "tz", None) is not None:
-        index = index.tz_convert(None)
+        local = index.tz_localize(None)
+        index = local if (local == local.normalize()).all() else index.tz_convert(None)
     kind = getattr(getattr(index, "dtype", None), "kind", "")
     return np.asarray(index).astype("datetime64[s]") if kind == "M" else None
 

@@ -28,5 +28,5 @@ def refused() -> Iterator[None]:
         raise BadSetting(str(error)) from None
     except DataError as error:
         raise BadData(str(error)) from None
-    except Stopped as error:
-        raise KeyboardInterrupt(str(error)) from None
+    except Stopped:
+        raise KeyboardInterrupt from None

@@ -47,7 +47,7 @@ class SequenceTagger(RunEstimator):
             raise BadData("X has no words: every sentence is empty")
         classes, numbers = np.unique([tag for _, tags in both for tag in tags], return_inverse=True)
         if len(classes) < 2:
-            raise BadData(f"y has one class, {classes[0]!r}; a tagger needs two at least")
+            raise BadData(f"y has one class, {classes.tolist()[0]!r}; a tagger needs two at least")
         borders = np.cumsum([len(words) for words, _ in both])[:-1]
         own = [part.tolist() for part in np.split(numbers, borders)]
         names = names_of(classes)

@@ -12,11 +12,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from regard.errors import nearest
-from regard.interop.sklearn.calls import POOLING, task_of, vectors
+from regard.interop.sklearn.calls import POOLING, is_fitted_at_once, task_of, vectors
 from regard.interop.sklearn.estimator import BUDGET, RunEstimator
 from regard.interop.sklearn.kept_run import KeptRun
 from regard.interop.sklearn.refusal import BadData, BadSetting, refused
 from regard.interop.sklearn.texts import as_texts
+from regard.run.run import load_folder
+from regard.tasks import task_named
+from regard.tasks.verbs import Encodes, able
 
 
 class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimator):
@@ -57,7 +60,8 @@ class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimato
             held = None if judge is None else {"text": [spelt[row] for row in judge]}
             self._learn({"text": [spelt[row] for row in learn]}, held, text="text")
         elif isinstance(self.run, str | Path):
-            self._kept = KeptRun.of_folder(Path(self.run).expanduser(), self.device)
+            folder = Path(self.run).expanduser()
+            self._kept = KeptRun.of_folder(folder, self.device, load_folder(folder, device=self.device))
         else:
             raise BadSetting(f"run={self.run!r} must be the folder of a run, such as 'runs/gpt'")
         # A run without vectors is refused here and not first in a pipeline's next step.
@@ -71,7 +75,11 @@ class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimato
 
     def _task(self) -> str:
         with refused():
-            return task_of(self.model)
+            task = task_named(task_of(self.model))
+            able(task, Encodes, f"model={self.model!r}")
+        if is_fitted_at_once(self.model):
+            raise BadSetting(f"model={self.model!r} is fitted at once and has no vectors; choose one such as 'gpt'")
+        return task.name
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
