@@ -14,7 +14,7 @@ import numpy as np
 from regard.core.registry import entry, names
 from regard.data.example import Tagged
 from regard.data.tabular import held, table_of
-from regard.interop.sklearn.kept_run import TEMPORARY, KeptRun
+from regard.interop.sklearn.kept_run import TEMPORARY, KeptRun, without_folder
 from regard.interop.sklearn.refusal import refused
 from regard.run.run import Run
 from regard.run.train import train
@@ -63,7 +63,7 @@ def learnt(work: Work, columns: Columns, judge: Columns | None = None) -> KeptRu
         run = train(work.model, data, out=folder / "run", **told | dict(work.settings))
         for note in run.config.get("fit", {}).get("notes", ()):
             warnings.warn(note, stacklevel=4)
-        return KeptRun.of_folder(folder / "run", work.device, run)
+        return KeptRun.of_folder(folder / "run", work.device, without_folder(run))
 
 
 def probabilities(run: Run, texts: Sequence[str], classes: Sequence[str]) -> np.ndarray:

@@ -27,6 +27,7 @@ from regard.training import run_folder
 
 FORMAT = 1
 TEMPORARY = "regard-sklearn-"
+IN_MEMORY = Path("(in memory)")
 
 
 class KeptRun:
@@ -50,7 +51,7 @@ class KeptRun:
             with temporary_folder(None, TEMPORARY) as folder:
                 self.write(folder)
                 try:
-                    self._run = load_folder(folder, device=self.device)
+                    self._run = without_folder(load_folder(folder, device=self.device))
                 except CheckpointError as error:
                     raise _damaged(str(error).replace(f"{folder}{os.sep}", "")) from None
         return self._run
@@ -81,6 +82,12 @@ class KeptRun:
         if not hmac.compare_digest(_hash(packed), told):
             raise _damaged(f"its SHA-256 is {_hash(packed)[:16]}..., and it says {told[:16]}...")
         self.__init__(packed, str(state.get("device", "auto")))
+
+
+def without_folder(run: Run) -> Run:
+    """A run whose folder goes, and is therefore not named by what it says."""
+    run.path = IN_MEMORY
+    return run
 
 
 def _hash(packed: bytes) -> str:
