@@ -367,7 +367,7 @@ def test_vectors_are_those_of_the_run_and_go_into_a_pipeline(tmp_path: Path):
         ({"run": 3}, "must be the folder of a run"),
         ({"run": "nowhere/at/all"}, "no such run folder"),
         ({"model": "ngram"}, "fitted at once and has no vectors"),
-        ({"model": "classifier"}, "needs one of text or masked"),
+        ({"model": "classifier"}, "is for labelled, and texts alone are not that"),
     ],
 )
 def test_vectors_that_cannot_be_are_refused_before_training(parameters: dict[str, Any], told: str):

@@ -81,11 +81,9 @@ def tags(run: Run, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def vectors(run: Run, texts: Sequence[str], pooling: str) -> np.ndarray:
-    """A vector for each text, (n, D); of a text without a token it is zero."""
+    """A vector for each text, none of which is blank, (n, D)."""
     with refused():
-        pool = POOLING[pooling]
-        found = [run.encode(text).float().cpu().numpy() for text in texts]
-    return np.stack([pool(one) if len(one) else np.zeros(one.shape[1], one.dtype) for one in found])
+        return np.stack([POOLING[pooling](run.encode(text).float().cpu().numpy()) for text in texts])
 
 
 POOLING = {

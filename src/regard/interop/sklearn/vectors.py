@@ -19,7 +19,6 @@ from regard.interop.sklearn.refusal import BadData, BadSetting, refused
 from regard.interop.sklearn.texts import as_texts
 from regard.run.run import load_folder
 from regard.tasks import task_named
-from regard.tasks.verbs import Encodes, able
 
 
 class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimator):
@@ -64,19 +63,29 @@ class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimato
             self._kept = KeptRun.of_folder(folder, self.device, load_folder(folder, device=self.device))
         else:
             raise BadSetting(f"run={self.run!r} must be the folder of a run, such as 'runs/gpt'")
-        # A run without vectors is refused here and not first in a pipeline's next step.
-        self._n_features_out = vectors(self.run_, texts[:1], self.pooling).shape[1]
+        # Whatever the text, its vector is as wide; a run without vectors is refused here and not first in `transform`.
+        self._n_features_out = vectors(self.run_, ["a"], self.pooling).shape[1]
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """A vector for each text, (n, D)."""
         check_is_fitted(self)
-        return vectors(self.run_, as_texts(X), self.pooling)
+        texts = as_texts(X)
+        found = np.zeros((len(texts), self._n_features_out), np.float32)
+        spelt = [row for row, text in enumerate(texts) if text.strip()]
+        if spelt:
+            found[spelt] = vectors(self.run_, [texts[row] for row in spelt], self.pooling)
+        return found
 
     def _task(self) -> str:
         with refused():
             task = task_named(task_of(self.model))
-            able(task, Encodes, f"model={self.model!r}")
+            learns = task if task.same_data_as is None else task_named(task.same_data_as)
+        if not learns.takes_anything:
+            raise BadSetting(
+                f"model={self.model!r} is for {task.name}, and texts alone are not that; choose one such as 'gpt' or "
+                f"'bert', or name a trained run"
+            )
         if is_fitted_at_once(self.model):
             raise BadSetting(f"model={self.model!r} is fitted at once and has no vectors; choose one such as 'gpt'")
         return task.name
