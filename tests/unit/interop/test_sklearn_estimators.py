@@ -28,6 +28,8 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_sco
 from sklearn.pipeline import make_pipeline
 
 import regard
+from plugin_example import copied
+from regard.core import registry
 from regard.errors import CheckpointError, DataError, RegardError, Stopped
 from regard.interop.sklearn import SequenceClassifier, SequenceTagger, SeriesForecaster, TextVectors, calls
 from regard.interop.sklearn.holding_out import held_out
@@ -313,6 +315,17 @@ def test_a_search_chooses_among_models_and_settings():
     search = GridSearchCV(SequenceClassifier(), grid, cv=2).fit(TEXTS, LABELS)
     assert search.best_params_["model"] == "naive_bayes"
     assert search.predict(["good film"]).tolist() == [1]
+
+
+def test_an_encoder_from_outside_is_a_model_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    registry.load_kinds()
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    monkeypatch.syspath_prepend(tmp_path)
+    package = copied(tmp_path, "learn")
+    model = SequenceClassifier(f"{package}.retnet:learn_retnet", **NETWORK).fit(TEXTS, LABELS)
+    assert model.run_.config["model"]["settings"]["encoder"] == "learn_retnet"
+    other = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(other.predict_proba(TEXTS), model.predict_proba(TEXTS))
 
 
 def test_tags_keep_their_type_and_empty_sentences_their_place():
