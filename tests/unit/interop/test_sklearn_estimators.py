@@ -19,6 +19,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from safetensors.numpy import load, save
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -30,6 +31,8 @@ from sklearn.pipeline import make_pipeline
 import regard
 from plugin_example import copied
 from regard.core import registry
+from regard.core.context import Context
+from regard.core.model import logits_of
 from regard.errors import CheckpointError, DataError, RegardError, Stopped
 from regard.interop.sklearn import SequenceClassifier, SequenceTagger, SeriesForecaster, TextVectors, calls
 from regard.interop.sklearn.holding_out import held_out
@@ -114,6 +117,15 @@ def test_probabilities_come_in_the_order_of_classes(fitted: SequenceClassifier):
     np.testing.assert_allclose(found.sum(1), 1)
     assert fitted.classes_[found.argmax(1)].tolist() == LABELS
     assert fitted.score(TEXTS, LABELS) == 1
+
+
+def test_what_is_fitted_at_once_learns_from_all_and_tells_its_own_chances(fitted: SequenceClassifier):
+    """Nothing is held out that could change them: what the model learnt from says nothing about how true they are."""
+    run = fitted.run_
+    assert run.config["fit"]["tokens"] == len(TEXTS)
+    ids = torch.from_numpy(run.processor.reader(run.model)(TEXTS[0]))[None]
+    chances = logits_of(run.model, ids, context=Context(lengths=torch.tensor([ids.shape[1]]))).softmax(-1)
+    np.testing.assert_allclose(fitted.predict_proba(TEXTS[:1]), chances.numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
