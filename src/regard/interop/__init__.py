@@ -1,1 +1,1 @@
-"""Files of other programs: ARPA, the text form of n-gram models (KenLM, SRILM)."""
+"""Other programs: files of ARPA, the text form of n-gram models (KenLM, SRILM), and estimators of scikit-learn."""

@@ -15,6 +15,7 @@ import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,7 @@ def known_settings(section: str, model: str) -> dict[str, Any]:
     return {"name": str, "size": str} | {name: hints.get(name, Any) for name in known.parameters_of_preset()}
 
 
+@cache
 def data_settings() -> dict[str, tuple[Any, Any]]:
     """What `data.KEY` may be: the type and default of each field of `DataSettings`."""
     from regard.data.settings import DataSettings
@@ -161,6 +163,7 @@ def data_settings() -> dict[str, tuple[Any, Any]]:
     return _fields(DataSettings())
 
 
+@cache
 def train_settings() -> dict[str, tuple[Any, Any]]:
     """What `train.KEY` may be: the type and default of each field of `TrainSettings`."""
     from regard.training.settings import TrainSettings
