@@ -53,7 +53,9 @@ class Delimited(RowWriter):
 
     def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows(map(_cells, rows))
+        # Mostly there is nothing but texts and numbers, and then rows go in as they are.
+        is_plain = {type(one) for row in rows for one in row} <= PLAIN
+        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows(rows if is_plain else map(_cells, rows))
         return text.getvalue()
 
 
