@@ -6,7 +6,7 @@ what was held out, kept with the run, or a half.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -150,6 +150,9 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
             by_label, told = dict(zip(processor.classes, chances.tolist(), strict=True)), processor.above(chances)
             details = {"input": text, "labels": told, "probabilities": by_label}
             yield Answer(", ".join(told) or NOTHING, details, list(told))
+
+    def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
+        return [{"answer": answer.value}]
 
     def evaluate(
         self,

@@ -6,7 +6,7 @@ Models learn and tell numbers in deviations from the mean of the training part; 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -142,6 +142,9 @@ class Regression(WholeTextTask[NumberProcessor]):
         texts = [one.text if isinstance(one, Rated) else str(one) for one in inputs]
         for text, number in zip(texts, self.numbers(model, processor, texts), strict=True):
             yield Answer(processor.told(number), {"input": text, "number": number}, number)
+
+    def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
+        return [{"answer": answer.value}]
 
     def evaluate(
         self,

@@ -36,7 +36,7 @@ class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimato
         self,
         run: str | Path | None = None,
         *,
-        pooling: str = "mean",
+        pooling: Pooled = "mean",
         model: str = "gpt",
         size: str = "small",
         budget: str = BUDGET,
