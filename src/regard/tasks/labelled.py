@@ -14,7 +14,6 @@ import torch
 from regard.core.context import Context
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
-from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Examples, Labelled, account_of, column
 from regard.data.kind import Head
@@ -28,12 +27,14 @@ from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
 from regard.evaluation.each import EachScore
+from regard.fitting.grams import WORD
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, cut, fitted, labels_of, text_side
+from regard.tasks.share import Shared, best_share, mixed
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     SpelledWords,
@@ -47,7 +48,7 @@ from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from regard.core.config import Config
     from regard.decoding.text import TextOptions
@@ -64,7 +65,7 @@ CHANCES = 1 << 22  # of classes, that are in memory at one time
 class LabelProcessor(Processor):
     """tokenizer: of the texts. classes: the labels, by number. spelled: words come with their spelling.
 
-    framed  an `<eos>` stands before a text too.
+    framed  an `<eos>` stands before a text too. apart: marks are words of their own, wherever they stand.
     """
 
     tokenizer: Tokenizer
@@ -72,9 +73,12 @@ class LabelProcessor(Processor):
     spelled: bool = False
     truncate: bool = False
     framed: bool = False
+    apart: bool = False
 
     def files(self) -> dict[str, bytes]:
         told = {name: getattr(self, name) for name in ("classes", "spelled", "truncate", "framed")}
+        # What is as in a run from before there was a choice is not told, so that its hash is the same.
+        told |= {"apart": True} if self.apart else {}
         return files_of(self.tokenizer, told)
 
     @property
@@ -90,7 +94,7 @@ class LabelProcessor(Processor):
         if self.spelled:
             numbers = self._spelled(text)  # which may add rows to the table
             return self._words.table[numbers]
-        ids = self.tokenizer.encode(text)
+        ids = self.tokenizer.encode(self.written(text))
         found = np.full(len(ids) + 1 + self.framed, self.tokenizer.eos_id)
         found[int(self.framed) : -1] = ids
         return found
@@ -107,7 +111,11 @@ class LabelProcessor(Processor):
 
     def _spelled(self, text: str) -> np.ndarray:
         """The words of a text and its end, as rows of the table of spellings."""
-        return np.append(self._words.numbers(split(text)), self._words.END)
+        return np.append(self._words.numbers(split(self.written(text))), self._words.END)
+
+    def written(self, text: str) -> str:
+        """A text as it is read, its words and marks between blanks."""
+        return " ".join(WORD.findall(text)) if self.apart else text
 
 
 @register_task
@@ -157,7 +165,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
         return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> LabelProcessor:
-        hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool}
+        hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool, "apart": bool}
         tokenizer, told = read_files(verified, hints)
         return LabelProcessor(tokenizer, **told)
 
@@ -184,19 +192,27 @@ class LabelledText(ExampleTask[LabelProcessor]):
             best = processor.classes[int(chances.argmax())]
             yield Answer(best, {"input": text, "label": best, "probabilities": by_class})
 
-    @torch.no_grad()
     def _chances(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str]) -> Iterator[np.ndarray]:
         """The probability of every class for each text, (C,)."""
+        head: Any = model.head
+        return self._told(model, processor, texts, lambda vectors: head(vectors).float().softmax(-1))
+
+    @torch.no_grad()
+    def _told(
+        self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str], of: Callable[[Tensor], Tensor]
+    ) -> Iterator[np.ndarray]:
+        """What `of` makes of the vector of each text."""
         whole: Any = model
         ids = fitted(ragged(map(processor.reader(model), texts)), whole.max_length, processor.truncate)
         device, at_once = device_of(model), max(1, CHANCES // len(processor.classes))
         for first in range(0, len(texts), at_once):
             sizes = ids.sizes[first : first + at_once].tolist()
-            found = np.zeros((len(sizes), len(processor.classes)))
+            found: list[np.ndarray] = [np.empty(0)] * len(sizes)
             for rows in in_batches(sizes):
                 tokens, lengths = ids.padded(first + rows, 0)
-                logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
-                found[rows] = logits.float().softmax(-1).cpu().numpy()
+                vectors, _ = model(tokens.to(device), None, Context(lengths=lengths.to(device)))
+                for row, one in zip(rows.tolist(), of(vectors).cpu().numpy(), strict=True):
+                    found[row] = one
             yield from found
 
     def evaluate(
@@ -218,6 +234,18 @@ class LabelledText(ExampleTask[LabelProcessor]):
         right = [label == guess for label, guess in zip(column(examples, "label"), told, strict=True)]
         return Report(scores, {"by_class": table}, each=lambda: EachScore.mean_of(right))
 
+    def judge(self, model: nn.Module, dataset: ExampleDataset[LabelProcessor]) -> float:
+        """Accuracy; how much each half of a model counts that has two is set before, for the answers from here on."""
+        head = model.head
+        if not isinstance(head, Shared):
+            return super().judge(model, dataset)
+        examples, processor = self.judged_examples(dataset), dataset.processor
+        texts, labels = list(column(examples, "text")), class_numbers(examples, processor.classes)
+        told = self._told(model, processor, texts, lambda vectors: torch.stack(head.halves(vectors), 1))
+        net, solved = np.stack(list(told), 1)
+        head.share.fill_(best_share(net, solved, labels))
+        return float((mixed(net, solved, float(head.share)).argmax(1) == labels).mean())
+
     def is_right(self, example: Labelled, answer: Answer) -> bool:
         return answer.text == example.label
 
@@ -238,7 +266,7 @@ class LabelledText(ExampleTask[LabelProcessor]):
         if getattr(run.model, "reads", None) == TEXT:
             return class_reading(run.model, ids, Side("text", tuple(given)), processor.classes, given, run.device)
         plain = ids[:, 0] if ids.ndim == 2 else ids
-        labels = tuple(labels_of(processor.tokenizer, plain.tolist(), given))
+        labels = tuple(labels_of(processor.tokenizer, plain.tolist(), processor.written(given)))
         side = text_side("text", processor.tokenizer, plain.tolist(), labels)
         return class_reading(run.model, ids, side, processor.classes, given, run.device)
 
@@ -263,12 +291,16 @@ class LabelledText(ExampleTask[LabelProcessor]):
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
             return LabelProcessor(self.tokenizer, classes, framed=True)
-        spelled = settings.tokens == SPELLED
-        if settings.tokens in ("auto", "words", SPELLED):
-            tokenizer = words_seen_twice(lambda: watched(texts, "learning words", "texts"), settings.vocab_size)
-        else:
-            tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
-        return LabelProcessor(tokenizer, classes, spelled)
+        if settings.tokens not in ("auto", "words", SPELLED):
+            return LabelProcessor(train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size), classes)
+        apart, spelled = settings.tokens == "auto", settings.tokens != "words"
+
+        def read() -> Iterator[str]:
+            made = watched(texts, "learning words", "texts")
+            return (" ".join(WORD.findall(text)) for text in made) if apart else iter(made)
+
+        tokenizer = words_seen_twice(read, settings.vocab_size)
+        return LabelProcessor(tokenizer, classes, spelled, apart=apart)
 
 
 def _read(data: str, settings: DataSettings) -> Examples[Labelled]:
