@@ -90,7 +90,7 @@ class LinearHalf(nn.Module):
         apart = 1 + words * BYTES_A_WORD // settings.memory
         numbers = np.arange(0, len(data.rows.sizes), apart)
         if apart > 1:
-            tell.note(f"the linear half is solved for with every {apart}th of {len(data.rows.sizes):,} texts")
+            tell.note(f"the linear half is solved for with {len(numbers):,} of {len(data.rows.sizes):,} texts")
         labels = np.asarray(data.rows.labels, np.int64)[numbers]
         rows = self._read(data, numbers)
         used = rows.frequencies() > 0

@@ -11,36 +11,44 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
-from regard.core.context import Context
 from regard.core.data_spec import DataSpec
-from regard.core.device import device_of
 from regard.core.progress import watched
 from regard.data.example import Examples, Labelled, account_of, column
 from regard.data.kind import Head
 from regard.data.labelled import read_labelled
-from regard.data.ragged import in_batches, ragged
+from regard.data.ragged import ragged
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
-from regard.data.tokenizer.tokenizer import code_points
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.evaluation.classification import classification_report
 from regard.evaluation.each import EachScore
-from regard.fitting.grams import WORD
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of, read_files
-from regard.tasks.reading import Capabilities, Reading, Side, class_reading, cut, fitted, labels_of, text_side
-from regard.tasks.share import Shared, best_share, mixed
+from regard.tasks.reading import (
+    Capabilities,
+    Reading,
+    Side,
+    class_reading,
+    cut,
+    each_answer,
+    fitted,
+    labels_of,
+    text_side,
+)
+from regard.tasks.share import Shared, settled
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     SpelledWords,
+    characters,
     class_numbers,
     classes_of,
     hidden_word,
+    marks_apart,
     require_tokenizer_free,
     words_seen_twice,
 )
@@ -76,10 +84,9 @@ class LabelProcessor(Processor):
     apart: bool = False
 
     def files(self) -> dict[str, bytes]:
-        told = {name: getattr(self, name) for name in ("classes", "spelled", "truncate", "framed")}
-        # What is as in a run from before there was a choice is not told, so that its hash is the same.
-        told |= {"apart": True} if self.apart else {}
-        return files_of(self.tokenizer, told)
+        # Of a run from before marks stood apart it is not told that they do not, so that its hash is the same.
+        names = ("classes", "spelled", "truncate", "framed", *(["apart"] if self.apart else []))
+        return files_of(self.tokenizer, {name: getattr(self, name) for name in names})
 
     @property
     def spec(self) -> DataSpec:
@@ -115,7 +122,7 @@ class LabelProcessor(Processor):
 
     def written(self, text: str) -> str:
         """A text as it is read, its words and marks between blanks."""
-        return " ".join(WORD.findall(text)) if self.apart else text
+        return marks_apart(text) if self.apart else text
 
 
 @register_task
@@ -197,23 +204,13 @@ class LabelledText(ExampleTask[LabelProcessor]):
         head: Any = model.head
         return self._told(model, processor, texts, lambda vectors: head(vectors).float().softmax(-1))
 
-    @torch.no_grad()
     def _told(
         self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str], of: Callable[[Tensor], Tensor]
     ) -> Iterator[np.ndarray]:
         """What `of` makes of the vector of each text."""
         whole: Any = model
         ids = fitted(ragged(map(processor.reader(model), texts)), whole.max_length, processor.truncate)
-        device, at_once = device_of(model), max(1, CHANCES // len(processor.classes))
-        for first in range(0, len(texts), at_once):
-            sizes = ids.sizes[first : first + at_once].tolist()
-            found: list[np.ndarray] = [np.empty(0)] * len(sizes)
-            for rows in in_batches(sizes):
-                tokens, lengths = ids.padded(first + rows, 0)
-                vectors, _ = model(tokens.to(device), None, Context(lengths=lengths.to(device)))
-                for row, one in zip(rows.tolist(), of(vectors).cpu().numpy(), strict=True):
-                    found[row] = one
-            yield from found
+        return each_answer(model, ids, max(1, CHANCES // len(processor.classes)), of)
 
     def evaluate(
         self,
@@ -236,15 +233,12 @@ class LabelledText(ExampleTask[LabelProcessor]):
 
     def judge(self, model: nn.Module, dataset: ExampleDataset[LabelProcessor]) -> float:
         """Accuracy; how much each half of a model counts that has two is set before, for the answers from here on."""
-        head = model.head
-        if not isinstance(head, Shared):
+        if not isinstance(head := model.head, Shared):
             return super().judge(model, dataset)
         examples, processor = self.judged_examples(dataset), dataset.processor
         texts, labels = list(column(examples, "text")), class_numbers(examples, processor.classes)
-        told = self._told(model, processor, texts, lambda vectors: torch.stack(head.halves(vectors), 1))
-        net, solved = np.stack(list(told), 1)
-        head.share.fill_(best_share(net, solved, labels))
-        return float((mixed(net, solved, float(head.share)).argmax(1) == labels).mean())
+        halves = self._told(model, processor, texts, lambda vectors: torch.stack(head.halves(vectors), 1))
+        return settled(head, list(halves), labels)
 
     def is_right(self, example: Labelled, answer: Answer) -> bool:
         return answer.text == example.label
@@ -293,22 +287,14 @@ class LabelledText(ExampleTask[LabelProcessor]):
             return LabelProcessor(self.tokenizer, classes, framed=True)
         if settings.tokens not in ("auto", "words", SPELLED):
             return LabelProcessor(train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size), classes)
-        apart, spelled = settings.tokens == "auto", settings.tokens != "words"
-
-        def read() -> Iterator[str]:
-            made = watched(texts, "learning words", "texts")
-            return (" ".join(WORD.findall(text)) for text in made) if apart else iter(made)
-
-        tokenizer = words_seen_twice(read, settings.vocab_size)
-        return LabelProcessor(tokenizer, classes, spelled, apart=apart)
+        apart = settings.tokens == "auto"
+        as_read = marks_apart if apart else str
+        seen = partial(watched, texts, "learning words", "texts")
+        tokenizer = words_seen_twice(lambda: map(as_read, seen()), settings.vocab_size)
+        return LabelProcessor(tokenizer, classes, settings.tokens != "words", apart=apart)
 
 
 def _read(data: str, settings: DataSettings) -> Examples[Labelled]:
     return read_labelled(
         data, text=settings.text, label=settings.label, missing=settings.missing, choices=settings.choices
     )
-
-
-def characters(text: str) -> np.ndarray:
-    """A text as the numbers of its characters, for a model that takes them apart itself."""
-    return code_points(text).astype(np.int64)
