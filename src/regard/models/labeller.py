@@ -107,7 +107,7 @@ class Labeller(Traced):
         pooled = self.pooling(memory, lengths)
         if self.linear is None:
             return pooled, None
-        return torch.cat([pooled, self.linear(tokens, context.lengths).to(pooled.dtype)], -1), None
+        return torch.cat([pooled, self.linear(tokens, context.lengths)], -1), None
 
     def begin(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> None:
         """Solve for the other half, in seconds; its share of the answer is found on what is held out."""
