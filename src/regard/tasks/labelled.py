@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
-TEXT = "text"  # what a model reads that looks at characters itself
+TEXT, WORDS = "text", "words"  # what a model reads that looks at characters, and one that looks at spellings
 CHANCES = 1 << 22  # of classes, that are in memory at one time
 
 
@@ -107,8 +107,10 @@ class LabelProcessor(Processor):
         return found
 
     def reader(self, model: nn.Module) -> Callable[[str], np.ndarray]:
-        """How a model reads texts: as ids, or as the characters themselves."""
-        return characters if getattr(model, "reads", None) == TEXT else self.read
+        """How a model reads texts: as ids, as words with their spelling, or as the characters themselves."""
+        if (reads := getattr(model, "reads", None)) == TEXT:
+            return characters
+        return (lambda text: self.read(text)[:, 0]) if self.spelled and reads != WORDS else self.read
 
     def rows(self, examples: Sequence[Labelled]) -> LabelRows:
         read = self._spelled if self.spelled else self.read
@@ -185,7 +187,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, LabelRows)
         whole: Any = model
-        return LabelRows(cut(rows.text, whole.max_length, settings.truncate), rows.labels)
+        text = rows.text if getattr(model, "reads", None) == WORDS else rows.text.first()
+        return LabelRows(cut(text, whole.max_length, settings.truncate), rows.labels)
 
     def combined(self, config: Config, count: int) -> Config:
         return EnsembleConfig(config, count)
@@ -201,8 +204,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
 
     def _chances(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str]) -> Iterator[np.ndarray]:
         """The probability of every class for each text, (C,)."""
-        head: Any = model.head
-        return self._told(model, processor, texts, lambda vectors: head(vectors).float().softmax(-1))
+        whole: Any = model
+        return self._told(model, processor, texts, lambda vectors: whole.head(vectors).float().softmax(-1))
 
     def _told(
         self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str], of: Callable[[Tensor], Tensor]
@@ -220,8 +223,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
         options: TextOptions | None = None,
     ) -> Report:
         labels, told, chances = class_numbers(examples, processor.classes), list[str](), list[float]()
-        found = self._chances(model, processor, list(column(examples, "text")))
-        for label, own in zip(labels.tolist(), found, strict=True):
+        each = self._chances(model, processor, list(column(examples, "text")))
+        for label, own in zip(labels.tolist(), each, strict=True):
             told.append(processor.classes[int(own.argmax())])
             chances.append(float(own[label]))
         report = classification_report(list(column(examples, "label")), told)
@@ -237,8 +240,9 @@ class LabelledText(ExampleTask[LabelProcessor]):
             return super().judge(model, dataset)
         examples, processor = self.judged_examples(dataset), dataset.processor
         texts, labels = list(column(examples, "text")), class_numbers(examples, processor.classes)
-        halves = self._told(model, processor, texts, lambda vectors: torch.stack(head.halves(vectors), 1))
-        return settled(head, list(halves), labels)
+        return settled(
+            head, list(self._told(model, processor, texts, lambda v: torch.stack(head.halves(v), 1))), labels
+        )
 
     def is_right(self, example: Labelled, answer: Answer) -> bool:
         return answer.text == example.label
@@ -287,10 +291,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
             return LabelProcessor(self.tokenizer, classes, framed=True)
         if settings.tokens not in ("auto", "words", SPELLED):
             return LabelProcessor(train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size), classes)
-        apart = settings.tokens == "auto"
-        as_read = marks_apart if apart else str
-        seen = partial(watched, texts, "learning words", "texts")
-        tokenizer = words_seen_twice(lambda: map(as_read, seen()), settings.vocab_size)
+        apart, seen = settings.tokens == "auto", partial(watched, texts, "learning words", "texts")
+        tokenizer = words_seen_twice(lambda: map(marks_apart if apart else str, seen()), settings.vocab_size)
         return LabelProcessor(tokenizer, classes, settings.tokens != "words", apart=apart)
 
 
