@@ -64,6 +64,12 @@ class Ragged:
         starts = np.concatenate([[0], np.cumsum(np.minimum(self.sizes, limit))])
         return Ragged(self.values[keep], starts, self.table)
 
+    def first(self) -> Ragged:
+        """The same with the first number of each value alone: of words with their spelling their ids."""
+        if self.table is None:
+            return self if self.values.ndim == 1 else Ragged(self.values[:, 0], self.starts)
+        return Ragged(self.table[:, 0][self.values], self.starts)
+
     def _meant(self, values: np.ndarray) -> np.ndarray:
         return values if self.table is None else self.table[values]
 

@@ -15,13 +15,14 @@ class Evidence:
     """z_c = offsets_c + sum_i values_i weights_ic
 
     names    of the parts that are there. values (n,): how much each counts. weights (n, C): what each says.
-    offsets  (C,): what is said without any.
+    offsets  (C,): what is said without any. note: what else a person should know of it.
     """
 
     names: list[str]
     values: np.ndarray
     weights: np.ndarray
     offsets: np.ndarray
+    note: str = ""
 
     @property
     def parts(self) -> np.ndarray:
@@ -40,10 +41,15 @@ def beyond_mean(added: np.ndarray) -> np.ndarray:
 
 
 @runtime_checkable
-class Weighs(Protocol):
-    """A model whose answer is such a sum."""
+class HasEvidence(Protocol):
+    """A model whose answer is such a sum, or has a half that is."""
 
     def evidence(self, text: str) -> Evidence: ...
+
+
+@runtime_checkable
+class Weighs(HasEvidence, Protocol):
+    """A model whose answer is such a sum over parts that it knows by name."""
 
     def heaviest(self, number: int, count: int) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
         """The parts that speak most for a class, and most against it, beyond what they say for all on average."""

@@ -33,6 +33,7 @@ SPELLING_LENGTH = 16  # L
 SPELLING_BYTES = 257
 SPELLING_WIDTH = 3
 KINDS = 12  # K
+D_BYTE = 32
 
 
 def spelling(word: str) -> Int[np.ndarray, "L"]:
@@ -51,7 +52,9 @@ def spelling(word: str) -> Int[np.ndarray, "L"]:
 
 @dataclass(frozen=True)
 class SpelledConfig(Config, kind="spelled"):
-    """d_byte: width of the vectors of single bytes. position, dropout: as of an embedding of tokens.
+    """d_byte: width of the vectors of single bytes; 0: a word is its row, however it is spelt.
+
+    position, dropout: as of an embedding of tokens.
 
     n_forms  rows of the table of forms; 0: there are none.
     rare     the chance that the rarest word or form is read as unknown while training.
@@ -59,7 +62,7 @@ class SpelledConfig(Config, kind="spelled"):
 
     vocab_size: int
     d_model: int
-    d_byte: int = 32
+    d_byte: int = D_BYTE
     position: PositionConfig | None = None
     dropout: float = 0.0
     n_forms: int = 0
@@ -69,6 +72,7 @@ class SpelledConfig(Config, kind="spelled"):
         check(self.vocab_size > 0, f"vocab_size must be positive, found {self.vocab_size}")
         check(self.n_forms == 0 or self.n_forms > KINDS, f"n_forms must be 0 or above {KINDS}, found {self.n_forms}")
         check_width(self.position, self.d_model)
+        check(self.d_byte >= 0, f"d_byte must be 0 or more, found {self.d_byte}")
         for name in ("dropout", "rare"):
             check(0 <= getattr(self, name) < 1, f"{name} must lie in [0, 1), found {getattr(self, name)}")
 
@@ -85,8 +89,10 @@ class Spelled(nn.Module):
         super().__init__()
         self.config = config
         self.token_to_vector = nn.Embedding(config.vocab_size, config.d_model)
-        self.byte_to_vector = nn.Embedding(SPELLING_BYTES, config.d_byte)
-        self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, SPELLING_WIDTH, padding=SPELLING_WIDTH // 2)
+        if config.d_byte:
+            self.byte_to_vector = nn.Embedding(SPELLING_BYTES, config.d_byte)
+            padding = SPELLING_WIDTH // 2
+            self.bytes_to_features = nn.Conv1d(config.d_byte, config.d_model, SPELLING_WIDTH, padding=padding)
         self.form_to_vector = (
             nn.EmbeddingBag(config.n_forms, config.d_model, mode="sum", padding_idx=0) if config.n_forms else None
         )
@@ -104,15 +110,20 @@ class Spelled(nn.Module):
         self, words: Int[Tensor, "B T _"], start: Int[Tensor, "B"] | Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
         tokens, spelt, forms = words[..., 0], words[..., 1 : 1 + SPELLING_LENGTH], words[..., 1 + SPELLING_LENGTH :]
-        letters = self.byte_to_vector(spelt) * (spelt > 0)[..., None]  # after the end of a word there is nothing
-        letters = letters.flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)
-        features = self.bytes_to_features(letters).relu().amax(-1).unflatten(0, words.shape[:2])
-        x = self.token_to_vector(self._hidden(tokens, torch.zeros_like(tokens), self.config.vocab_size)) + features
+        x = self.token_to_vector(self._hidden(tokens, torch.zeros_like(tokens), self.config.vocab_size))
+        if self.config.d_byte:
+            x = x + self._letters(spelt)
         if self.form_to_vector is not None:
             x = x + self._shared(forms, self.form_to_vector)
         if self.position is not None:
             x = x + self.position(start, words.shape[1]).to(x.dtype)
         return self.dropout(x)
+
+    def _letters(self, spelt: Int[Tensor, "B T L"]) -> Float[Tensor, "B T D"]:
+        """max_j relu(conv(C[b_1 .. b_L]))_j."""
+        letters = self.byte_to_vector(spelt) * (spelt > 0)[..., None]  # after the end of a word there is nothing
+        letters = letters.flatten(0, 1).transpose(1, 2)  # (B * T, d_byte, L)
+        return self.bytes_to_features(letters).relu().amax(-1).unflatten(0, spelt.shape[:2])
 
     def _shared(self, forms: Int[Tensor, "B T K"], bag: nn.EmbeddingBag) -> Float[Tensor, "B T D"]:
         """sum_k F[f_k]."""

@@ -28,7 +28,7 @@ from regard.layers.linear import Activation
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
-from regard.layers.spelled import SpelledConfig
+from regard.layers.spelled import D_BYTE, SpelledConfig
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
@@ -91,7 +91,14 @@ class EncoderStack:
     residual: bool = True
 
     def config(
-        self, vocab_size: int, *, scaled: bool = False, reverse: bool = False, spelled: bool = False, n_forms: int = 0
+        self,
+        vocab_size: int,
+        *,
+        scaled: bool = False,
+        reverse: bool = False,
+        spelled: bool = False,
+        n_forms: int = 0,
+        d_byte: int = D_BYTE,
     ) -> EncoderConfig:
         """The encoder of tokens, or of words with their spelling and forms."""
         made = self.layers()
@@ -99,6 +106,7 @@ class EncoderStack:
             words = SpelledConfig(
                 vocab_size,
                 self.d_model,
+                d_byte,
                 position=made.position,
                 dropout=self.dropout,
                 n_forms=n_forms,

@@ -126,15 +126,15 @@ class LinearClassifier(GramClassifier):
             z = F.embedding_bag(places, self.weights[used].double(), starts, mode="sum", per_sample_weights=values)
         else:
             z = torch.zeros(len(rows), width, dtype=torch.float64, device=device)
-        return _by_class(z + self.bias, self.config.n_classes)
+        return by_class(z + self.bias, self.config.n_classes)
 
     def weights_of(self, columns: np.ndarray) -> np.ndarray:
         found = self.weights[torch.from_numpy(columns).to(self.weights.device)].double()
-        return _by_class(found, self.config.n_classes).cpu().numpy()
+        return by_class(found, self.config.n_classes).cpu().numpy()
 
     @property
     def offsets(self) -> np.ndarray:
-        return _by_class(self.bias[None].double(), self.config.n_classes)[0].cpu().numpy()
+        return by_class(self.bias[None].double(), self.config.n_classes)[0].cpu().numpy()
 
     def settle(self) -> None:
         super().settle()
@@ -156,7 +156,7 @@ def log_count_ratios(rows: SparseRows, labels: np.ndarray, n_classes: int) -> Te
     return (p / p.sum(0)).log() - (q / q.sum(0)).log()
 
 
-def _by_class(z: Tensor, n_classes: int) -> Tensor:
+def by_class(z: Tensor, n_classes: int) -> Tensor:
     """z (n, K) for every class, (n, C)."""
     return torch.cat([-z / 2, z / 2], 1) if n_classes == 2 else z
 

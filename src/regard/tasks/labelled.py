@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
@@ -24,6 +25,7 @@ from regard.tasks.class_report import class_report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, cut
+from regard.tasks.share import Shared, settled
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     class_numbers,
@@ -90,6 +92,7 @@ class LabelledText(WholeTextTask[LabelProcessor]):
     turn: ClassVar[int] = 3
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
+    spells: ClassVar[bool] = True
     of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights", "calibrate"})
 
     def recognises(self, head: Head) -> bool:
@@ -109,7 +112,7 @@ class LabelledText(WholeTextTask[LabelProcessor]):
         return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
 
     def load_processor(self, verified: Callable[[str], Path]) -> LabelProcessor:
-        hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool}
+        hints = {"classes": tuple[str, ...], **TextProcessor.hints}
         tokenizer, told = read_files(verified, hints)
         return LabelProcessor(tokenizer, **told, calibration=saved_calibration(verified))
 
@@ -123,7 +126,8 @@ class LabelledText(WholeTextTask[LabelProcessor]):
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         assert isinstance(rows, LabelRows)
         whole: Any = model
-        return LabelRows(cut(rows.text, whole.max_length, settings.truncate), rows.labels)
+        text = rows.text if getattr(model, "reads", None) == WORDS else rows.text.first()
+        return LabelRows(cut(text, whole.max_length, settings.truncate), rows.labels)
 
     def combined(self, config: Config, count: int) -> Config:
         return EnsembleConfig(config, count)
@@ -175,6 +179,15 @@ class LabelledText(WholeTextTask[LabelProcessor]):
     def outcome(self, run: Trained, result: Result) -> Outcome:
         plain, found = super().outcome(run, result), run.processor.calibration
         return plain if found is None else plain.with_line(found.line, calibration=asdict(found))
+
+    def judge(self, model: nn.Module, dataset: ExampleDataset[LabelProcessor]) -> float:
+        """Accuracy; how much each half of a model counts that has two is set before, for the answers from here on."""
+        if not isinstance(head := model.head, Shared):
+            return super().judge(model, dataset)
+        examples, processor = self.judged_examples(dataset), dataset.processor
+        texts, labels = list(column(examples, "text")), class_numbers(examples, processor.classes)
+        both = self.of_vectors(model, processor, texts, lambda vectors: torch.stack(head.halves(vectors), 1))
+        return settled(head, list(both), labels)
 
     def is_right(self, example: Labelled, answer: Answer) -> bool:
         return answer.text == example.label

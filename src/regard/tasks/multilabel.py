@@ -121,7 +121,7 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
         return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
 
     def load_processor(self, verified: Callable[[str], Path]) -> SeveralProcessor:
-        hints = {"classes": tuple[str, ...], "spelled": bool, "truncate": bool, "framed": bool}
+        hints = {"classes": tuple[str, ...], **TextProcessor.hints}
         tokenizer, told = read_files(verified, hints)
         return SeveralProcessor(tokenizer, **told, threshold=saved_threshold(verified))
 

@@ -5,7 +5,7 @@ Texts within the positions of a model: a longer one is refused, or cut where tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.core.context import Context
+from regard.core.device import device_of
 from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
 from regard.core.tap import Trace, trace
-from regard.data.ragged import Ragged
+from regard.data.ragged import Ragged, in_batches
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, InputError, UsageError
@@ -175,6 +177,21 @@ def class_reading(
     """A text of which classes are told, for the whole or for each position."""
     tokens = torch.from_numpy(ids)[None].to(device)
     return Reading(model, (tokens,), (side,), lambda x: logits_of(model, x), lambda number: classes[number], (), given)
+
+
+@torch.no_grad()
+def each_answer(model: nn.Module, ids: Ragged, at_once: int, of: Callable[[Tensor], Tensor]) -> Iterator[np.ndarray]:
+    """What `of` makes of the vector of each text, in their order. at_once: texts whose answers are in memory."""
+    device = device_of(model)
+    for first in range(0, len(ids), at_once):
+        sizes = ids.sizes[first : first + at_once].tolist()
+        found: list[np.ndarray] = [np.empty(0)] * len(sizes)
+        for rows in in_batches(sizes):
+            tokens, lengths = ids.padded(first + rows, 0)
+            vectors, _ = model(tokens.to(device), None, Context(lengths=lengths.to(device)))
+            for row, one in zip(rows.tolist(), of(vectors).cpu().numpy(), strict=True):
+                found[row] = one
+        yield from found
 
 
 def written_reading(

@@ -112,9 +112,9 @@ class Regression(WholeTextTask[NumberProcessor]):
         return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account_of(train))
 
     def load_processor(self, verified: Callable[[str], Path]) -> NumberProcessor:
-        hints = {"centre": float, "scale": float, "name": str, "spelled": bool, "truncate": bool, "framed": bool}
+        hints = {"centre": float, "scale": float, "name": str, **TextProcessor.hints}
         tokenizer, told = read_files(verified, hints)
-        if missing := hints.keys() - told.keys():
+        if missing := hints.keys() - told.keys() - {"apart"}:
             raise UsageError(f"{', '.join(sorted(missing))} is missing")
         return NumberProcessor(tokenizer, **told)
 

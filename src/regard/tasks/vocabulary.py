@@ -31,8 +31,10 @@ from regard.data.rows import TagRows
 from regard.data.settings import DataSettings
 from regard.data.table import is_number
 from regard.data.tokenizer import Tokenizer, train_tokenizer
+from regard.data.tokenizer.tokenizer import code_points
 from regard.data.tokenizer.word import split
 from regard.errors import DataError, UsageError, nearest
+from regard.fitting.grams import WORD
 from regard.fitting.word_features import clipped
 from regard.layers.spelled import KINDS, SPELLING_LENGTH, spelling
 from regard.models.word_tagger import LETTERS
@@ -52,6 +54,20 @@ def words_seen_twice(texts: Callable[[], Iterable[str]], vocab_size: int | None)
     most = often + SPECIALS if often < len(counts) and often > 0 else None
     chosen = vocab_size if most is None or (vocab_size is not None and vocab_size < most) else most
     return train_tokenizer("words", texts(), vocab_size=chosen)
+
+
+def marks_apart(text: str) -> str:
+    """A text with blanks around its words and its marks.
+
+    >>> marks_apart("Great, isn't it?")
+    "Great , isn't it ?"
+    """
+    return " ".join(WORD.findall(text))
+
+
+def characters(text: str) -> np.ndarray:
+    """A text as the numbers of its characters, for a model that takes them apart itself."""
+    return code_points(text).astype(np.int64)
 
 
 def require_tokenizer_free(settings: DataSettings) -> None:

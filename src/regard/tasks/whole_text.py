@@ -5,28 +5,30 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import torch
 
-from regard.core.context import Context
-from regard.core.device import device_of
-from regard.core.model import logits_of
 from regard.core.progress import watched
 from regard.data.example import Examples, column
-from regard.data.ragged import Ragged, in_batches, ragged
+from regard.data.ragged import Ragged, ragged
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
-from regard.data.tokenizer.tokenizer import code_points
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of
-from regard.tasks.reading import Reading, Side, class_reading, fitted, labels_of, text_side
-from regard.tasks.vocabulary import SpelledWords, hidden_word, require_tokenizer_free, words_seen_twice
+from regard.tasks.reading import Reading, Side, class_reading, each_answer, fitted, labels_of, text_side
+from regard.tasks.vocabulary import (
+    SpelledWords,
+    characters,
+    hidden_word,
+    marks_apart,
+    require_tokenizer_free,
+    words_seen_twice,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -35,23 +37,30 @@ if TYPE_CHECKING:
     from regard.tasks.task import Trained
 
 SPELLED = "spelled"  # words with their spelling, beside the kinds of tokenizers
-TEXT = "text"  # what a model reads that looks at characters itself
+TEXT, WORDS = "text", "words"  # what a model reads that looks at characters, and one that looks at spellings
 ANSWERS = 1 << 22  # numbers that are in memory at one time
 
 
 @dataclass(frozen=True, eq=False)
 class TextProcessor(Processor):
-    """tokenizer: of the texts. spelled: words come with their spelling. framed: an `<eos>` stands before a text too."""
+    """tokenizer: of the texts. spelled: words come with their spelling. framed: an `<eos>` stands before a text too.
+
+    apart  marks are words of their own, wherever they stand.
+    """
 
     tokenizer: Tokenizer
     spelled: bool = field(default=False, kw_only=True)
     truncate: bool = field(default=False, kw_only=True)
     framed: bool = field(default=False, kw_only=True)
+    apart: bool = field(default=False, kw_only=True)
 
     kept: ClassVar[tuple[str, ...]] = ("spelled", "truncate", "framed")  # what its file says
+    hints: ClassVar[dict[str, Any]] = dict.fromkeys((*kept, "apart"), bool)
 
     def files(self) -> dict[str, bytes]:
-        return files_of(self.tokenizer, {name: getattr(self, name) for name in self.kept})
+        # Of a run from before marks stood apart it is not told that they do not, so that its hash is the same.
+        names = (*self.kept, *(["apart"] if self.apart else []))
+        return files_of(self.tokenizer, {name: getattr(self, name) for name in names})
 
     @cached_property
     def _words(self) -> SpelledWords:
@@ -62,14 +71,16 @@ class TextProcessor(Processor):
         if self.spelled:
             numbers = self._spelled(text)  # which may add rows to the table
             return self._words.table[numbers]
-        ids = self.tokenizer.encode(text)
+        ids = self.tokenizer.encode(self.written(text))
         found = np.full(len(ids) + 1 + self.framed, self.tokenizer.eos_id)
         found[int(self.framed) : -1] = ids
         return found
 
     def reader(self, model: nn.Module) -> Callable[[str], np.ndarray]:
-        """How a model reads texts: as ids, or as the characters themselves."""
-        return characters if getattr(model, "reads", None) == TEXT else self.read
+        """How a model reads texts: as ids, as words with their spelling, or as the characters themselves."""
+        if (reads := getattr(model, "reads", None)) == TEXT:
+            return characters
+        return (lambda text: self.read(text)[:, 0]) if self.spelled and reads != WORDS else self.read
 
     def texts(self, examples: Sequence[Any]) -> Ragged:
         """The texts of examples as models read them."""
@@ -79,7 +90,11 @@ class TextProcessor(Processor):
 
     def _spelled(self, text: str) -> np.ndarray:
         """The words of a text and its end, as rows of the table of spellings."""
-        return np.append(self._words.numbers(split(text)), self._words.END)
+        return np.append(self._words.numbers(split(self.written(text))), self._words.END)
+
+    def written(self, text: str) -> str:
+        """A text as it is read, its words and marks between blanks."""
+        return marks_apart(text) if self.apart else text
 
 
 P = TypeVar("P", bound=TextProcessor)
@@ -87,9 +102,14 @@ P = TypeVar("P", bound=TextProcessor)
 
 @dataclass(frozen=True)
 class WholeTextTask(ExampleTask[P]):
-    """Base of such tasks. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts."""
+    """Base of such tasks. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts.
+
+    spells  unless somebody names tokens, words come with their spelling and marks stand apart.
+    """
 
     tokenizer: Tokenizer | None = None
+
+    spells: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, data: str, settings: DataSettings) -> Examples[Any]:
@@ -124,18 +144,15 @@ class WholeTextTask(ExampleTask[P]):
     ) -> Iterator[np.ndarray]:
         """What `answer` makes of what a model says to each text, (C,)."""
         whole: Any = model
+        return self.of_vectors(model, processor, texts, lambda vectors: answer(whole.head(vectors).float()))
+
+    def of_vectors(
+        self, model: nn.Module, processor: P, texts: Sequence[str], of: Callable[[Tensor], Tensor]
+    ) -> Iterator[np.ndarray]:
+        """What `of` makes of the vector of each text."""
+        whole: Any = model
         ids = fitted(ragged(map(processor.reader(model), texts)), whole.max_length, processor.truncate)
-        device, width = device_of(model), len(self.answer_names(processor))
-        at_once = max(1, ANSWERS // width)
-        for first in range(0, len(texts), at_once):
-            sizes = ids.sizes[first : first + at_once].tolist()
-            found = np.zeros((len(sizes), width))
-            for rows in in_batches(sizes):
-                tokens, lengths = ids.padded(first + rows, 0)
-                with torch.no_grad():
-                    logits = logits_of(model, tokens.to(device), context=Context(lengths=lengths.to(device)))
-                    found[rows] = answer(logits.float()).cpu().numpy()
-            yield from found
+        return each_answer(model, ids, max(1, ANSWERS // len(self.answer_names(processor))), of)
 
     def encoded(self, model: nn.Module, processor: P, texts: Sequence[Any]) -> Iterator[Encoded]:
         whole: Any = model
@@ -149,7 +166,7 @@ class WholeTextTask(ExampleTask[P]):
             side = Side("text", tuple(given))
         else:
             plain = ids[:, 0] if ids.ndim == 2 else ids
-            labels = tuple(labels_of(processor.tokenizer, plain.tolist(), given))
+            labels = tuple(labels_of(processor.tokenizer, plain.tolist(), processor.written(given)))
             side = text_side("text", processor.tokenizer, plain.tolist(), labels)
         return class_reading(run.model, ids, side, self.answer_names(processor), given, run.device)
 
@@ -172,14 +189,9 @@ class WholeTextTask(ExampleTask[P]):
         if self.tokenizer is not None:
             require_tokenizer_free(settings)
             return {"tokenizer": self.tokenizer, "framed": True, **told}
-        texts = column(train, "text")
-        if settings.tokens in ("auto", "words", SPELLED):
-            tokenizer = words_seen_twice(lambda: watched(texts, "learning words", "texts"), settings.vocab_size)
-        else:
-            tokenizer = train_tokenizer(settings.tokens, texts, vocab_size=settings.vocab_size)
-        return {"tokenizer": tokenizer, "spelled": settings.tokens == SPELLED, **told}
-
-
-def characters(text: str) -> np.ndarray:
-    """A text as the numbers of its characters, for a model that takes them apart itself."""
-    return code_points(text).astype(np.int64)
+        texts, kind = column(train, "text"), settings.tokens
+        if kind not in ("auto", "words", SPELLED):
+            return {"tokenizer": train_tokenizer(kind, texts, vocab_size=settings.vocab_size), **told}
+        apart, seen = self.spells and kind == "auto", partial(watched, texts, "learning words", "texts")
+        tokenizer = words_seen_twice(lambda: map(marks_apart if apart else str, seen()), settings.vocab_size)
+        return {"tokenizer": tokenizer, "spelled": apart or kind == SPELLED, "apart": apart, **told}

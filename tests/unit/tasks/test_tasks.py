@@ -73,7 +73,7 @@ def numbers(answer: Any) -> list[float]:
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_many_inputs_are_answered_as_one_by_one_in_their_order(name, data, monkeypatch):
-    for module in ("pairs", "whole_text", "tagged"):
+    for module in ("pairs", "reading", "tagged"):
         monkeypatch.setattr(f"regard.tasks.{module}.in_batches", lambda sizes: in_batches(sizes, at_once=2))
     kind, dataset, model = load_dataset(name, data)
     model = model.double().eval()

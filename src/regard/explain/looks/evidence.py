@@ -12,7 +12,7 @@ import numpy as np
 
 from regard.explain.look import Look, Options, register_look
 from regard.explain.view import Bars, Listing, Note, Panel, View
-from regard.fitting.evidence import Evidence, Weighs
+from regard.fitting.evidence import Evidence, HasEvidence, Weighs
 from regard.tasks.reading import Reading
 
 MOST = 24  # n-grams of a text that are shown
@@ -27,7 +27,9 @@ CAVEAT = (
 
 def evidence(reading: Reading, _options: Options) -> View:
     """What each n-gram of a text adds to the answer, and to every class."""
-    found = _model(reading).evidence(reading.given)
+    model = reading.owner.model
+    assert isinstance(model, HasEvidence)
+    found = model.evidence(reading.given)
     scores = found.base + found.parts.sum(0)
     answer = int(scores.argmax())
     parts = found.parts[:, answer]
@@ -46,6 +48,7 @@ def evidence(reading: Reading, _options: Options) -> View:
         ),
         _by_class(reading, found, order, scores),
         Note(text=f"{_sum(found, parts, answer)} = {scores[answer]:+.3f} for {told!r}", style="answer"),
+        *([Note(text=found.note)] if found.note else []),
     ]
     about = {"answer": told, "parts": {name: float(parts[place]) for name, place in zip(names, order, strict=True)}}
     return View(f"Which n-grams decided for {told!r}", panels, about, CAVEAT)
@@ -100,5 +103,5 @@ def _model(reading: Reading) -> Weighs:
 
 register_look(Look("evidence", "which n-grams of a text decided", evidence, fits=lambda can: "evidence" in can.shows))
 register_look(
-    Look("weights", "the n-grams that speak most for each class", classes, fits=lambda can: "evidence" in can.shows)
+    Look("weights", "the n-grams that speak most for each class", classes, fits=lambda can: "gram weights" in can.shows)
 )

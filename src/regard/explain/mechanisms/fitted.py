@@ -9,12 +9,16 @@ from regard.models.gram_classifier import GramClassifier
 from regard.models.hmm import Hmm
 from regard.models.ibm1 import Ibm1
 from regard.models.linear_forecaster import LinearForecaster
+from regard.models.linear_half import LinearHalf
 from regard.models.ngram import NgramModel
 from regard.models.soft_lookup import SoftLookup
 from regard.models.word_tagger import WordTagger
 
 register_mechanism(NgramModel, Mechanism("n-grams", "an n-gram model", shows=frozenset({"orders"})))
-register_mechanism(GramClassifier, Mechanism("n-grams", "a sum over n-grams", shows=frozenset({"evidence"})))
+register_mechanism(
+    GramClassifier, Mechanism("n-grams", "a sum over n-grams", shows=frozenset({"evidence", "gram weights"}))
+)
+register_mechanism(LinearHalf, Mechanism("n-grams", "a sum over n-grams", shows=frozenset({"evidence"}), rank=9))
 register_mechanism(LinearForecaster, Mechanism("lags", "a sum over lags", shows=frozenset({"lags"})))
 register_mechanism(Ibm1, Mechanism("lexicon", "a lexicon"))
 register_mechanism(SoftLookup, Mechanism("lookup", "a soft lookup", shows=frozenset({"neighbours"})))
