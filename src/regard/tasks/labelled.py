@@ -204,15 +204,15 @@ class LabelledText(ExampleTask[LabelProcessor]):
 
     def _chances(self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str]) -> Iterator[np.ndarray]:
         """The probability of every class for each text, (C,)."""
-        whole: Any = model
-        return self._told(model, processor, texts, lambda vectors: whole.head(vectors).float().softmax(-1))
+        return self._told(model, processor, texts, lambda v: model.get_submodule("head")(v).float().softmax(-1))
 
     def _told(
         self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str], of: Callable[[Tensor], Tensor]
     ) -> Iterator[np.ndarray]:
         """What `of` makes of the vector of each text."""
-        whole: Any = model
-        ids = fitted(ragged(map(processor.reader(model), texts)), whole.max_length, processor.truncate)
+        ids = fitted(
+            ragged(map(processor.reader(model), texts)), getattr(model, "max_length", None), processor.truncate
+        )
         return each_answer(model, ids, max(1, CHANCES // len(processor.classes)), of)
 
     def evaluate(
