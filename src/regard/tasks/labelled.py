@@ -210,9 +210,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
         self, model: nn.Module, processor: LabelProcessor, texts: Sequence[str], of: Callable[[Tensor], Tensor]
     ) -> Iterator[np.ndarray]:
         """What `of` makes of the vector of each text."""
-        ids = fitted(
-            ragged(map(processor.reader(model), texts)), getattr(model, "max_length", None), processor.truncate
-        )
+        limit: int | None = getattr(model, "max_length", None)
+        ids = fitted(ragged(map(processor.reader(model), texts)), limit, processor.truncate)
         return each_answer(model, ids, max(1, CHANCES // len(processor.classes)), of)
 
     def evaluate(
@@ -240,9 +239,8 @@ class LabelledText(ExampleTask[LabelProcessor]):
             return super().judge(model, dataset)
         examples, processor = self.judged_examples(dataset), dataset.processor
         texts, labels = list(column(examples, "text")), class_numbers(examples, processor.classes)
-        return settled(
-            head, list(self._told(model, processor, texts, lambda v: torch.stack(head.halves(v), 1))), labels
-        )
+        halves = self._told(model, processor, texts, lambda v: torch.stack(head.halves(v), 1))
+        return settled(head, list(halves), labels)
 
     def is_right(self, example: Labelled, answer: Answer) -> bool:
         return answer.text == example.label
