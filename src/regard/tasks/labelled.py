@@ -31,7 +31,7 @@ from regard.tasks.vocabulary import (
     class_numbers,
     classes_of,
 )
-from regard.tasks.whole_text import ANSWERS, TextProcessor, WholeTextTask
+from regard.tasks.whole_text import ANSWERS, WORDS, TextProcessor, WholeTextTask
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
 

@@ -44,7 +44,8 @@ class TextVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RunEstimato
         device: str = "auto",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.run, self.pooling, self.model, self.size, self.budget = run, pooling, model, size, budget
+        self.run, self.model, self.size, self.budget = run, model, size, budget
+        self.pooling: Pooled = pooling
         self.random_state, self.device, self.settings = random_state, device, settings
 
     def fit(self, X: Any, y: Any = None) -> Self:
