@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -67,6 +67,15 @@ class TokenModel(Protocol):
     def init_state(self, batch_size: int) -> State: ...
 
     def __call__(self, tokens: Tensor, state: Any = None, context: Context = EMPTY) -> tuple[Tensor, Any]: ...
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """A model that gives one vector for a text."""
+
+    def embed(self, tokens: Tensor, context: Context = EMPTY) -> Tensor:
+        """Tokens (B, T) to vectors (B, D)."""
+        ...
 
 
 def logits_of(model: Any, inputs: Inputs, state: State | None = None, context: Context = EMPTY) -> Tensor:

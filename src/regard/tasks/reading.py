@@ -152,7 +152,7 @@ def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
     An end before anything else is the start of a text that stands in a frame.
     """
     labels = [token_label(tokenizer, token) for token in ids]
-    if len(ids) > 1 and ids[0] == tokenizer.eos_id:
+    if len(ids) > 1 and ids[0] == tokenizer.start_id:
         labels[0] = START
     inner = [place for place, token in enumerate(ids) if token != tokenizer.eos_id]
     typed = split(text) if tokenizer.kind == "words" else []
