@@ -1,1 +1,1 @@
-"""Files of other programs: ARPA, the text form of n-gram models (KenLM, SRILM)."""
+"""Files of other programs: models of Hugging Face, and ARPA, the text form of n-gram models (KenLM, SRILM)."""
