@@ -32,6 +32,8 @@ LINEAR = {"rope_type": "linear", "rope_theta": 5000.0, "factor": 4.0}
 LM = hf.AutoModelForCausalLM.from_config
 MASKED = hf.AutoModelForMaskedLM.from_config
 SMALL = {"n_positions": POSITIONS, "n_embd": 16, "n_layer": N_LAYERS, "n_head": 4}
+GEMMA = {"num_hidden_layers": 3, "head_dim": 8, "sliding_window": 5, "query_pre_attn_scalar": 11}
+GEMMA |= {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 STATE = ENDS | {"state_size": 4, "num_hidden_layers": N_LAYERS, "time_step_rank": 1}
 # By name: those that look back, and those that look both ways.
 CAUSAL: dict[str, Callable[[], Any]] = {
@@ -42,6 +44,7 @@ CAUSAL: dict[str, Callable[[], Any]] = {
     "mistral": lambda: LM(hf.MistralConfig(**GROUPED, head_dim=6, sliding_window=5)),
     "qwen2": lambda: LM(hf.Qwen2Config(**GROUPED, use_sliding_window=True, sliding_window=4, max_window_layers=1)),
     "qwen3": lambda: LM(hf.Qwen3Config(**GROUPED, head_dim=8)),
+    "gemma-3": lambda: LM(hf.Gemma3TextConfig(**GROUPED | GEMMA)),
     "gpt-neox": lambda: LM(hf.GPTNeoXConfig(**WIDE | {"hidden_size": 32})),
     "gpt-neox-in-turn": lambda: LM(hf.GPTNeoXConfig(**WIDE | {"hidden_size": 32}, use_parallel_residual=False)),
     "mamba": lambda: LM(hf.MambaConfig(vocab_size=VOCABULARY, hidden_size=16, **STATE)),

@@ -6,13 +6,12 @@ from collections.abc import Collection
 from typing import Any
 
 from regard.errors import CheckpointError, blamed_on, nearest
-from regard.interop import causal_models, encoder_models, state_space_models
+from regard.interop import causal_models, encoder_models, gemma_models, state_space_models
 from regard.interop.architecture import Architecture, Plan
 from regard.interop.config_keys import Keys
 
-ARCHITECTURES: dict[str, Architecture] = {
-    one.name: one for module in (causal_models, encoder_models, state_space_models) for one in module.ARCHITECTURES
-}
+MODULES = (causal_models, gemma_models, encoder_models, state_space_models)
+ARCHITECTURES: dict[str, Architecture] = {one.name: one for module in MODULES for one in module.ARCHITECTURES}
 
 
 def plan_of(content: Any, where: str, names: Collection[str]) -> Plan:

@@ -31,8 +31,9 @@ def test_every_table_gives_back_all_their_tensors(name: str, tmp_path: Path) -> 
         found |= dict(zip(line.theirs, back, strict=True))
     assert not own, "tensors of ours that no line makes"
     # The rows of positions before the first, and segments beside the positions, come back as zeros.
-    lossless = [part for part in found if "embeddings" not in part]
-    assert all(torch.equal(found[part], given[part]) for part in lossless)
+    for part in (part for part in found if "embeddings" not in part):
+        # A norm that is kept as its distance from one is rounded on the way.
+        torch.testing.assert_close(found[part], given[part], rtol=0, atol=3e-7 if name == "gemma-3" else 0)
     left = given.keys() - found.keys() - plan.copies.keys()
     assert not left, "tensors of theirs that no line takes"
 
