@@ -61,6 +61,7 @@ class Capabilities:
     whole      one answer stands for the whole, and not one for each position.
     source     it reads one side and answers at the positions of another.
     quantiles  its answers are quantiles of a number.
+    answers    the model answers at all; one that only gives vectors does not.
     fitted     the model was fitted at once, and has neither vectors nor gradients.
     shows      what the parts of the model have to show; see `regard.explain.site.shown_by`.
     """
@@ -72,6 +73,7 @@ class Capabilities:
     whole: bool = False
     source: bool = False
     quantiles: bool = False
+    answers: bool = True
     fitted: bool = False
     shows: frozenset[str] = frozenset()
 
