@@ -107,7 +107,7 @@ class Keys:
 
     def count(self, key: str, default: Any = REQUIRED) -> int:
         """A whole number above 0, or null where that may be left open."""
-        value: Any = self.take(key, int | None if default is None else int, default)
+        value: int = self.take(key, int | None if default is None else int, default)
         if value is not None and value < 1:
             raise self.refused(key, f"expected a positive number, found {value}")
         return value

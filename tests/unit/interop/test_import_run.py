@@ -17,6 +17,7 @@ from foreign_models import tiny_folder
 from regard.core.model import Embeds, logits_of
 from regard.errors import CheckpointError, ResourceError, UsageError
 from regard.interop.tensor_files import Weights
+from regard.serving.provider import RunProvider
 from regard.storage import disk
 from regard.training import run_folder
 
@@ -61,7 +62,8 @@ def test_an_imported_language_model_is_a_run_like_any_other(name: str, folders: 
     assert run.encode("the cat").shape[1] == 16
     (tmp_path / "my.txt").write_text("the cat sat on the mat\n" * 5, encoding="utf-8")
     assert run.evaluate(str(tmp_path / "my.txt")).scores["bits_per_byte"] > 0
-    assert "attention" in run.views
+    page = RunProvider(lambda: {"run": tmp_path / "run"}, "cpu")
+    assert page.view("run", None, "the cat sat", {}).name == next(iter(page.offer("run")["views"])) == "attention"
     assert run.explain("the cat sat").to_dict()
     assert run_folder.verify_run(tmp_path / "run").keys() == {WEIGHTS, "config.json", "tokenizer.json"}
 
@@ -253,6 +255,8 @@ def test_a_run_is_never_overwritten(folders: Path, tmp_path: Path) -> None:
     regard.import_run(folders / "gpt2", tmp_path / "run")
     with pytest.raises(UsageError, match="already holds a run"):
         regard.import_run(folders / "llama", tmp_path / "run")
+    with pytest.raises(UsageError, match="was imported and never trained here"):
+        regard.train("gpt", "world:stories", like=tmp_path / "run", out=tmp_path / "like")
     with pytest.raises(CheckpointError, match="no such folder"):
         regard.import_run(tmp_path / "nowhere", tmp_path / "other")
 
