@@ -34,6 +34,7 @@ MASKED = hf.AutoModelForMaskedLM.from_config
 SMALL = {"n_positions": POSITIONS, "n_embd": 16, "n_layer": N_LAYERS, "n_head": 4}
 GEMMA = {"num_hidden_layers": 3, "head_dim": 8, "sliding_window": 5, "query_pre_attn_scalar": 11}
 GEMMA |= {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+GGUF = GEMMA | {"query_pre_attn_scalar": 8, "layer_types": ["sliding_attention"] * 3}  # as such a file implies
 STATE = ENDS | {"state_size": 4, "num_hidden_layers": N_LAYERS, "time_step_rank": 1}
 # By name: those that look back, and those that look both ways.
 CAUSAL: dict[str, Callable[[], Any]] = {
@@ -79,7 +80,7 @@ BOTH_WAYS: dict[str, Callable[[], Any]] = {
 
 def theirs_of(name: str) -> Any:
     """Weights far from their initial values, so that nothing hides behind a 0 or a 1."""
-    model = (CAUSAL | BOTH_WAYS)[name]()
+    model = (CAUSAL | BOTH_WAYS | {"gemma-3-gguf": lambda: LM(hf.Gemma3TextConfig(**GROUPED | GGUF))})[name]()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.25)

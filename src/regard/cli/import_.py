@@ -15,15 +15,16 @@ def add_to(app: typer.Typer) -> None:
 
 def import_(
     source: Annotated[
-        str, typer.Argument(help="A Hugging Face folder, or hf:OWNER/NAME.", metavar="SOURCE", show_default=False)
+        str,
+        typer.Argument(help="A folder, FILE.gguf or hf:OWNER/NAME.", metavar="SOURCE", show_default=False),
     ],
     out: Annotated[str, typer.Option(help="Folder of the run.", metavar="RUN", show_default=False)],
     common: Common,
 ) -> None:
     """Take over a model that somebody else has trained.
 
-    A folder with config.json, safetensors and tokenizer.json becomes a run like one of your own. Architectures:
-    docs/weights.md. No pickle is read and no code of a folder is run.
+    A folder with config.json, safetensors and tokenizer.json, or a GGUF file, becomes a run like one of your own.
+    Architectures: docs/weights.md. No pickle is read and no code of a folder is run.
     """
     from dataclasses import asdict
 

@@ -40,8 +40,13 @@ def is_hf_folder(path: Path) -> bool:
     return hf_folder.is_hf_folder(path)
 
 
+def is_gguf(path: Path) -> bool:
+    """Whether a file is called as those of llama.cpp are."""
+    return path.suffix.lower() == ".gguf" and path.is_file()
+
+
 def hf_run(path: Path, device: str) -> Run:
-    """A model as `transformers` saves it."""
+    """A model as `transformers` or llama.cpp keeps it."""
     from regard.interop.import_run import load_folder
 
     return load_folder(path, device)
@@ -49,3 +54,4 @@ def hf_run(path: Path, device: str) -> Run:
 
 register_reader("arpa", is_arpa, arpa_run)
 register_reader("huggingface", is_hf_folder, hf_run)
+register_reader("gguf", is_gguf, hf_run)

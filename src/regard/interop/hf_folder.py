@@ -11,7 +11,7 @@ Everything is checked before anything is made; no code of a folder is ever run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,36 @@ def opened_folder(path: Path) -> Iterator[ForeignModel]:
         yield ForeignModel(
             path, config["model_type"], plan, tokenizer, weights, shapes, weights_metadata(model), length
         )
+
+
+@contextmanager
+def opened_file(path: Path) -> Iterator[ForeignModel]:
+    """The model of a GGUF file, while it is open."""
+    from regard.interop import gguf_model, gguf_tokenizer
+    from regard.interop.gguf_file import opened_gguf
+
+    with opened_gguf(path) as file:
+        with blamed_on(path):
+            config = gguf_model.config_of(file)
+            tensors = gguf_model.tensors_of(file, config)
+        plan = plan_of(config, str(path), tensors.forms)
+        with blamed_on(path):
+            model: Any = on_meta(plan.config)
+        shapes = forms_of(weights_of(model))
+        weights = Weights(tensors, plan, shapes, str(path))
+        tokenizer = gguf_tokenizer.tokenizer_of(file, model.vocab_size)
+        kind, metadata = config["model_type"], weights_metadata(model)
+        yield ForeignModel(path, kind, plan, tokenizer, weights, shapes, metadata, min(plan.length, LONGEST))
+
+
+def opened_source(path: Path) -> AbstractContextManager[ForeignModel]:
+    """The model of a folder or of a file."""
+    return opened_file(path) if is_gguf(path) else opened_folder(path)
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a file is called as GGUF files are."""
+    return path.suffix.lower() == ".gguf" and path.is_file()
 
 
 def task_name(model: ForeignModel) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from regard.core.device import device_named, move
 from regard.core.version import __version__
 from regard.errors import CheckpointError, ResourceError, UsageError
-from regard.interop.hf_folder import ForeignModel, is_hf_folder, opened_folder, task_name
+from regard.interop.hf_folder import ForeignModel, is_gguf, is_hf_folder, opened_source, task_name
 from regard.run.paths import require_name
 from regard.storage import disk, tensors
 from regard.tasks import task_named
@@ -58,7 +58,7 @@ def import_run(source: str | Path, out: str | Path) -> Imported:
     if (where / CONFIG).exists():
         raise UsageError(f"{where}: already holds a run; choose another --out")
     folder, revision = _fetched(source)
-    with opened_folder(folder) as model:
+    with opened_source(folder) as model:
         told = {"source": str(source), "architecture": model.kind} | ({"revision": revision} if revision else {})
         processor = _processor(model)
         config = _config(model, processor, {"imported": told})
@@ -82,7 +82,7 @@ def load_folder(path: Path, device: str) -> Run:
     """The model of a folder as it is, ready for use like a run of one's own."""
     from regard.run.run import Run
 
-    with opened_folder(path) as model:
+    with opened_source(path) as model:
         processor = _processor(model)
         config = _config(model, processor, {"imported": {"source": str(path), "architecture": model.kind}})
         built: Any = model.plan.config.build()
@@ -138,6 +138,8 @@ def _fetched(source: str | Path) -> tuple[Path, str | None]:
     """The folder of a source, and its revision where it comes from a hub."""
     if not str(source).startswith(HUB):
         path = Path(source).expanduser()
+        if is_gguf(path):
+            return path, None
         if not path.is_dir():
             raise CheckpointError(f"{path}: no such folder; a model of the hub is written hf:OWNER/NAME")
         if not is_hf_folder(path):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -125,12 +125,21 @@ def _current(name: str) -> str:
     return name
 
 
+class TensorSource(Protocol):
+    """Tensors of theirs by name. forms: shape and number type of each. told: where one is, for people."""
+
+    @property
+    def forms(self) -> Mapping[str, Form]: ...
+    def __getitem__(self, name: str, /) -> Tensor: ...
+    def told(self, name: str, /) -> str: ...
+
+
 class Weights:
     """The tensors of a plan, by our names, made of theirs when they are asked for. dtype: their number type."""
 
     def __init__(
         self,
-        files: TensorFiles,
+        files: TensorSource,
         plan: Plan,
         shapes: Mapping[str, Form],
         config: str,
