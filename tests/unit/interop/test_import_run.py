@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,23 @@ def test_half_precision_is_read_as_it_is(folders: Path, tmp_path: Path) -> None:
     assert {value.dtype for value in weights.values()} == {torch.float32}
     table = load_file(folder / WEIGHTS)["model.embed_tokens.weight"]
     assert torch.equal(weights["embedding.token_to_vector.weight"], table.float())
+
+
+def test_a_list_of_words_is_made_a_tokenizer_by_transformers(
+    folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copied(folders / "bert", tmp_path)
+    expected = regard.load(folder, device="cpu").tokenizer
+    vocabulary = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    (folder / "tokenizer.json").unlink()
+    found = regard.load(folder, device="cpu").tokenizer
+    text = "The cat, über [MASK]!"
+    assert found.encode(text).tolist() == expected.encode(text).tolist()
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(CheckpointError, match=r"vocab.txt: .* pip install transformers"):
+        regard.load(folder, device="cpu")
 
 
 def copied(folder: Path, tmp_path: Path) -> Path:
