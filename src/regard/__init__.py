@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from regard.data.corpus import prepare
     from regard.data.worlds import world
     from regard.errors import RegardError
+    from regard.interop.import_run import import_run
     from regard.laws import check
     from regard.run.run import Run, load
     from regard.run.train import train
@@ -54,6 +55,7 @@ __all__ = [
     "build",
     "check",
     "compare",
+    "import_run",
     "load",
     "models",
     "prepare",
@@ -76,6 +78,7 @@ _HOMES = {
     "build": "regard.core.registry:build",
     "check": "regard.laws:check",
     "compare": "regard.studies.compare:compare",
+    "import_run": "regard.interop.import_run:import_run",
     "load": "regard.run.run:load",
     "models": "regard.core.registry:names",
     "prepare": "regard.data.corpus:prepare",

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.core.tap import record
 from regard.errors import UsageError
 from regard.layers.embedding import EmbeddingConfig
-from regard.layers.position import PositionConfig, alibi_slopes, rotate, sinusoids
+from regard.layers.position import PositionConfig, RotaryConfig, alibi_slopes, rotate, sinusoids
 from regard.mixers.attention import AttentionConfig
 
 GOLDEN = load("positions")
@@ -39,7 +39,9 @@ def test_a_shift_of_sinusoids_is_a_rotation_that_forgets_the_position() -> None:
 
 
 def turned(vector: str, position: int) -> Tensor:
-    return rotate(tensor(ROPE[vector]).reshape(1, 1, 1, 4), torch.tensor([[position]]), float(ROPE["base"]))[0, 0, 0]
+    return rotate(
+        tensor(ROPE[vector]).reshape(1, 1, 1, 4), torch.tensor([[position]]), RotaryConfig(float(ROPE["base"]))
+    )[0, 0, 0]
 
 
 def test_rotary_positions_interleaved() -> None:
@@ -55,7 +57,7 @@ def test_rotary_half_split_is_the_same_after_a_permutation_of_coordinates() -> N
 
     def half_split(vector: str, position: int) -> Tensor:
         x = tensor(ROPE[vector])[HALF_SPLIT].reshape(1, 1, 1, 4)
-        return rotate(x, torch.tensor([[position]]), float(ROPE["base"]))[0, 0, 0][HALF_SPLIT]
+        return rotate(x, torch.tensor([[position]]), RotaryConfig(float(ROPE["base"])))[0, 0, 0][HALF_SPLIT]
 
     same(half_split("q", 2), golden["q_at_2"])
     same(half_split("k", 5), golden["k_at_5"])

@@ -38,6 +38,12 @@ COMBINATIONS: dict[str, MixerConfig] = {
             BlockConfig(8, S4dConfig(8, 4), residual=False),
         ),
     ),
+    "both parts of a layer read the same": BlockConfig(
+        8, AttentionConfig(8, 2, position="rotary"), MlpConfig(8, 12), NormConfig(8), placement="parallel"
+    ),
+    "norms before and after each part": BlockConfig(
+        8, AttentionConfig(8, 2, window=3), MlpConfig(8, 12, gated=True), NormConfig(8, "rms"), placement="around"
+    ),
     "two windows": StackConfig(8, (WindowConfig(8, 2), WindowConfig(8, 3))),
     "bidirectional, gru": BidirectionalConfig(8, GruConfig(8)),
     "bidirectional, then causal": StackConfig(8, (BidirectionalConfig(8, GruConfig(8)), GruConfig(8))),

@@ -20,6 +20,7 @@ from regard.cli import (
     explain,
     export,
     generate,
+    import_,
     inspect,
     lab,
     list_,
@@ -52,7 +53,7 @@ def application(*, completion: bool = False) -> typer.Typer:
         context_settings=HELP,
     )
     app.callback()(every_command)
-    first = (compare, train, generate, predict, score, explain, lab, evaluate, export, reproduce)
+    first = (compare, train, generate, predict, score, explain, lab, evaluate, import_, export, reproduce)
     for part in (*first, check, inspect, list_, show, new, bench):
         part.add_to(app)
     return app

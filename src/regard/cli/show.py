@@ -117,6 +117,11 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         told = f"n-grams by order: {kept}" if kept else fit.get("told", "")
         rows[0] = ("model", ", ".join(filter(None, [str(model.get("name")), visible(told)])))
         rows.append(("fitted", f"to {fit['tokens']:,} {task_facts(facts['task']).unit} at once"))
+    elif "imported" in config:
+        told = config["imported"]
+        rows[0] = ("model", f"{model.get('name')}, {facts['parameters']:,} parameters")
+        rows[-1] = ("tokens", tokens.removeprefix(" as ")) if rows[-1][0] == "data" else rows[-1]
+        rows += [(key, visible(told[key])) for key in ("source", "architecture", "revision") if key in told]
     else:
         rows.append(("budget", f"{config['train']['budget']}, {ENDINGS.get(facts['ended'], facts['ended'])}"))
         rows.append(("train.lr", f"{_value(config['train'].get('lr'))}, {config.get('origins', {}).get('train.lr')}"))
@@ -134,7 +139,7 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
     screen.table(("run", facts["run"]), rows)
     screen.line()
     screen.line(f"regard generate {where} {task_facts(facts['task']).typed_example}")
-    screen.line(f"regard evaluate {where}")
+    screen.line(f"regard evaluate {where}{' DATA' if 'imported' in config else ''}")
     screen.line(f"regard show {where} --origin")
     if not facts["ended"]:
         screen.line(f"regard train --resume --out {where}")

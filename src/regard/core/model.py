@@ -76,6 +76,15 @@ class TokenEncoder(Protocol):
     def encode(self, tokens: Tensor, context: Context = EMPTY) -> Tensor: ...
 
 
+@runtime_checkable
+class Embeds(Protocol):
+    """A model that gives one vector for a text."""
+
+    def embed(self, tokens: Tensor, context: Context = EMPTY) -> Tensor:
+        """Tokens (B, T) to vectors (B, D)."""
+        ...
+
+
 def logits_of(model: Any, inputs: Inputs, state: State | None = None, context: Context = EMPTY) -> Tensor:
     """The answers of a model to all that it reads."""
     return model.head(model(inputs, state, context)[0])

@@ -71,6 +71,8 @@ MIXERS = (
     *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
     *("s4d", "mamba", "ssd", "senses"),
 )
+# Parts of saved configs that are no architectures of their own.
+UNREGISTERED = ("models.cache", "models.ensemble", "models.sentence_encoder", "decoding.mixture")
 VOCABULARY = "vocab_size"  # the first parameter of a preset that needs nothing else of the data
 SIZES = ("tiny", "small", "base", "paper")
 
@@ -201,7 +203,7 @@ def load_kinds() -> None:
         importlib.import_module(path)
     for mixer in MIXERS:
         importlib.import_module(f"regard.mixers.{mixer}")
-    for path in ("models.cache", "models.ensemble", "decoding.mixture"):  # no architectures of their own
+    for path in UNREGISTERED:
         importlib.import_module(f"regard.{path}")
     _load_plugins()
 

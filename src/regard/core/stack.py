@@ -56,7 +56,8 @@ class BlockConfig(MixerConfig, kind="block"):
     residual   whether each part is added to the stream or replaces it.
     dropout    on what each part writes to the stream; `locked`: the same units at every position of a row.
     placement  of the norm: before each part, on what it reads (Xiong et al. 2020), or after it, on the stream itself
-               (Vaswani et al. 2017).
+               (Vaswani et al. 2017). parallel: before each, both read the same stream and x + mixer(norm(x)) +
+               mlp(norm(x)) comes out (Black et al. 2022). around: before each, and a second norm on what it writes.
     """
 
     mixer: MixerConfig
@@ -64,7 +65,7 @@ class BlockConfig(MixerConfig, kind="block"):
     norm: Config | None = None
     residual: bool = True
     dropout: float = 0.0
-    placement: Literal["before", "after"] = "before"
+    placement: Literal["before", "after", "parallel", "around"] = "before"
     locked: bool = False
 
     def __post_init__(self) -> None:
@@ -93,9 +94,13 @@ class Block(Mixer):
         self.mixer_norm = config.norm.build() if config.norm else nn.Identity()
         self.mlp = config.mlp.build() if config.mlp else None
         self.mlp_norm = (config.norm.build() if config.norm else nn.Identity()) if config.mlp else None
+        around = config.norm if config.placement == "around" else None
+        self.mixer_after = around.build() if around else None
+        self.mlp_after = around.build() if around and config.mlp else None
         self.dropout = dropout(config.dropout, config.locked)
         self.residual = config.residual
         self.norm_follows = config.placement == "after"
+        self.parallel = config.placement == "parallel"
         inherit_facts(self, [self.mixer])
         self.packs = type(self).packs and self.mixer.packs and not locks(self)
 
@@ -104,11 +109,16 @@ class Block(Mixer):
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         y, state = self.mixer(self._read(x, self.mixer_norm), state, context)
-        return self._after_mixer(x, y), state
+        return self._after_mixer(x, y if self.mixer_after is None else self.mixer_after(y)), state
 
     def _after_mixer(self, x: Tensor, y: Tensor) -> Tensor:
         if self.mlp is None or self.mlp_norm is None:
             return self._write(x, y, self.mixer_norm)
+        if self.parallel:
+            return self._write(self._write(x, y, self.mixer_norm), self.mlp(self.mlp_norm(x)), self.mlp_norm)
+        if self.mlp_after is not None:
+            x = self._write(x, y, self.mixer_norm)
+            return self._write(x, self.mlp_after(self.mlp(self.mlp_norm(x))), self.mlp_norm)
         if not self.residual or self.norm_follows or not adds(self.mlp_norm):
             x = self._write(x, y, self.mixer_norm)
             return self._write(x, self.mlp(self._read(x, self.mlp_norm)), self.mlp_norm)

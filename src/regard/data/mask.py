@@ -47,8 +47,9 @@ class Masking:
 
     @property
     def mask_id(self) -> int:
-        """The row after the tokenizer's own."""
-        return self.tokenizer.vocab_size
+        """The tokenizer's own, or the row after all of them."""
+        own = self.tokenizer.mask_id
+        return self.tokenizer.vocab_size if own is None else own
 
     def hide(
         self, tokens: np.ndarray, lengths: np.ndarray, numbers: np.ndarray, seed: int
@@ -62,14 +63,15 @@ class Masking:
         )
         chosen = self._chosen(tokens, lengths, choice)
         read = np.where(chosen & (fate < MASKED), self.mask_id, tokens)
-        drawn = (other * self.tokenizer.eos_id).astype(np.int64)
+        drawn = (other * (self.tokenizer.vocab_size - 1)).astype(np.int64)
         read = np.where(chosen & (fate >= MASKED) & (fate < MASKED + RANDOM), drawn, read)
         return read, np.where(chosen, tokens, NOT_COUNTED)
 
     def _chosen(self, tokens: np.ndarray, lengths: np.ndarray, choice: np.ndarray) -> np.ndarray:
         """The words with the smallest numbers, about SHARE of the tokens of each row."""
         places = np.arange(tokens.shape[1])
-        open_to = (places < lengths[:, None]) & (tokens != self.tokenizer.eos_id)
+        text = (tokens != self.tokenizer.eos_id) & (tokens != self.tokenizer.start_id)
+        open_to = (places < lengths[:, None]) & text
         first, last = self._words(tokens)
         order = np.argsort(np.where(open_to, np.take_along_axis(choice, first, 1), 2.0), axis=1, kind="stable")
         rank = np.argsort(order, axis=1, kind="stable")
@@ -96,7 +98,9 @@ class Masking:
     def _edges(self) -> np.ndarray:
         """The kind of the first and of the last character of every token, (2, V); `<eos>` and the mask are breaks."""
         found = np.zeros((2, self.tokenizer.vocab_size + 1), dtype=np.int8)
-        for token in range(self.tokenizer.eos_id):
+        for token in range(self.tokenizer.vocab_size):
+            if self.tokenizer.is_special(token):
+                continue
             # After another token a word brings the space before it, which sets it apart.
             piece = self.tokenizer.piece(token, token)
             found[:, token] = (_kind(piece[0]), _kind(piece[-1])) if piece else (BREAK, BREAK)
@@ -115,12 +119,14 @@ class Passages:
 
     starts, lengths  of the text of each, without its frame.
     rolls            stretches begin elsewhere in each epoch, so that a border falls on other words.
+    start            the token before each; None for that which ends a document.
     """
 
     shard: TokenShard
     starts: np.ndarray
     lengths: np.ndarray
     rolls: bool = False
+    start: int | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -140,16 +146,19 @@ class Passages:
             starts = starts + phases(epochs, seed, self.shard.tokens)
         places = np.arange(int(lengths.max()) + FRAME) - 1
         read = self.shard.ids[(starts[:, None] + places) % self.shard.tokens].astype(np.int64)
-        return np.where((places >= 0) & (places < lengths[:, None]), read, int(self.shard.ids[-1]))
+        rows_of_ids = np.where((places >= 0) & (places < lengths[:, None]), read, int(self.shard.ids[-1]))
+        if self.start is not None:
+            rows_of_ids[:, 0] = self.start
+        return rows_of_ids
 
 
-def cut(shard: TokenShard, length: int, samples: str, *, rolls: bool = False) -> Passages:
+def cut(shard: TokenShard, length: int, samples: str, *, rolls: bool = False, start: int | None = None) -> Passages:
     """The "documents" of a shard, or "windows" of it as one text, in rows of at most `length` tokens in all."""
     if samples == "documents":
         starts, lengths, _ = stretches(shard.starts, shard.sizes - 1, length - FRAME, None)
-        return Passages(shard, starts[lengths > 0], lengths[lengths > 0])
+        return Passages(shard, starts[lengths > 0], lengths[lengths > 0], start=start)
     starts, lengths, _ = stretches(np.zeros(1, dtype=np.int64), np.array([shard.tokens]), length - FRAME, None)
-    return Passages(shard, starts, lengths, rolls)
+    return Passages(shard, starts, lengths, rolls, start)
 
 
 @dataclass(frozen=True, eq=False)

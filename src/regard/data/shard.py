@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from regard.data.decoding import PIECE
 from regard.data.stream import Cutter
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.tokenizer import utf8
@@ -80,7 +82,7 @@ class ShardWriter:
         self.n_bytes = self.n_chars = 0
         self._end = np.array([tokenizer.eos_id], dtype=dtype)
         self._is_open = False
-        self._cutter = Cutter() if tokenizer.sees_words else None
+        self._cutter = Cutter(sys.maxsize if tokenizer.sees_texts else PIECE) if tokenizer.sees_words else None
 
     def add(self, text: str, ends: bool) -> None:
         """A piece of a document, cut anywhere; `ends` where it is the last."""

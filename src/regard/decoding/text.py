@@ -182,12 +182,12 @@ class TextGenerator:
         ids = self.tokenizer.encode(text)
         size = TextSize.of(text, self.tokenizer.unknown_nats * int((ids == self.tokenizer.unknown_id).sum()))
         given = [torch.from_numpy(ids)]
-        (found,) = score(self.model, given, start_id=self.tokenizer.eos_id, sizes=[size], window=self.window)
+        (found,) = score(self.model, given, start_id=self.tokenizer.start_id, sizes=[size], window=self.window)
         return ScoredText(text, found, tuple(self.tokenizer.token_text(token) for token in found.tokens))
 
     def prompt_ids(self, prompt: str) -> Tensor:
         """The start symbol and the tokens of `prompt`, (T,)."""
-        return torch.cat([torch.tensor([self.tokenizer.eos_id]), torch.from_numpy(self.tokenizer.encode(prompt))])
+        return torch.cat([torch.tensor([self.tokenizer.start_id]), torch.from_numpy(self.tokenizer.encode(prompt))])
 
     def _limits(self, options: TextOptions) -> Limits:
         return Limits(options.max_tokens, self.tokenizer.eos_id, tuple(options.stop), window=self.window)

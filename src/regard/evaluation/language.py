@@ -56,6 +56,8 @@ class TokenDecoder(Protocol):
     @property
     def eos_id(self) -> int: ...
     @property
+    def start_id(self) -> int: ...
+    @property
     def unknown_id(self) -> int | None: ...
     @property
     def unknown_nats(self) -> float: ...
@@ -156,7 +158,7 @@ def evaluate(
     tally = _Tally(np.zeros(end, dtype=bool), np.zeros(end if end <= MOST_EACH else 0))
     with stage("evaluating", end, "tokens") as advance:
         asked = {"batch_size": batch_size, "at_once": at_once, "best": world is not None}
-        for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.eos_id, **asked):
+        for reading in read_spans(model, shard.ids, spans, start_id=tokenizer.start_id, **asked):
             tally.add(reading)
             advance(len(reading.index))
     report = tally.report(shard, total, tokenizer)

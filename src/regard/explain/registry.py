@@ -145,4 +145,5 @@ def capabilities(run: Any) -> Capabilities:
     inside = getattr(model, "looks_inside", True)
     fitted = bool(getattr(getattr(model, "config", None), "fitted", False)) or not inside
     shows = frozenset().union(*(shown_by(part) for part in model.modules() if inside))
-    return replace(run.task.can, fitted=fitted, shows=shows)
+    answers = getattr(getattr(model, "head", None), "n_answers", 1) > 0
+    return replace(run.task.can, answers=answers, fitted=fitted, shows=shows)

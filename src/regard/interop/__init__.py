@@ -1,1 +1,1 @@
-"""Other programs: files of ARPA, the text form of n-gram models (KenLM, SRILM), and estimators of scikit-learn."""
+"""Other programs: models of Hugging Face and GGUF, n-grams as ARPA (KenLM, SRILM), and estimators of scikit-learn."""

@@ -31,4 +31,27 @@ def arpa_run(path: Path, device: str) -> Run:
     return Run(path, config, PlainText(documents="line"), model.eval(), TextProcessor(tokenizer))
 
 
+def is_hf_folder(path: Path) -> bool:
+    """Whether a folder is a model of Hugging Face, and no run."""
+    if not (path / "config.json").is_file():
+        return False
+    from regard.interop import hf_folder
+
+    return hf_folder.is_hf_folder(path)
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a file is called as those of llama.cpp are."""
+    return path.suffix.lower() == ".gguf" and path.is_file()
+
+
+def hf_run(path: Path, device: str) -> Run:
+    """A model as `transformers` or llama.cpp keeps it."""
+    from regard.interop.import_run import load_folder
+
+    return load_folder(path, device)
+
+
 register_reader("arpa", is_arpa, arpa_run)
+register_reader("huggingface", is_hf_folder, hf_run)
+register_reader("gguf", is_gguf, hf_run)

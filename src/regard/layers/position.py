@@ -3,13 +3,14 @@
 Glossary
 p      position, counted from 0, taken from the state and never from the shape of a cache
 PE     sinusoidal encoding, PE[p, 2k] = sin(p / 10000^(2k/D)), PE[p, 2k+1] = cos(the same)   Vaswani et al. 2017, 3.5
-theta  rotation angle of a pair of coordinates, p / 10000^(2k/K)                             Su et al. 2021, 3.2.2
+theta  rotation angle of a pair of coordinates, p f_k with f_k = 10000^(-2k/K)               Su et al. 2021, 3.2.2
 m      slope of a head, 2^(-8 h / H)                                                         Press et al. 2022, 3
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from dataclasses import dataclass
 from typing import Literal
@@ -33,23 +34,74 @@ ROTARY_BASE = 10000.0
 
 def sinusoids(positions: Int[Tensor, "*P"], width: int, base: float = 10000.0) -> Float[Tensor, "*P D"]:
     """PE at the given positions, sines and cosines interleaved."""
-    angles = _angles(positions, width, base)
+    wide = _angle_type(positions, torch.float32)
+    angles = positions[..., None].to(wide) * _frequencies(width, base, wide, positions.device)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
 
 
+@dataclass(frozen=True)
+class RotaryConfig(Config, kind="rotary"):
+    """How fast each pair of coordinates turns: f_k = base^(-2k/K), and slower in a model stretched to longer texts.
+
+    width    K, coordinates of a head that are turned, the first ones; None for all (Black et al. 2022).
+    scaling  none; linear, all f_k / factor (Chen et al. 2023); llama3, where a pair that turns less than `low` times in
+             `trained` positions has f_k / factor, one that turns more than `high` times keeps f_k, and those between
+             have a mean of both (Grattafiori et al. 2024).
+    trained  positions that the model was first trained on.
+    """
+
+    base: float = ROTARY_BASE
+    width: int | None = None
+    scaling: Literal["none", "linear", "llama3"] = "none"
+    factor: float = 1.0
+    low: float = 1.0
+    high: float = 4.0
+    trained: int = 8192
+
+    def __post_init__(self) -> None:
+        check(self.base > 0, f"the base of rotary positions must be positive, found {self.base}")
+        even = self.width is None or (self.width > 0 and self.width % 2 == 0)
+        check(even, f"rotary positions turn pairs: width must be even and positive, found {self.width}")
+        check(self.factor > 0, f"the factor of rotary positions must be positive, found {self.factor}")
+        check(0 < self.low < self.high, f"low must lie between 0 and high, found {self.low} and {self.high}")
+        check(self.trained > 0, f"trained must be positive, found {self.trained}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether all coordinates turn, each pair as fast as its base says."""
+        return self.width is None and self.scaling == "none"
+
+    def frequencies(self, width: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "_"]:
+        """f_k of the `width` coordinates that are turned."""
+        frequency = _frequencies(width, self.base, dtype, device)
+        if self.scaling == "none":
+            return frequency
+        if self.scaling == "linear":
+            return frequency / self.factor
+        turns = frequency * self.trained / (2 * math.pi)
+        share = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        return frequency * (share + (1 - share) / self.factor)
+
+
+ROTARY = RotaryConfig()
+
+
 def rotate(
-    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"] | None = None, base: float = ROTARY_BASE
+    x: Float[Tensor, "B T H K"], positions: Int[Tensor, "#B T"] | None = None, rotary: RotaryConfig = ROTARY
 ) -> Float[Tensor, "B T H K"]:
     """RoPE with interleaved pairs: (x_2k, x_2k+1), read as a complex number, times e^(i theta).
 
     The product of a rotated query and a rotated key depends on the difference of their positions only.
     positions: None for those from 0 on, whose angles are computed once for all layers and calls.
     """
+    if rotary.width is not None and rotary.width < x.shape[-1]:
+        turned = rotate(x[..., : rotary.width], positions, rotary)
+        return torch.cat([turned, x[..., rotary.width :]], -1)
     wide = torch.promote_types(x.dtype, torch.float32)
     if positions is None:
-        cosine, sine = _turns(x.shape[1], x.shape[-1], base, wide, x.device)
+        cosine, sine = _turns(x.shape[1], x.shape[-1], rotary, wide, x.device)
     else:
-        cosine, sine = _turned(positions, x.shape[-1], base, wide)
+        cosine, sine = _turned(positions, x.shape[-1], rotary, wide)
     if x.device.type == "cpu" and not torch.compiler.is_compiling():
         pairs = torch.view_as_complex(x.to(wide).unflatten(-1, (-1, 2)))
         return torch.view_as_real(pairs * torch.complex(cosine, sine)).flatten(-2).to(x.dtype)
@@ -59,13 +111,14 @@ def rotate(
     return turned.flatten(-2).to(x.dtype)
 
 
-def _turned(positions: Tensor, width: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _turned(positions: Tensor, width: int, rotary: RotaryConfig, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosine and sine of every angle, (B, T, 1, K/2)."""
-    angles = _angles(positions, width, base, dtype)[:, :, None]
+    wide = _angle_type(positions, dtype)
+    angles = (positions[..., None].to(wide) * rotary.frequencies(width, wide, positions.device))[:, :, None]
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-Turns = tuple[int, int, float, torch.dtype, torch.device]
+Turns = tuple[int, int, RotaryConfig, torch.dtype, torch.device]
 _kept: dict[Turns, tuple[Tensor, Tensor]] = {}  # that used last at the end
 _keeping = threading.Lock()
 
@@ -76,14 +129,16 @@ def kept_turns(device: torch.device) -> list[tuple[Tensor, Tensor]]:
         return [turns for key, turns in _kept.items() if key[-1].type == device.type]
 
 
-def _turns(length: int, width: int, base: float, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+def _turns(
+    length: int, width: int, rotary: RotaryConfig, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """The same of positions 0 to length - 1, kept for the next call of these sizes.
 
     What is compiled never looks at what is kept: it would be compiled again when an earlier call has left something.
     """
     if torch.compiler.is_compiling():
-        return _turned(torch.arange(length, device=device)[None], width, base, dtype)
-    key: Turns = (length, width, base, dtype, device)
+        return _turned(torch.arange(length, device=device)[None], width, rotary, dtype)
+    key: Turns = (length, width, rotary, dtype, device)
     with _keeping:
         found = _kept.pop(key, None)
         if found is not None:
@@ -91,7 +146,7 @@ def _turns(length: int, width: int, base: float, dtype: torch.dtype, device: tor
             return found
     # Made apart from whatever watches or counts what is computed: whether it is made depends on what was before.
     with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
-        made = _turned(torch.arange(length, device=device)[None], width, base, dtype)
+        made = _turned(torch.arange(length, device=device)[None], width, rotary, dtype)
     if device.type == "meta" or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
         return made  # what a graph makes has its numbers only when the graph is replayed
     with _keeping:
@@ -106,11 +161,14 @@ def alibi_slopes(n_heads: int, device: torch.device | None = None) -> Float[Tens
     return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, dtype=widest(device), device=device) / n_heads)
 
 
-def _angles(positions: Tensor, width: int, base: float, like: torch.dtype = torch.float32) -> Tensor:
-    """p / base^(2k/width), in float64 on a CPU so that far positions keep their phase; (..., ceil(width / 2))."""
-    dtype = torch.float64 if like == torch.float64 or positions.device.type == "cpu" else torch.float32
-    k = torch.arange(0, width, 2, dtype=dtype, device=positions.device)
-    return positions[..., None].to(dtype) * base ** (-k / width)
+def _angle_type(positions: Tensor, like: torch.dtype) -> torch.dtype:
+    """float64 on a CPU, so that far positions keep their phase."""
+    return torch.float64 if like == torch.float64 or positions.device.type == "cpu" else torch.float32
+
+
+def _frequencies(width: int, base: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """base^(-2k/width), (ceil(width / 2),)."""
+    return base ** (-torch.arange(0, width, 2, dtype=dtype, device=device) / width)
 
 
 def _looked_up(positions: Int[Tensor, "B T"], width: int) -> Float[Tensor, "B T D"]:

@@ -34,14 +34,17 @@ from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
-from regard.layers.position import ROTARY_BASE, alibi_slopes, rotate
+from regard.layers.position import ROTARY, RotaryConfig, alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, DotScore, ScoreName, build_score, fused_attention, softmax
 from regard.mixers.kv_cache import KeyValueState, Place, distances
 
 
 @dataclass(frozen=True)
 class AttentionConfig(MixerConfig, kind="attention"):
-    """n_kv_heads: G, None for H. d_head: K, None for d_model / H. base: of the softmax, None for e."""
+    """n_kv_heads: G, None for H. d_head: K, None for d_model / H. base: of the softmax, None for e.
+
+    rotary: how fast such positions turn. output_bias: of the last map, None for as `bias` says. qk_epsilon: of qk_norm.
+    """
 
     n_heads: int = 4
     n_kv_heads: int | None = None
@@ -54,6 +57,9 @@ class AttentionConfig(MixerConfig, kind="attention"):
     bias: bool = True
     qk_norm: bool = False
     dropout: float = 0.0
+    rotary: RotaryConfig = ROTARY
+    output_bias: bool | None = None
+    qk_epsilon: float = 1e-5
 
     def __post_init__(self) -> None:
         heads, groups = self.n_heads, self.groups
@@ -64,8 +70,8 @@ class AttentionConfig(MixerConfig, kind="attention"):
         )
         check(groups > 0 and heads % groups == 0, f"n_kv_heads {groups} does not divide n_heads {heads}")
         check(self.window is None or self.window > 0, f"window must be positive, found {self.window}")
-        even = self.position != "rotary" or self.width % 2 == 0
-        check(even, f"rotary positions need an even d_head, found {self.width}")
+        even = self.position != "rotary" or (self.width % 2 == 0 and (self.rotary.width or 0) <= self.width)
+        check(even, f"rotary positions need an even d_head of at least what is turned, found {self.width}")
         check(self.base is None or self.base > 1, f"the softmax base must exceed 1, found {self.base}")
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
@@ -87,6 +93,8 @@ class AttentionConfig(MixerConfig, kind="attention"):
             "attention-full": cls(8, 2, causal=False),
             "attention-grouped": cls(16, 4, n_kv_heads=2, qk_norm=True),
             "attention-rotary": cls(8, 2, position="rotary", bias=False),
+            "attention-rotary-part": cls(16, 2, position="rotary", rotary=RotaryConfig(width=4), output_bias=False),
+            "attention-rotary-scaled": cls(16, 2, position="rotary", rotary=RotaryConfig(500.0, None, "llama3", 8.0)),
             "attention-alibi": cls(8, 2, position="alibi"),
             "attention-alibi-base": cls(8, 2, position="alibi", base=3.0),
             "attention-window": cls(8, 2, window=3),
@@ -114,9 +122,10 @@ class SelfAttention(Mixer):
         self.permutes = unordered or config.window == 1
         heads, groups, width = config.n_heads, config.groups, config.width
         self.input_to_heads = Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
-        self.heads_to_output = Linear(heads * width, config.d_model, bias=config.bias)
-        self.query_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
-        self.key_norm = RmsNorm(width) if config.qk_norm else nn.Identity()
+        out = config.bias if config.output_bias is None else config.output_bias
+        self.heads_to_output = Linear(heads * width, config.d_model, bias=out)
+        norms = [RmsNorm(width, config.qk_epsilon) if config.qk_norm else nn.Identity() for _ in range(2)]
+        self.query_norm, self.key_norm = norms
         self.score = build_score(config.score, heads, width)
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()
         self.scores, self.weights, self.summary = Tap(2), Tap(2), Tap()
@@ -167,7 +176,7 @@ class SelfAttention(Mixer):
             positions = start
             if start is not None and start.dim() == 1:
                 positions = start[:, None] + torch.arange(q.shape[1], device=q.device)
-            q, k = rotate(q, positions), rotate(k, positions)
+            q, k = (rotate(x, positions, self.config.rotary) for x in (q, k))
         return self.queries(q), self.keys(k), self.values(v)
 
     def _packed(self, x: Tensor, offsets: Tensor) -> Tensor:
@@ -212,7 +221,8 @@ class SelfAttention(Mixer):
     def _decodes(self, q: Tensor, state: KeyValueState, context: Context) -> bool:
         """Whether this is one token in each slot, which has a kernel of its own, from the projection on."""
         c = self.config
-        if q.shape[1] != 1 or not state.reserved or context.lengths is not None or c.position == "alibi":
+        plain = c.position == "none" or (c.position == "rotary" and c.rotary.plain)
+        if q.shape[1] != 1 or not state.reserved or context.lengths is not None or not plain:
             return False
         heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
         heard = heard or is_heard(self.query_norm) or is_heard(self.key_norm) or is_heard(self.score)
@@ -228,7 +238,7 @@ class SelfAttention(Mixer):
         norms = None
         if isinstance(self.query_norm, RmsNorm) and isinstance(self.key_norm, RmsNorm):
             norms = self.query_norm.weight, self.key_norm.weight, self.query_norm.epsilon
-        base = ROTARY_BASE if c.position == "rotary" else None
+        base = c.rotary.base if c.position == "rotary" else None
         new, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
         settings = {"scale": scale, "window": c.window, "norms": norms, "base": base}
         return decode_attention(q[:, 0], new, cache, state.count, **settings)

@@ -67,17 +67,21 @@ class LanguageModel(Traced):
         self.embedding = config.embedding.build()
         self.stack: Mixer = config.stack.build()
         self.norm = config.norm.build() if config.norm else nn.Identity()
-        transform = config.transform.build() if config.transform else None
-        width = config.d_head or config.embedding.d_model
-        # A head with a net before it is asked at the few positions whose words are hidden.
-        sparse = transform is not None
-        self.head = LinearHead(width, self.vocab_size, config.head_bias, transform, sparse)
+        self.head = self.made_head()
         if config.init_std is not None:
             initialise(self, config.init_std)
         if config.embedding_std is not None:
             nn.init.normal_(self.embedding.token_to_vector.weight, std=config.embedding_std)
         if config.tied:
             self.head.weight = self.embedding.token_to_vector.weight
+
+    def made_head(self) -> LinearHead:
+        """What makes logits of vectors."""
+        config = self.config
+        transform = config.transform.build() if config.transform else None
+        width = config.d_head or config.embedding.d_model
+        # A head with a net before it is asked at the few positions whose words are hidden.
+        return LinearHead(width, self.vocab_size, config.head_bias, transform, sparse=transform is not None)
 
     @property
     def max_length(self) -> int | None:

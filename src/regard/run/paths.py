@@ -18,6 +18,8 @@ def saved_settings(path: Path) -> Layer:
     from regard.training import run_folder
 
     config = run_folder.read_config(path)
+    if "imported" in config:
+        raise UsageError(f"{path}: was imported and never trained here; a training begins with its weights by --from")
     try:
         origins = config["origins"]
         model = {"name": config["model"]["name"], "size": config["model"]["size"], **config["model"]["settings"]}

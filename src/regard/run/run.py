@@ -143,10 +143,11 @@ class Run(TrainedRun):
         """The context-sensitive vectors h_1 .. h_n of the tokens of `text`; of tags, of its words."""
         return encode(self, text)
 
-    def embed(self, texts: Any, pooling: Pooled = "mean") -> Float[np.ndarray, "n D"]:
+    def embed(self, texts: Any, pooling: Pooled | None = None) -> Float[np.ndarray, "n D"]:
         """A vector for each text: those of its tokens pooled by their mean or maximum, or the first or last of them.
 
-        texts  as the inputs of `predict`. They are read in batches; each comes out as it would alone.
+        texts    as the inputs of `predict`. They are read in batches; each comes out as it would alone.
+        pooling  unless told, that of a sentence encoder as it was imported, and else the mean.
         """
         return embed(self, texts, pooling)
 

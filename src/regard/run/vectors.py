@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.core.model import Embeds
 from regard.errors import UsageError, nearest
 from regard.layers.pooling import PoolingConfig
 from regard.run.inputs import inputs_of
@@ -26,8 +27,11 @@ def encode(run: Run, text: Any) -> Float[Tensor, "T D"]:
     return found.vectors[0, : int(found.lengths[0])]
 
 
-def embed(run: Run, texts: Any, pooling: Pooled) -> np.ndarray:
-    """(n, D): a vector for each text."""
+def embed(run: Run, texts: Any, pooling: Pooled | None) -> np.ndarray:
+    """(n, D): a vector for each text. pooling: None for that of the model, where it has one, else the mean."""
+    if pooling is None and isinstance(run.model, Embeds):
+        return np.array([answer.details["vector"] for answer in run.answers(texts)], np.float32)
+    pooling = pooling or "mean"
     if pooling not in get_args(Pooled):
         raise UsageError(f"pooling: {pooling!r} is not a choice{nearest(str(pooling), get_args(Pooled))}")
     task, inputs = _encoder(run), [_text(run, one) for one in inputs_of(run, texts, "embed")]

@@ -8,10 +8,11 @@ library, whose reader is fuzzed against hostile headers.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -35,6 +36,7 @@ DTYPES = {
     torch.bool: "BOOL",
     torch.complex64: "C64",
 }
+ITEM_BYTES = {name: dtype.itemsize for dtype, name in DTYPES.items()}
 SHOWN = 5
 
 
@@ -49,8 +51,22 @@ class Form:
     def is_float(self) -> bool:
         return self.dtype in ("F64", "F32", "F16", "BF16")
 
+    @property
+    def item_bytes(self) -> int:
+        return ITEM_BYTES[self.dtype]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.item_bytes
+
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
+
+
+class Tensors(Protocol):
+    """What has tensors by name."""
+
+    def __getitem__(self, name: str, /) -> Tensor: ...
 
 
 def form_of(tensor: Tensor) -> Form:
@@ -88,13 +104,21 @@ def size_of(tensors: Mapping[str, Tensor]) -> int:
 
 
 def chunks(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """The bytes of a safetensors file, a part of a tensor at a time. Wide number types come first: all are aligned."""
-    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    """The bytes of a safetensors file, a part of a tensor at a time."""
+    return streamed(forms_of(tensors), tensors, metadata)
+
+
+def streamed(forms: Mapping[str, Form], tensors: Tensors, metadata: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """The same of tensors that are made when their turn comes, of which only the forms are known before.
+
+    Wide number types come first: all are aligned.
+    """
+    order = sorted(forms, key=lambda name: (-forms[name].item_bytes, name))
     header: dict[str, Any] = {"__metadata__": {NAMES: str(FORMAT_VERSION), **(metadata or {})}}
     start = 0
     for name in order:
-        stop = start + tensors[name].numel() * tensors[name].element_size()
-        form = form_of(tensors[name])
+        form = forms[name]
+        stop = start + form.nbytes
         header[name] = {"dtype": form.dtype, "shape": list(form.shape), "data_offsets": [start, stop]}
         start = stop
     text = json.dumps(header).encode()

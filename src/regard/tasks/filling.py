@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MASK = "[MASK]"
 TOP = 5
-# Tokens of these bring the space before a word along.
-SPACED = ("bpe", "unigram")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +61,9 @@ def gapped(text: str, masking: Masking, number: int = 0) -> Gapped:
     if len(pieces) == 1:
         raise InputError(number, f"has no {MASK}: write it where a token is to be filled in")
     tokenizer = masking.tokenizer
-    if tokenizer.kind in SPACED:
+    if tokenizer.brings_space:
         pieces = [piece.removesuffix(" ") for piece in pieces[:-1]] + pieces[-1:]
-    ids = [np.array([tokenizer.eos_id])]
+    ids = [np.array([tokenizer.start_id])]
     for piece in pieces:
         ids += [tokenizer.encode(piece), np.array([masking.mask_id])]
     ids[-1] = np.array([tokenizer.eos_id])
@@ -79,7 +77,7 @@ def hidden(passage: Passage, masking: Masking, seed: int) -> Gapped:
     gaps = targets[0] >= 0
     pieces, text, previous = [], b"", None
     for token, is_gap in zip(ids[1:-1].tolist(), gaps[1:-1].tolist(), strict=True):
-        piece = tokenizer.piece(token, previous) if token != tokenizer.eos_id else b"\n"
+        piece = tokenizer.piece(token, previous) if not tokenizer.is_special(token) else b"\n"
         if is_gap:
             # The space that a whole word gets before it belongs to the text around.
             spelled = tokenizer.token_text(token).encode()
@@ -87,7 +85,7 @@ def hidden(passage: Passage, masking: Masking, seed: int) -> Gapped:
             text = b""
         else:
             text += piece
-        previous = token if token != tokenizer.eos_id else None
+        previous = None if tokenizer.is_special(token) else token
     around = tuple(part.decode("utf-8", "replace") for part in (*pieces, text))
     return Gapped(np.where(gaps, masking.mask_id, ids), around)
 
@@ -117,6 +115,12 @@ def fill(model: nn.Module, masking: Masking, rows: Ragged, chosen: np.ndarray) -
 def joined(pieces: Sequence[str], words: Sequence[str]) -> str:
     """Pieces of text with a word between each two."""
     return "".join(part for pair in zip(pieces, [*words, ""], strict=True) for part in pair)
+
+
+def details_of(tokenizer: Tokenizer, top: Sequence[tuple[int, float]]) -> dict[str, Any]:
+    """The likeliest token at a mask, and those after it, by name and chance."""
+    named = [{"token": tokenizer.token_text(token), "probability": chance} for token, chance in top]
+    return {**named[0], "top": named}
 
 
 def _chances(logits: Tensor, masking: Masking) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
-from regard.core.model import logits_of
+from regard.core.model import Embeds, logits_of
 from regard.data.account import Account
 from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.corpus import Corpus, prepare, survey
@@ -33,9 +33,10 @@ from regard.tasks import register_task
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
-from regard.tasks.filling import MASK, Gapped, Passage, fill, gapped, hidden, joined
+from regard.tasks.filling import MASK, Gapped, Passage, details_of, fill, gapped, hidden, joined
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, fitted, labels_of, text_side, token_label
+from regard.tasks.sentence_vector import embedded, require_head
 from regard.tasks.text import PlainText
 from regard.tasks.verbs import Answer, Report
 from regard.training.losses import context_of, model_loss
@@ -55,7 +56,7 @@ SHOWN = 160  # characters of a passage in a sample
 
 @dataclass(frozen=True, eq=False)
 class MaskedProcessor(Processor):
-    """tokenizer: of the text, to which the mask is one token more. whole_words: how text is hidden."""
+    """tokenizer: of the text, to which the mask is one token more if it has none. whole_words: how text is hidden."""
 
     tokenizer: Tokenizer
     whole_words: bool = False
@@ -65,7 +66,7 @@ class MaskedProcessor(Processor):
 
     @property
     def spec(self) -> DataSpec:
-        return DataSpec(vocab_size=self.tokenizer.vocab_size + 1)
+        return DataSpec(vocab_size=self.tokenizer.vocab_size + (self.tokenizer.mask_id is None))
 
     @cached_property
     def masking(self) -> Masking:
@@ -73,8 +74,7 @@ class MaskedProcessor(Processor):
 
     def framed(self, text: str) -> np.ndarray:
         """The ids of a text with an `<eos>` on each side."""
-        eos = self.tokenizer.eos_id
-        return np.concatenate([[eos], self.tokenizer.encode(text), [eos]])
+        return np.concatenate([[self.tokenizer.start_id], self.tokenizer.encode(text), [self.tokenizer.eos_id]])
 
 
 @register_task
@@ -117,9 +117,10 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         corpus = _corpus(settings, seed, processor)
         processor = processor or MaskedProcessor(corpus.tokenizer, settings.whole_words)
         samples = corpus.samples if self.samples == "auto" else self.samples
-        train = MaskedRows(cut(corpus.train, self.length, samples, rolls=True), processor.masking, seed)
-        valid = MaskedRows(cut(corpus.valid, self.length, samples), processor.masking, HELD_OUT_SEED)
-        apart = corpus.test and MaskedRows(cut(corpus.test, self.length, samples), processor.masking, HELD_OUT_SEED)
+        rows = partial(cut, length=self.length, samples=samples, start=processor.tokenizer.start_id)
+        train = MaskedRows(rows(corpus.train, rolls=True), processor.masking, seed)
+        valid = MaskedRows(rows(corpus.valid), processor.masking, HELD_OUT_SEED)
+        apart = corpus.test and MaskedRows(rows(corpus.test), processor.masking, HELD_OUT_SEED)
         test = _examples(apart) if apart else ()
         told = replace(corpus.account or Account(data=corpus.name), task=self.name, target="hidden tokens")
         told_of: dict[str, Any] = {"notes": corpus.notes, "account": told}
@@ -165,20 +166,24 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     def answers(
         self, model: nn.Module, processor: MaskedProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
+        if isinstance(model, Embeds):
+            ids = fitted(ragged(processor.framed(str(one)) for one in inputs), self._limit(model))
+            yield from embedded(model, inputs, ids, processor.tokenizer.eos_id)
+            return
         given = [self._gapped(processor, one, number) for number, one in enumerate(inputs)]
-        ids = ragged(one.ids for one in given)
-        ids = fitted(ids, self._limit(model))
+        ids = fitted(ragged(one.ids for one in given), self._limit(model))
         found = {}
         for rows in in_batches(ids.sizes.tolist()):
             found |= dict(zip(rows.tolist(), fill(model, processor.masking, ids, rows), strict=True))
         for number, one in enumerate(given):
             words = [processor.tokenizer.token_text(part.token) for part in found[number]]
-            masks = [_details(processor.tokenizer, part.top) for part in found[number]]
+            masks = [details_of(processor.tokenizer, part.top) for part in found[number]]
             yield Answer(joined(one.pieces, words), {"input": MASK.join(one.pieces), "masks": masks})
 
     def evaluate(
         self, model: nn.Module, processor: MaskedProcessor, examples: Sequence[Any], options: TextOptions | None = None
     ) -> Report:
+        require_head(model)
         passages = [one for one in examples if isinstance(one, Passage)] or self._passages(processor, examples)
         right, nats, hidden = 0, np.zeros(len(passages)), np.zeros(len(passages))
         ids = ragged(one.ids for one in passages)
@@ -192,8 +197,8 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         count = int(hidden.sum())
         loss = float(nats.sum()) / max(1, count)
         scores = {"accuracy": right / max(1, count), "loss": loss, "perplexity": math.exp(min(loss, 700.0))}
-        told = scores | {"hidden_tokens": count, "passages": len(passages)}
-        return Report(told, each=lambda: EachScore(nats, hidden))
+        scores |= {"hidden_tokens": count, "passages": len(passages)}
+        return Report(scores, each=lambda: EachScore(nats, hidden))
 
     def encoded(self, model: nn.Module, processor: MaskedProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
         ids = fitted(ragged(map(processor.framed, texts)), self._limit(model))
@@ -254,7 +259,8 @@ class MaskedText(ExampleTask[MaskedProcessor]):
 
     def _passages(self, processor: MaskedProcessor, documents: Sequence[str]) -> list[Passage]:
         shard = make_shard(documents, processor.tokenizer)
-        return _examples(MaskedRows(cut(shard, self.length, "documents"), processor.masking, HELD_OUT_SEED))
+        passages = cut(shard, self.length, "documents", start=processor.tokenizer.start_id)
+        return _examples(MaskedRows(passages, processor.masking, HELD_OUT_SEED))
 
 
 def _corpus(settings: DataSettings, seed: int, processor: MaskedProcessor | None) -> Corpus:
@@ -289,8 +295,3 @@ def _judged(model: nn.Module, batch: Batch) -> tuple[np.ndarray, np.ndarray, int
     row = at.nonzero()[:, 0].cpu().numpy()
     nats, hidden = (np.bincount(row, weights, len(at)) for weights in (losses, None))
     return nats, hidden, int((logits.argmax(-1) == targets).sum())
-
-
-def _details(tokenizer: Tokenizer, top: Sequence[tuple[int, float]]) -> dict[str, Any]:
-    named = [{"token": tokenizer.token_text(token), "probability": chance} for token, chance in top]
-    return {**named[0], "top": named}

@@ -64,6 +64,7 @@ class Capabilities:
     source     it reads one side and answers at the positions of another.
     number     its answers are numbers that stand for themselves: one, or a chance for each of several labels.
     quantiles  its answers are quantiles of a number.
+    answers    the model answers at all; one that only gives vectors does not.
     fitted     the model was fitted at once, and has neither vectors nor gradients.
     shows      what the parts of the model have to show; see `regard.explain.site.shown_by`.
     """
@@ -76,6 +77,7 @@ class Capabilities:
     source: bool = False
     number: bool = False
     quantiles: bool = False
+    answers: bool = True
     fitted: bool = False
     shows: frozenset[str] = frozenset()
 
@@ -156,7 +158,7 @@ def labels_of(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
     An end before anything else is the start of a text that stands in a frame.
     """
     labels = [token_label(tokenizer, token) for token in ids]
-    if len(ids) > 1 and ids[0] == tokenizer.eos_id:
+    if len(ids) > 1 and ids[0] == tokenizer.start_id:
         labels[0] = START
     inner = [place for place, token in enumerate(ids) if token != tokenizer.eos_id]
     typed = split(text) if tokenizer.kind == "words" else []

@@ -71,7 +71,7 @@ class TextProcessor(Processor):
 
     def read(self, text: str) -> np.ndarray:
         """The start symbol and the tokens of a text."""
-        return np.concatenate([[self.tokenizer.eos_id], self.tokenizer.encode(text)])
+        return np.concatenate([[self.tokenizer.start_id], self.tokenizer.encode(text)])
 
 
 @dataclass(frozen=True, eq=False)

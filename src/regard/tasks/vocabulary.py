@@ -252,8 +252,7 @@ class PieceProcessor(TagProcessor):
 
     def read(self, words: Sequence[str]) -> np.ndarray:
         """The ids of a sentence with an `<eos>` on each side."""
-        eos = [self.tokenizer.eos_id]
-        return np.concatenate([eos, *self._pieces(words), eos])
+        return np.concatenate([[self.tokenizer.start_id], *self._pieces(words), [self.tokenizer.eos_id]])
 
     def places(self, words: Sequence[str]) -> np.ndarray:
         ends = np.cumsum([len(piece) for piece in self._pieces(words)])

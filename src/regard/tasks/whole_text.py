@@ -73,6 +73,7 @@ class TextProcessor(Processor):
             return self._words.table[numbers]
         ids = self.tokenizer.encode(self.written(text))
         found = np.full(len(ids) + 1 + self.framed, self.tokenizer.eos_id)
+        found[0] = self.tokenizer.start_id if self.framed else found[0]
         found[int(self.framed) : -1] = ids
         return found
 

@@ -20,7 +20,7 @@ def word_numbers(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int | None]:
     numbers: list[int | None] = []
     word, inside, previous = -1, False, None
     for token in ids:
-        if not 0 <= token < tokenizer.vocab_size or token == tokenizer.eos_id:
+        if not 0 <= token < tokenizer.vocab_size or tokenizer.is_special(token):
             numbers.append(None)
             inside, previous = False, None
             continue

@@ -47,6 +47,8 @@ def checked_config(content: Any) -> dict[str, Any]:
         decode(origin, str, f"origins.{key}")
     if "sizes" in config:
         _check_sizes(_object(config["sizes"], "sizes"))
+    for key, told in _object(config.get("imported", {}), "imported").items():
+        decode(told, str, f"imported.{key}")
     if "fit" in config:
         _check_fit(_object(config["fit"], "fit"))
     return config

@@ -41,7 +41,7 @@ class Text:
 
 class Digits:
     kind = "words"
-    eos_id = EOS
+    eos_id = start_id = EOS
     unknown_id = None
     unknown_nats = 0.0
 

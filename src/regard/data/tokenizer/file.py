@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.tokenizer.character import ByteTokenizer, CharacterTokenizer
+from regard.data.tokenizer.foreign import ForeignTokenizer
 from regard.data.tokenizer.integer import IntegerTokenizer
 from regard.data.tokenizer.subword import BytePairTokenizer, UnigramTokenizer
 from regard.data.tokenizer.tokenizer import Tokenizer
@@ -27,6 +28,10 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
         IntegerTokenizer,
     )
 }
+
+
+# With those that come with a model, and cannot be made of a text.
+KINDS = TOKENIZERS | {ForeignTokenizer.kind: ForeignTokenizer}
 
 
 def train_tokenizer(kind: str, texts: Iterable[str], *, vocab_size: int | None = None) -> Tokenizer:
@@ -52,10 +57,10 @@ def from_dict(data: Any, where: str = "tokenizer") -> Tokenizer:
             f"{where} has format version {str(data.get('version'))[:40]}, this regard reads version 1"
         )
     kind = data.get("kind")
-    if not isinstance(kind, str) or kind not in TOKENIZERS:
-        raise CheckpointError(f"{where}: unknown kind of tokenizer {str(kind)[:40]!r}{nearest(str(kind), TOKENIZERS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise CheckpointError(f"{where}: unknown kind of tokenizer {str(kind)[:40]!r}{nearest(str(kind), KINDS)}")
     try:
-        return TOKENIZERS[kind].from_settings(data)
+        return KINDS[kind].from_settings(data)
     except KeyError as error:
         raise CheckpointError(
             f"{where} is damaged: {error.args[0]!r} is missing; copy it again from its origin"

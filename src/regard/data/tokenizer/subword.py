@@ -49,6 +49,7 @@ class SubwordTokenizer(Tokenizer):
 
     kind = ""
     model_type = ""
+    brings_space = True
 
     def __init__(self, model: dict[str, Any]) -> None:
         self.model = model

@@ -3,8 +3,9 @@
     ids = tokenizer.encode(text)        int64, no specials added
     text = tokenizer.decode(ids)
 
-Every tokenizer has one special token, `<eos>`, always the last id. It separates documents and is the start symbol from
-which the first token is predicted. Text that spells "<eos>" is ordinary text and never becomes it.
+Every tokenizer of ours has one special token, `<eos>`, always the last id. It separates documents and is the start
+symbol from which the first token is predicted. Text that spells "<eos>" is ordinary text and never becomes it.
+Tokenizers of other programs (foreign.py) may have other special tokens, at any id.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class Tokenizer(ABC):
     kind: str
     # Whether a text may be cut between words only. False: anywhere between characters.
     sees_words: ClassVar[bool] = True
+    # Whether it may not be cut at all: what a token is may depend on where a text begins.
+    sees_texts: ClassVar[bool] = False
+    # Whether tokens bring the space before a word along.
+    brings_space: bool = False
 
     @property
     @abstractmethod
@@ -56,6 +61,20 @@ class Tokenizer(ABC):
     @property
     def eos_id(self) -> int:
         return self.vocab_size - 1
+
+    @property
+    def start_id(self) -> int:
+        """The token that a text begins with, from which its first one is predicted."""
+        return self.eos_id
+
+    @property
+    def mask_id(self) -> int | None:
+        """The token that stands for a hidden one; None where that is a row after the tokenizer's own."""
+        return None
+
+    def is_special(self, token: int) -> bool:
+        """Whether a token is no piece of text."""
+        return token == self.eos_id
 
     @property
     def unknown_id(self) -> int | None:
@@ -94,7 +113,7 @@ class Tokenizer(ABC):
     def _pieces(self, ids: Sequence[int] | np.ndarray) -> Iterator[bytes]:
         previous = None
         for token in ids.tolist() if isinstance(ids, np.ndarray) else ids:
-            if token != self.eos_id:
+            if not self.is_special(token):
                 yield self.piece(self.checked(token), previous)
                 previous = token
 
@@ -115,7 +134,7 @@ class Streamer:
 
     def push(self, token: int) -> str:
         """The text that is certain after one more token; "" while a character is incomplete."""
-        if token == self.tokenizer.eos_id:
+        if self.tokenizer.is_special(token):
             return ""
         piece = self.tokenizer.piece(self.tokenizer.checked(token), self.previous)
         self.previous = token

@@ -194,7 +194,7 @@ register_look(
         "forgetting",
         "how far back a model still feels a token, by gradient and by occlusion",
         forgetting,
-        fits=lambda can: can.tokens and not can.fitted,
+        fits=lambda can: can.tokens and can.answers and not can.fitted,
         max_tokens=MANY_PASSES,
     )
 )

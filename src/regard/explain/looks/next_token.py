@@ -143,5 +143,5 @@ register_look(
         fits=lambda can: can.next,
     )
 )
-register_look(Look("fill", "which words may stand at a mask", masked_token, fits=lambda can: can.mask))
+register_look(Look("fill", "which words may stand at a mask", masked_token, fits=lambda can: can.mask and can.answers))
 register_look(Look("answer", "how sure the model is of a class or of each tag", class_of, fits=lambda can: can.classes))

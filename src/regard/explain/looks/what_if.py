@@ -230,7 +230,7 @@ def _side_controls(reading: Reading, side: str) -> list[Control]:
 
 
 def _of_tokens(can: Capabilities) -> bool:
-    return can.tokens and not can.fitted
+    return can.tokens and can.answers and not can.fitted
 
 
 def _log_probs(outputs: Tensor) -> Tensor:

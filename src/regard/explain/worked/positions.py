@@ -14,7 +14,7 @@ from regard.core.tap import record
 from regard.errors import UsageError
 from regard.explain.view import Curves, Heat, Panel, View
 from regard.explain.worked.sheet import answer, array, formula, heat, numbers, sheet, short, tensor, text
-from regard.layers.position import PositionConfig, alibi_slopes, rotate, sinusoids
+from regard.layers.position import PositionConfig, RotaryConfig, alibi_slopes, rotate, sinusoids
 from regard.mixers.attention import AttentionConfig
 
 WIDTH, BASE = 8, 10000.0
@@ -91,7 +91,7 @@ def _shift() -> Sequence[Panel]:
 
 
 def turned(vector: Tensor, position: int) -> Tensor:
-    return rotate(vector[None, None, None], torch.tensor([[position]]), BASE)[0, 0, 0]
+    return rotate(vector[None, None, None], torch.tensor([[position]]), RotaryConfig(BASE))[0, 0, 0]
 
 
 def _rotary() -> Sequence[Panel]:

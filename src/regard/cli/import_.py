@@ -1,0 +1,37 @@
+"""`regard import`: a model that somebody else has trained, as a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Common, command
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "import")(import_)
+
+
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(help="A folder, FILE.gguf or hf:OWNER/NAME.", metavar="SOURCE", show_default=False),
+    ],
+    out: Annotated[str, typer.Option(help="Folder of the run.", metavar="RUN", show_default=False)],
+    common: Common,
+) -> None:
+    """Take over a model that somebody else has trained.
+
+    A folder with config.json, safetensors and tokenizer.json, or a GGUF file, becomes a run like one of your own.
+    Architectures: docs/weights.md. No pickle is read and no code of a folder is run.
+    """
+    from dataclasses import asdict
+
+    from regard.interop.import_run import import_run
+
+    found = import_run(source, out)
+    common.screen.object(asdict(found) | {"path": str(found.path)})
+    common.screen.line(f"{found.path}: {found.architecture}, {found.parameters:,} parameters, task {found.task}")
+    for part in found.lost:
+        common.screen.note(f"left out: {part}")

@@ -1,0 +1,156 @@
+"""Tokenizers of other programs as they are: a `tokenizer.json` of Hugging Face `tokenizers`, and its special tokens.
+
+    "<s>The cat sat</s>"        start, the text, end
+
+Ids are those of the library for every text, also for one that spells a special token: it becomes that token, as it does
+where the model comes from. What a text is written back from are the bytes of each token, so that a stream cuts no
+character; together they are what the library decodes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from regard.data.tokenizer.subword import BYTE_OF
+from regard.data.tokenizer.tokenizer import Tokenizer, utf8
+
+if TYPE_CHECKING:
+    import tokenizers
+
+SPECIALS = ("start", "end", "mask", "pad", "unknown")
+NEEDED = ("start", "end")
+# Decoders that say of each token what it adds to a text, whatever comes after it.
+DECODERS = {"ByteLevel", "WordPiece", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}
+BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+BEFORE = "a"  # a token that no decoder changes
+
+
+class ForeignTokenizer(Tokenizer):
+    """model: its JSON. special: tokens by what they are for, see SPECIALS; start is what a text begins with.
+
+    vocab_size  rows of the model, which may be more than there are tokens.
+    """
+
+    kind = "huggingface"
+    sees_texts = True
+
+    def __init__(self, model: dict[str, Any], special: dict[str, str], vocab_size: int) -> None:
+        self.model, self.special, self._size = model, special, vocab_size
+        self._inner = _built(model)
+        self._id_of = {use: self._id(use, token) for use, token in special.items()}
+        for use in NEEDED:
+            if use not in special:
+                raise ValueError(f"special: no token is said for {use}")
+        largest = max(self._inner.get_vocab(with_added_tokens=True).values(), default=-1)
+        if largest >= vocab_size:
+            raise ValueError(f"vocab_size {vocab_size}: there is a token of id {largest}")
+        added = self._inner.get_added_tokens_decoder()
+        self._specials = {number for number, token in added.items() if token.special} | set(self._id_of.values())
+        decoders = _decoders(model.get("decoder"))
+        self._by_bytes, self._falls_back = "ByteLevel" in decoders, "ByteFallback" in decoders
+        self.brings_space = self._by_bytes or "Metaspace" in decoders or "Replace" in decoders
+        self._pieces_of: dict[tuple[int, bool], bytes] = {}
+
+    @property
+    def vocab_size(self) -> int:
+        return self._size
+
+    @property
+    def start_id(self) -> int:
+        return self._id_of["start"]
+
+    @property
+    def eos_id(self) -> int:
+        return self._id_of["end"]
+
+    @property
+    def mask_id(self) -> int | None:
+        return self._id_of.get("mask")
+
+    @property
+    def unknown_id(self) -> int | None:
+        return self._id_of.get("unknown")
+
+    def is_special(self, token: int) -> bool:
+        return token in self._specials
+
+    def encode(self, text: str) -> np.ndarray:
+        utf8(text)
+        return np.array(self._inner.encode(text, add_special_tokens=False).ids, dtype=np.int64)
+
+    def piece(self, token: int, previous: int | None) -> bytes:
+        key = token, previous is None
+        if key not in self._pieces_of:
+            self._pieces_of[key] = self._piece(token, previous is None)
+        return self._pieces_of[key]
+
+    def token_text(self, token: int) -> str:
+        name = self._inner.id_to_token(self.checked(token))
+        if name is None:
+            return f"<{token}>"
+        return name if token in self._specials else super().token_text(token)
+
+    def settings(self) -> dict[str, Any]:
+        return {"model": self.model, "special": self.special, "vocab_size": self._size}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        special, size = settings["special"], settings["vocab_size"]
+        if not isinstance(special, dict) or type(size) is not int:
+            raise TypeError("special must be an object and vocab_size a whole number")
+        for use, token in special.items():
+            if use not in SPECIALS or not isinstance(token, str):
+                raise ValueError(f"special: {str(use)[:40]!r} is none of {', '.join(SPECIALS)} with a token")
+        return cls(settings["model"], special, size)
+
+    def _id(self, use: str, token: str) -> int:
+        found = self._inner.token_to_id(token)
+        if found is None:
+            raise ValueError(f"special: {use}: there is no token {token[:40]!r}")
+        return found
+
+    def _piece(self, token: int, first: bool) -> bytes:
+        name = self._inner.id_to_token(token)
+        if name is None or token in self._specials:
+            return b""
+        if self._by_bytes:
+            known = all(character in BYTE_OF for character in name)
+            return bytes(BYTE_OF[character] for character in name) if known else name.encode()
+        byte = BYTE.fullmatch(name) if self._falls_back else None
+        if byte is not None:
+            return bytes([int(byte[1], 16)])
+        if first:
+            return self._decoded([name]).encode()
+        return self._decoded([BEFORE, name])[len(BEFORE) :].encode()
+
+    def _decoded(self, names: list[str]) -> str:
+        decoder = self._inner.decoder
+        return " ".join(names) if decoder is None else decoder.decode(names)
+
+
+def _built(model: dict[str, Any]) -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer as LibraryTokenizer
+
+    if not isinstance(model, dict):
+        raise TypeError("model must be an object")
+    # Whole texts are read, one at a time: nothing is cut off and nothing filled up.
+    plain = model | {"truncation": None, "padding": None}
+    try:
+        return LibraryTokenizer.from_str(json.dumps(plain))
+    except Exception as error:
+        raise ValueError(str(error)) from None
+
+
+def _decoders(decoder: Any) -> set[str]:
+    """The kinds of decoders in a tokenizer's JSON; one whose tokens depend on what follows is refused."""
+    if decoder is None:
+        return set()
+    inner = decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
+    kinds = {part["type"] for part in inner}
+    if kinds - DECODERS:
+        raise ValueError(f"the decoder {sorted(kinds - DECODERS)[0]} is not known")
+    return kinds
