@@ -100,7 +100,7 @@ def test_a_model_without_a_head_gives_vectors(folders: Path, tmp_path: Path) -> 
     regard.import_run(folders / "sentences", tmp_path / "run")
     run = regard.load(tmp_path / "run", device="cpu")
     texts = ["the cat sat", "a dog", "the cat sat"]
-    vectors = torch.tensor([answer.details["vector"] for answer in run.answers(texts)])
+    vectors = torch.from_numpy(run.embed(texts))
     torch.testing.assert_close(vectors.norm(dim=1), torch.ones(3))
     assert torch.equal(vectors[0], vectors[2])
     assert isinstance(run.model, Embeds)

@@ -68,7 +68,7 @@ def fitted() -> SequenceClassifier:
 
 @pytest.fixture(scope="module")
 def network() -> SequenceClassifier:
-    return SequenceClassifier("lstm", **NETWORK).fit(TEXTS, LABELS)
+    return SequenceClassifier("lstm", settings={"linear": False}, **NETWORK).fit(TEXTS, LABELS)
 
 
 @pytest.fixture(scope="module")
