@@ -23,6 +23,7 @@ from regard.core.data_spec import EXAMPLE
 from regard.core.registry import entry
 from regard.core.stack import Block
 from regard.data.batch import Batch
+from regard.layers.binary_head import BinaryHead
 from regard.layers.spelled import KINDS, SPELLING_LENGTH
 from regard.training.losses import TrainingStep, model_loss
 
@@ -46,6 +47,9 @@ def batch_for(model: Any, step: int) -> Batch:
     targets[torch.arange(LENGTH) >= lengths[:, None]] = -100
     if model.reads == "words":
         tokens = tokens[..., None].expand(-1, -1, 1 + SPELLING_LENGTH + KINDS).contiguous()
+    if isinstance(model.head, BinaryHead):
+        each = torch.randint(2, (ROWS, model.head.n_answers), generator=chance)
+        return Batch(tokens, each.double(), lengths, rows)
     if getattr(model, "pooling", None) is not None:
         return Batch(tokens, targets[:, 0].clone(), lengths, rows)
     if not hasattr(model, "decoder"):

@@ -19,7 +19,7 @@ def is_one(run: Run, given: Any) -> bool:
     """Whether something is a single input, and not several of them."""
     if isinstance(given, str | os.PathLike) or not (is_frame(given) or is_listed(given)):
         return True
-    return run.task.reads_tables and not (is_listed(given) and _are_tables(listed(given)))
+    return run.task.reads_tables and not (is_listed(given) and _are_tables(run, listed(given)))
 
 
 def inputs_of(run: Run, given: Any, verb: str) -> list[Any]:
@@ -30,7 +30,8 @@ def inputs_of(run: Run, given: Any, verb: str) -> list[Any]:
     task = run.task
     if task.reads_tables:
         found = listed(given) if is_listed(given) else given
-        many = found if isinstance(found, Sequence) and not isinstance(found, str) and _are_tables(found) else [found]
+        is_many = isinstance(found, Sequence) and not isinstance(found, str) and _are_tables(run, found)
+        many = found if is_many else [found]
         return [task.given(one, f"{verb}, input {number}: ") for number, one in enumerate(many, 1)]
     if isinstance(given, str):
         raise UsageError(f"{verb} takes several inputs at once: give a list, [{given[:40]!r}]")
@@ -75,9 +76,10 @@ def _cells(run: Run, table: Table, verb: str) -> list[Any]:
     return found
 
 
-def _are_tables(values: Sequence[Any]) -> bool:
-    """Whether each value is a table, or the path of one, rather than a row."""
-    return bool(values) and all(isinstance(one, str | os.PathLike) or _is_table(one) for one in values)
+def _are_tables(run: Run, values: Sequence[Any]) -> bool:
+    """Whether each value is a table, the path of one or an example of the task, rather than a row."""
+    kinds = (str, os.PathLike, *(() if run.task.example is None else (run.task.example,)))
+    return bool(values) and all(isinstance(one, kinds) or _is_table(one) for one in values)
 
 
 def _is_table(value: Any) -> bool:
