@@ -10,6 +10,7 @@ The header is read here, within bounds; blocks of quantised numbers are undone b
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import struct
 from collections.abc import Callable, Iterator
@@ -54,8 +55,7 @@ class GgufFile:
         self.forms = {name: Form(place.shape, "F32") for name, place in self._places.items()}
 
     def __getitem__(self, name: str) -> Tensor:
-        from gguf import quants
-
+        quants = importlib.import_module("gguf.quants")
         place = self._places[name]
         raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
         try:
@@ -96,13 +96,12 @@ class GgufFile:
         return name, shape[::-1], self._scalar("I"), self._scalar("Q")
 
     def _place(self, name: str, shape: tuple[int, ...], kind: int, start: int) -> Place:
-        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-
+        reader: Any = importlib.import_module("gguf")
         try:
-            known = GGMLQuantizationType(kind)
+            known = reader.GGMLQuantizationType(kind)
         except ValueError:
             raise CheckpointError(f"{self.path}: {name[:80]}: number type {kind} is not known") from None
-        block, size = GGML_QUANT_SIZES[known]
+        block, size = reader.GGML_QUANT_SIZES[known]
         count = 1
         for part in shape:
             count *= part
@@ -149,7 +148,7 @@ class GgufFile:
 def opened_gguf(path: Path) -> Iterator[GgufFile]:
     """A file, while it is mapped."""
     try:
-        import gguf  # noqa: F401  # the reader of blocks
+        importlib.import_module("gguf")  # the reader of blocks, which is optional
     except ImportError:
         raise CheckpointError(f"{path}: GGUF files need pip install gguf") from None
     try:
