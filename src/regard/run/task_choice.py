@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, UsageError, nearest
-from regard.run.settings import DEFAULT_DATA, Layer, Origin
+from regard.run.settings import DEFAULT_DATA, START, Layer, Origin
 from regard.tasks import AUTO, names, task_named, tasks
 
 if TYPE_CHECKING:
@@ -27,10 +27,27 @@ def with_task(given: Layer) -> Layer:
         by_columns = _task_of_columns(path, given)
         found = _task_of_data(path, given, model) if by_columns is None else by_columns
         layer["data.task"] = Origin(found, "told from the data" if by_columns is None else "told by its columns")
+    if START in given:
+        layer = _of_start(layer, found, is_told=task != AUTO)
+        model, found = _value(layer, "model.name", None), str(layer["data.task"].value)
     if model is None:
         layer["model.name"] = Origin(task_named(found).model, f"task {found}")
         return layer
     return layer | _fitting(str(model), found, path)
+
+
+def _of_start(layer: Layer, kind: str, *, is_told: bool) -> Layer:
+    """The layer with the task, the rate, and the model where it goes on, of a run that starts from another."""
+    from regard.run.start import task_of_start, with_rate
+
+    path, model = str(layer[START].value), _value(layer, "model.name", None)
+    task, name = task_of_start(path, kind, is_told)
+    layer = with_rate(layer) | ({} if is_told else {"data.task": Origin(task, layer["data.task"].place)})
+    if name is None:
+        return layer
+    if model not in (None, name):
+        raise UsageError(f"--model {model}: the run in {path} is one of {name}, which goes on; leave out --model")
+    return layer | {"model.name": Origin(name, f"run {path}")}
 
 
 def begin_reading(given: Layer) -> None:

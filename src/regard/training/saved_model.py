@@ -51,18 +51,20 @@ class SavedModel:
                 raise UsageError(f"the model writes {self.vocab_size} tokens, and the run knows {spec.vocab_size}")
 
     def with_weights(self, weights: Path) -> nn.Module:
-        """The model with the numbers of its verified file."""
+        """The model with the numbers of its verified file, changes of low rank merged into what they change."""
         from regard.core.fitted import OwnFile
+        from regard.layers.low_rank import merged
+        from regard.mixers.lora import without_lora
         from regard.storage import tensors
 
         if not isinstance(self.shapes, OwnFile):
             tensors.require_fits(self.shapes, weights)
         with blamed_on(f"{self.path}: model.config"):
-            model: nn.Module = self.config.build()
+            model: nn.Module = without_lora(self.config).build()
         if isinstance(model, OwnFile):
             model.open_file(weights)
         else:
-            tensors.load_weights(model, weights)
+            tensors.copy_into(tensors.weights_of(model), merged(tensors.read(weights)))
         return model
 
 

@@ -1,0 +1,97 @@
+"""A run that starts from another: which task and model it has, at which rate it learns, and what it leaves as it is.
+
+Of the data and of the run in the folder both say what they are. A table of reviews and a language model make a
+classifier with its encoder; text and a language model make that model, continued.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import UsageError
+from regard.run.dataset import start_of
+from regard.run.settings import LORA, RATE, START, Layer, Origin, Settings
+from regard.tasks import saved_task, task_named
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.core.config import Config
+    from regard.core.data_spec import DataSpec
+    from regard.tasks.pretrained import Start
+
+TUNING = "fine-tuning"
+# What is known already is not to be unlearnt by large steps, and the more there is the less: of rates from 5e-5 to 1e-3
+# these came first (benchmarks/results/fine-tuning-cpu.md). Changes of low rank begin at nothing and take larger ones.
+WIDTHS = ((256, 1e-3), (1 << 30, 2e-4))
+OF_LORA = 1e-3
+
+
+def task_of_start(path: str, kind: str, is_told: bool = False) -> tuple[str, str | None]:
+    """The task of data that looks like `kind` where a run starts from another, and the model where that goes on.
+
+    is_told  somebody has named the task.
+    """
+    from regard.training import run_folder
+
+    where = Path(path).expanduser()
+    saved = run_folder.read_config(where)
+    own = saved_task(where / run_folder.CONFIG, saved)
+    is_same = kind == own.name or (kind == task_named(own.name).same_data_as and not is_told)
+    return (own.name, str(saved["model"].get("name"))) if is_same else (kind, None)
+
+
+def with_rate(layer: Layer) -> Layer:
+    """The layer with a rate for what has been learnt before, unless one is given."""
+    if RATE in layer:
+        return layer
+    return layer | {RATE: Origin(_rate(layer), TUNING)}
+
+
+def _rate(layer: Layer) -> float:
+    from regard.training import run_folder
+
+    if LORA in layer:
+        return OF_LORA
+    tree = run_folder.read_config(Path(str(layer[START].value)).expanduser()).get("model", {}).get("config")
+    return next(rate for width, rate in WIDTHS if _width(tree) <= width)
+
+
+def _width(tree: Any) -> int:
+    """The widest part of a config that says its width."""
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    own = tree.get("d_model") if isinstance(tree, dict) else 0
+    return max([own if isinstance(own, int) else 0, *map(_width, parts)])
+
+
+def model_config(settings: Settings, spec: DataSpec | int, **changes: Any) -> Config:
+    """The model that settings describe, for data that says this of itself."""
+    from regard.core.registry import entry
+    from regard.mixers.lora import with_lora
+
+    start, rank = start_of(settings), settings.lora
+    plain = entry(settings["model.name"]).config(spec, settings["model.size"], **settings.model_changes | changes)
+    if start is None:
+        return plain
+    is_sized = settings.table["model.size"].place != "default"
+    config = start.config(plain, [*settings.model_changes, *changes, *(["size"] if is_sized else [])])
+    if rank is None:
+        return config
+    try:
+        return with_lora(config, rank)
+    except UsageError as error:
+        raise UsageError(f"{LORA}: {error}") from None
+
+
+def begin_from(start: Start, model: nn.Module, settings: Settings) -> None:
+    """Give a model what was learnt before; where changes of low rank are learnt beside it, it stays as it is."""
+    from regard.layers.low_rank import is_of_low_rank
+
+    known = set(start.load(model))
+    if settings.lora is None:
+        return
+    if not any(is_of_low_rank(name) for name, _ in model.named_parameters()):
+        raise UsageError(f"{LORA}: {start.name} has no linear maps in its layers to change; leave it out")
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name not in known)
