@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from regard.core.data_spec import DataSpec
     from regard.tasks.pretrained import Start
 
-TUNING = "fine-tuning"
+TUNING, OPTIMISER = "fine-tuning", "train.optimiser"
 # What is known already is not to be unlearnt by large steps, and the more there is the less: of rates from 5e-5 to 1e-3
 # these came first (benchmarks/results/fine-tuning-cpu.md). Changes of low rank begin at nothing and take larger ones.
 WIDTHS = ((256, 1e-3), (1 << 30, 2e-4))
@@ -42,11 +42,10 @@ def task_of_start(path: str, kind: str, is_told: bool = False) -> tuple[str, str
     return (own.name, str(saved["model"].get("name"))) if is_same else (kind, None)
 
 
-def with_rate(layer: Layer) -> Layer:
-    """The layer with a rate for what has been learnt before, unless one is given."""
-    if RATE in layer:
-        return layer
-    return layer | {RATE: Origin(_rate(layer), TUNING)}
+def with_tuning(layer: Layer) -> Layer:
+    """The layer with what suits learning on, beneath what is given: the rate, and the plainer optimiser."""
+    usual = {} if RATE in layer else {RATE: Origin(_rate(layer), TUNING)}
+    return usual | {OPTIMISER: Origin("adamw", TUNING)} | layer
 
 
 def _rate(layer: Layer) -> float:

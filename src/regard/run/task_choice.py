@@ -38,11 +38,11 @@ def with_task(given: Layer) -> Layer:
 
 def _of_start(layer: Layer, kind: str, *, is_told: bool) -> Layer:
     """The layer with the task, the rate, and the model where it goes on, of a run that starts from another."""
-    from regard.run.start import task_of_start, with_rate
+    from regard.run.start import task_of_start, with_tuning
 
     path, model = str(layer[START].value), _value(layer, "model.name", None)
     task, name = task_of_start(path, kind, is_told)
-    layer = with_rate(layer) | ({} if is_told else {"data.task": Origin(task, layer["data.task"].place)})
+    layer = with_tuning(layer) | ({} if is_told else {"data.task": Origin(task, layer["data.task"].place)})
     if name is None:
         return layer
     if model not in (None, name):

@@ -129,8 +129,9 @@ def _learnt(
     tell(job.settings, dataset, display)
     seed_all(training.seed)
     model = config.build()
-    begin(model, job.settings, dataset, Noted(display.note))
     start = start_of(job.settings)
+    if start is None or start.processor is None:
+        begin(model, job.settings, dataset, Noted(display.note))
     if start is not None:
         begin_from(start, model, job.settings)
     freeze(model, training.freeze)
@@ -220,7 +221,9 @@ def description(settings: Settings, dataset: Dataset[Any]) -> dict[str, Any]:
     """What config.json says of the settings and of the data beside what the training loop knows."""
     from regard.core.version import __version__
 
-    model = settings.section("model")
+    model, start = settings.section("model"), start_of(settings)
+    if start is not None:  # what a preset says is not so of what was found
+        model = {key: value for key, value in model.items() if key in ("name", "size", *start.free)}
     return {
         "regard": __version__,
         "model": {"name": model.pop("name"), "size": model.pop("size"), "settings": model},

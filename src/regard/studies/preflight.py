@@ -10,11 +10,11 @@ import torch
 
 from regard.core.config import Config
 from regard.core.data_spec import DataSpec
-from regard.core.registry import entry
 from regard.errors import DataError, UsageError
 from regard.run.dataset import LENGTH, ROWS, SMALL, fitted, told_smaller, work
 from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Settings, resolve
+from regard.run.start import model_config
 from regard.studies.entrant import Size
 from regard.studies.protocol import HAND, Protocol
 from regard.tasks.dataset import Dataset
@@ -82,8 +82,7 @@ def refuse_misfit(
 
 
 def _config(settings: Settings, size: Size, spec: DataSpec | int) -> Config:
-    changes = settings.model_changes | ({} if size.width is None else {WIDTH: size.width})
-    return entry(settings["model.name"]).config(spec, settings["model.size"], **changes)
+    return model_config(settings, spec, **({} if size.width is None else {WIDTH: size.width}))
 
 
 def _one_step(settings: Settings, size: Size, kind: str, data: Dataset[Any]) -> float:

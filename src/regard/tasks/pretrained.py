@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import UsageError
 from regard.tasks import saved_task, tasks
@@ -50,9 +50,11 @@ class Start(ABC):
     causal: bool
     version: str
 
+    free: ClassVar[tuple[str, ...]]  # settings of the model that it leaves open
+
     @property
     def processor(self) -> Processor | None:
-        """In whose terms data is read; None: what the task makes of the tokenizer."""
+        """In whose terms data is read, where the whole of a model goes on; None: what the task makes of `tokenizer`."""
         return None
 
     @cached_property
@@ -66,6 +68,11 @@ class Start(ABC):
     @abstractmethod
     def config(self, config: Config, changes: Collection[str]) -> Config:
         """The model. config: what the task would make. changes: settings of it that somebody gave."""
+
+    def _refuse(self, changes: Collection[str], part: str) -> None:
+        for key in changes:
+            if key not in self.free:
+                raise UsageError(f"model.{key}: the {part} is that of {self.path}; leave it out")
 
     @abstractmethod
     def taken(self, model: nn.Module) -> nn.Module:
@@ -96,11 +103,13 @@ class Start(ABC):
 class NewHead(Start):
     """The encoder of a language model, under the head of another task."""
 
+    free: ClassVar[tuple[str, ...]] = OF_THE_HEAD
+
     def config(self, config: Config, changes: Collection[str]) -> Config:
         from regard.models.labeller import LabellerConfig
 
         assert isinstance(config, LabellerConfig)
-        _refuse_changes(changes, OF_THE_HEAD, f"the encoder is that of {self.path}")
+        self._refuse(changes, "encoder")
         width = self.found.embedding.d_model  # pyright: ignore[reportAttributeAccessIssue]  # of a language model
         pooling = config.pooling
         if pooling is not None:
@@ -123,6 +132,8 @@ class NewHead(Start):
 class Continued(Start):
     """A whole model that goes on with its own task, on other data."""
 
+    free: ClassVar[tuple[str, ...]] = (LORA,)
+
     @cached_property
     def processor(self) -> Processor:
         from regard.training import run_folder
@@ -130,7 +141,7 @@ class Continued(Start):
         return self.task.load_processor(lambda name: run_folder.verified(self.path, name))
 
     def config(self, config: Config, changes: Collection[str]) -> Config:
-        _refuse_changes(changes, (LORA,), f"the model is that of {self.path}")
+        self._refuse(changes, "model")
         return self.found
 
     def taken(self, model: nn.Module) -> nn.Module:
@@ -164,12 +175,12 @@ def _read(path: str, task: str, version: str) -> Start:
     found = saved_model(where, saved)
     config, shapes = without_lora(found.config), found.shapes
     if config.fitted:
-        raise UsageError(f"--from {path}: {name} is fitted at once and has nothing to go on with; fit it again")
+        raise UsageError(f"{path}: {name} is fitted at once and has nothing to go on with; fit it again")
     causal = bool(getattr(shapes, "causal", False))
     if is_same:
         return Continued(where, own, name, config, causal, version)
     if not isinstance(config, LanguageModelConfig):
-        raise UsageError(f"--from {path}: {name} has no encoder; start from a neural model")
+        raise UsageError(f"{path}: {name} has no encoder; start from a neural model")
     return NewHead(where, own, name, config, causal, version)
 
 
@@ -178,10 +189,4 @@ def _misfit(path: str, own: Task[Any], wanted: Task[Any]) -> str:
     giving = [one.name for one in tasks() if one.gives_encoder] if wanted.takes_encoder else []
     names = " or ".join(dict.fromkeys([wanted.name, *giving]))
     told = f"is a run of the task {own.name}, and the data is of the task {wanted.name}"
-    return f"--from {path}: {told}; start from one of {names}"
-
-
-def _refuse_changes(changes: Collection[str], free: Collection[str], reason: str) -> None:
-    for key in changes:
-        if key not in free:
-            raise UsageError(f"model.{key}: {reason}; leave it out")
+    return f"{path}: {told}; start from one of {names}"
