@@ -69,6 +69,7 @@ def model_config(settings: Settings, spec: DataSpec | int, **changes: Any) -> Co
     from regard.core.registry import entry
     from regard.mixers.lora import with_lora
 
+    refuse_lora_alone(settings)
     start, rank = start_of(settings), settings.lora
     plain = entry(settings["model.name"]).config(spec, settings["model.size"], **settings.model_changes | changes)
     if start is None:
@@ -81,6 +82,11 @@ def model_config(settings: Settings, spec: DataSpec | int, **changes: Any) -> Co
         return with_lora(config, rank)
     except UsageError as error:
         raise UsageError(f"{LORA}: {error}") from None
+
+
+def refuse_lora_alone(settings: Settings) -> None:
+    if settings.lora is not None and settings[START] is None:
+        raise UsageError(f"{LORA}: changes what was learnt before; name a run with --from, or leave it out")
 
 
 def begin_from(start: Start, model: nn.Module, settings: Settings) -> None:

@@ -23,8 +23,8 @@ from regard.run.dataset import begin, fitted, load_dataset, saved_processor, sta
 from regard.run.live import display_for, working
 from regard.run.paths import require_name
 from regard.run.plan import CONFIG, Job, plan
-from regard.run.settings import LORA, Origin, Settings
-from regard.run.start import begin_from, model_config
+from regard.run.settings import Origin, Settings
+from regard.run.start import begin_from, model_config, refuse_lora_alone
 from regard.storage.lock import refuse_in_use
 from regard.tasks.verbs import Fits, able
 
@@ -198,8 +198,7 @@ def _checked(job: Job) -> TrainSettings:
         raise UsageError(
             f"--from: {job.settings['model.name']} is fitted at once and has no encoder to load; leave it out"
         )
-    if start_of(job.settings) is None and job.settings.lora is not None:
-        raise UsageError(f"{LORA}: changes what was learnt before; name a run with --from, or leave it out")
+    refuse_lora_alone(job.settings)
     precision_of(training.precision, device_named(training.device))
     refuse_absent(training.track)
     return training

@@ -21,6 +21,7 @@ from regard.tasks.dataset import Dataset
 from regard.training import budget
 from regard.training.estimate import on_meta
 from regard.training.flops import flops_per_target
+from regard.training.frozen import freeze
 
 ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anything that fits these machines
 
@@ -76,7 +77,9 @@ def refuse_misfit(
         if found[label].fitted:
             continue
         try:
-            work(one, data[label], on_meta(_config(one, found[label], data[label].spec)))
+            model = on_meta(_config(one, found[label], data[label].spec))
+            freeze(model, one["train.freeze"])
+            work(one, data[label], model)
         except (UsageError, DataError) as error:
             raise type(error)(f"{label} cannot be trained so: {error}, or name other --models") from None
 

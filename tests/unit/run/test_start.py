@@ -1,4 +1,4 @@
-"""Runs that start from runs: whole models go on with every task, and what LoRA and freezing leave is left to the bit."""
+"""Runs that start from runs: models go on with every task, and what LoRA and freezing leave is left as it was."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def test_settings_survive_json():
         ("device", "cuda:x"), ("threads", 0), ("seed", -1), ("seed", 2**63), ("compile", "yes"), ("keep", 0),
         ("min_lr", 1.5), ("label_smoothing", 1.0), ("smoothing", "some"), ("budget", "5 parsecs"), ("budget", 5),
         ("carry_state", 1), ("packed", 1), ("samples", "lines"), ("on_save_error", "ignore"), ("evaluate_every", 0),
-        ("weight_decay", float("inf")), ("graphs", 1), ("compile", 1), ("freeze", ""), ("freeze", "head,"), ("freeze", 3),
-        ("layer_decay", 0), ("layer_decay", 1.5),
+        ("weight_decay", float("inf")), ("graphs", 1), ("compile", 1), ("freeze", ""), ("freeze", "head,"),
+        ("freeze", 3), ("layer_decay", 0), ("layer_decay", 1.5),
     ],
 )  # fmt: skip
 def test_a_value_out_of_range_is_refused_by_its_key(key, value):
