@@ -41,14 +41,15 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
     (here / "reviews.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
     outcomes = {}
     commands = [shlex.split(line)[1:] for block in blocks("") for line in block.splitlines()]
-    assert len(commands) == 12
+    assert len(commands) == 16
     for argv in commands:
-        short = ["--budget", "1steps", "--device", "cpu"] if argv[0] == "train" else []
+        short = ["--budget", "1steps", "--device", "cpu"] if argv[0] in ("train", "compare") else []
         outcome = call_here(*argv, *short)
         assert outcome.code == 0, (argv, outcome.err)
         outcomes[" ".join(argv)] = outcome.out
     assert "source" in outcomes["show runs/gpt2"]
     assert "models/gpt2" in outcomes["show runs/gpt2"]
+    assert "runs/gpt2?lora=4 (pretrained)" in outcomes["show runs/ladder"]
     assert len(json.loads(outcomes["generate runs/sentences the cat sat --json"])["answers"][0]["vector"]) == 16
     names = {"regard": regard}
     for block in blocks("python"):

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError
-from regard.run.dataset import start_of
+from regard.run.dataset import LENGTH, start_of
 from regard.run.settings import LORA, RATE, START, Layer, Origin, Settings
 from regard.tasks import saved_task, task_named
+from regard.tasks.pretrained import read_start
+from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,18 +45,13 @@ def task_of_start(path: str, kind: str, is_told: bool = False) -> tuple[str, str
 
 
 def with_tuning(layer: Layer) -> Layer:
-    """The layer with what suits learning on, beneath what is given: the rate, and the plainer optimiser."""
-    usual = {} if RATE in layer else {RATE: Origin(_rate(layer), TUNING)}
-    return usual | {OPTIMISER: Origin("adamw", TUNING)} | layer
-
-
-def _rate(layer: Layer) -> float:
-    from regard.training import run_folder
-
-    if LORA in layer:
-        return OF_LORA
-    tree = run_folder.read_config(Path(str(layer[START].value)).expanduser()).get("model", {}).get("config")
-    return next(rate for width, rate in WIDTHS if _width(tree) <= width)
+    """The layer with what suits learning on, beneath what is given: rate, plainer optimiser, texts of its length."""
+    start = read_start(str(layer[START].value), task_named(str(layer["data.task"].value)))
+    rate = OF_LORA if LORA in layer else next(rate for width, rate in WIDTHS if _width(start.found.to_dict()) <= width)
+    usual = {RATE: Origin(rate, TUNING), OPTIMISER: Origin("adamw", TUNING)}
+    if start.max_length is not None and start.max_length < TrainSettings.length:
+        usual |= {LENGTH: Origin(start.max_length, TUNING)}
+    return usual | layer
 
 
 def _width(tree: Any) -> int:

@@ -42,7 +42,7 @@ def _of_start(layer: Layer, kind: str, *, is_told: bool) -> Layer:
 
     path, model = str(layer[START].value), _value(layer, "model.name", None)
     task, name = task_of_start(path, kind, is_told)
-    layer = with_tuning(layer) | ({} if is_told else {"data.task": Origin(task, layer["data.task"].place)})
+    layer = with_tuning(layer if is_told else layer | {"data.task": Origin(task, layer["data.task"].place)})
     if name is None:
         return layer
     if model not in (None, name):

@@ -39,7 +39,7 @@ class Start(ABC):
     path     its folder.
     task     its own. name: of its model.
     found    the config of its model, into which changes of low rank are merged.
-    causal   whether it looks back only.
+    causal   whether it looks back only. max_length: positions that it has; None without a limit.
     version  the hash of its weights: another run of the same name is another start.
     """
 
@@ -48,11 +48,12 @@ class Start(ABC):
     name: str
     found: Config
     causal: bool
+    max_length: int | None
     version: str
 
     free: ClassVar[tuple[str, ...]]  # settings of the model that it leaves open
 
-    @property
+    @cached_property
     def processor(self) -> Processor | None:
         """In whose terms data is read, where the whole of a model goes on; None: what the task makes of `tokenizer`."""
         return None
@@ -176,12 +177,12 @@ def _read(path: str, task: str, version: str) -> Start:
     config, shapes = without_lora(found.config), found.shapes
     if config.fitted:
         raise UsageError(f"{path}: {name} is fitted at once and has nothing to go on with; fit it again")
-    causal = bool(getattr(shapes, "causal", False))
+    causal, longest = bool(getattr(shapes, "causal", False)), getattr(shapes, "max_length", None)
     if is_same:
-        return Continued(where, own, name, config, causal, version)
+        return Continued(where, own, name, config, causal, longest, version)
     if not isinstance(config, LanguageModelConfig):
         raise UsageError(f"{path}: {name} has no encoder; start from a neural model")
-    return NewHead(where, own, name, config, causal, version)
+    return NewHead(where, own, name, config, causal, longest, version)
 
 
 def _misfit(path: str, own: Task[Any], wanted: Task[Any]) -> str:
