@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from regard.tasks.pretrained import Start
 
 TUNING, OPTIMISER = "fine-tuning", "train.optimiser"
-# What is known already is not to be unlearnt by large steps, and the more there is the less: of rates from 5e-5 to 1e-3
-# these came first (benchmarks/results/fine-tuning-cpu.md). Changes of low rank begin at nothing and take larger ones.
-WIDTHS = ((256, 1e-3), (1 << 30, 2e-4))
+# What is known already is not to be unlearnt by large steps, and the wider the model the smaller they are: 2e-4 at
+# MiniLM's width was measured (benchmarks/results/fine-tuning-cpu.md), 5e-5 at BERT's is the highest of its paper.
+# Changes of low rank begin at nothing and take larger steps.
+RATE_AT, WIDTH_AT, LOWEST, HIGHEST = 2e-4, 384, 1e-5, 1e-3
 OF_LORA = 1e-3
 
 
@@ -47,11 +48,20 @@ def task_of_start(path: str, kind: str, is_told: bool = False) -> tuple[str, str
 def with_tuning(layer: Layer) -> Layer:
     """The layer with what suits learning on, beneath what is given: rate, plainer optimiser, texts of its length."""
     start = read_start(str(layer[START].value), task_named(str(layer["data.task"].value)))
-    rate = OF_LORA if LORA in layer else next(rate for width, rate in WIDTHS if _width(start.found.to_dict()) <= width)
+    rate = OF_LORA if LORA in layer else tuning_rate(_width(start.found.to_dict()))
     usual = {RATE: Origin(rate, TUNING), OPTIMISER: Origin("adamw", TUNING)}
     if start.max_length is not None and start.max_length < TrainSettings.length:
         usual |= {LENGTH: Origin(start.max_length, TUNING)}
     return usual | layer
+
+
+def tuning_rate(width: int) -> float:
+    """The rate at which a model of some width learns on.
+
+    >>> tuning_rate(128), tuning_rate(384), tuning_rate(768)
+    (0.001, 0.0002, 5e-05)
+    """
+    return float(f"{min(HIGHEST, max(LOWEST, RATE_AT * (WIDTH_AT / max(1, width)) ** 2)):.2g}")
 
 
 def _width(tree: Any) -> int:
