@@ -168,8 +168,7 @@ def verified_weights(path: Path) -> Path:
 def weights_hash(path: Path) -> str:
     """What the manifest says of the weights, by which a run that has changed is told; none yet: refused."""
     require_run(path)
-    record = manifest.read(path).files.get(WEIGHTS)
-    if record is None:
+    if (record := manifest.read(path).files.get(WEIGHTS)) is None:
         _refuse_begun(path)
         raise CheckpointError(f"{path}: has no weights yet; continue the training with --resume")
     return record.sha256
