@@ -35,7 +35,7 @@ class LoraConfig(MixerConfig, kind="lora"):
         same = self.mixer.d_model == self.d_model
         check(same, f"the mixer has width {self.mixer.d_model}, what changes it {self.d_model}")
         fits = 0 < self.rank < self.d_model
-        check(fits, f"lora is a rank from 1 to {self.d_model - 1}, below the width of the model, found {self.rank}")
+        check(fits, f"expected a rank from 1 to {self.d_model - 1}, below the width of the model, found {self.rank}")
 
     @property
     def d_read(self) -> int:

@@ -98,7 +98,7 @@ def test_a_run_that_has_changed_since_is_refused(here: Path) -> None:
         ("runs/gtp", "runs/gtp: no such run folder, did you mean runs/gpt"),
         ("runs/bert", "is a run of the task masked, and the data is of the task text"),
         ("runs/counted", "ngram is fitted at once and has nothing to go on with"),
-        ("runs/gpt?lora=99", "lora is a rank from 1 to 15"),
+        ("runs/gpt?lora=99", "expected a rank from 1 to 15"),
         ("runs/gpt?n_layers=3", "model.n_layers: the model is that of runs/gpt"),
         ("runs/gpt?freeze=bed", "names no part of the model"),
         ("lstm?lora=2", "lora: changes what was learnt before"),
