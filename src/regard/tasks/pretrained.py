@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 LORA = "lora"
 OF_THE_HEAD = ("pooling", "dropout", "head", LORA)
+DROPOUT = (
+    0.1  # before a head over what was learnt before (Devlin et al. 2019, A.3), which needs less than random vectors
+)
 REMEMBERED = 8  # starts that are kept in memory, without their weights
 
 
@@ -116,7 +119,8 @@ class NewHead(Start):
         if pooling is not None:
             own = getattr(self.found, "pooling", "last" if self.causal else "mean")
             pooling = replace(pooling, d_model=width, form=pooling.form if "pooling" in changes else own)
-        return replace(config, encoder=self._encoder(), d_memory=width, pooling=pooling)
+        dropout = config.dropout if "dropout" in changes else DROPOUT
+        return replace(config, encoder=self._encoder(), d_memory=width, pooling=pooling, dropout=dropout)
 
     def _encoder(self) -> Any:
         from regard.models.encoder import EncoderConfig
