@@ -38,9 +38,12 @@ def with_task(given: Layer) -> Layer:
 
 def _of_start(layer: Layer, kind: str, *, is_told: bool) -> Layer:
     """The layer with the task, the rate, and the model where it goes on, of a run that starts from another."""
+    from regard.core.registry import entry
     from regard.run.start import task_of_start, with_tuning
 
     path, model = str(layer[START].value), _value(layer, "model.name", None)
+    if model in _models() and entry(str(model)).fitted:
+        raise UsageError(f"--from: {model} is fitted at once and has no encoder to load; leave it out")
     task, name = task_of_start(path, kind, is_told)
     layer = with_tuning(layer if is_told else layer | {"data.task": Origin(task, layer["data.task"].place)})
     if name is None:

@@ -194,10 +194,6 @@ def _checked(job: Job) -> TrainSettings:
             f"{job.settings['model.name']} is fitted at once, there is nothing to resume; fit it again into another "
             f"--out (counts of texts can be merged: docs/counting.md)"
         )
-    if fitted and training.start is not None:
-        raise UsageError(
-            f"--from: {job.settings['model.name']} is fitted at once and has no encoder to load; leave it out"
-        )
     refuse_lora_alone(job.settings)
     precision_of(training.precision, device_named(training.device))
     refuse_absent(training.track)
