@@ -20,7 +20,7 @@ from regard.errors import RegardError, UsageError
 from regard.run.rate import WIDTH
 from regard.run.settings import START, Layer, Origin, Settings, parse_value, section_of
 from regard.run.start import model_config, task_of_start
-from regard.tasks import task_named
+from regard.tasks import TEXT, task_named
 from regard.training.estimate import count_parameters, on_meta
 
 WIDEST = 4096
@@ -104,7 +104,7 @@ class Size:
         return self.note == FITTED
 
 
-def read_entrant(text: str, task: str) -> Entrant:
+def read_entrant(text: str, task: str = TEXT) -> Entrant:
     """The entrant that a person wrote, for data of a task."""
     name, _, query = text.strip().partition("?")
     if not name:
