@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from regard.tasks.pretrained import Start
 
 OPTIMISER = "train.optimiser"
-# What is known already is not to be unlearnt by large steps, and the wider the model the smaller they are: 2e-4 at
-# MiniLM's width was measured (benchmarks/results/fine-tuning-cpu.md), 5e-5 at BERT's is the highest of its paper.
+# What is known already is not to be unlearnt by large steps, and the wider the model the smaller they are: 1e-4 at
+# MiniLM's width was measured (benchmarks/results/fine-tuning-cpu.md), 2.5e-5 at BERT's is among those of its paper.
 # Changes of low rank begin at nothing and take larger steps.
-RATE_AT, WIDTH_AT, LOWEST, HIGHEST = 2e-4, 384, 1e-5, 1e-3
+RATE_AT, WIDTH_AT, LOWEST, HIGHEST = 1e-4, 384, 1e-5, 1e-3
 OF_LORA = 1e-3
 
 
@@ -60,8 +60,8 @@ def with_tuning(layer: Layer) -> Layer:
 def tuning_rate(width: int) -> float:
     """The rate at which a model of some width learns on.
 
-    >>> tuning_rate(128), tuning_rate(384), tuning_rate(768)
-    (0.001, 0.0002, 5e-05)
+    >>> tuning_rate(64), tuning_rate(128), tuning_rate(384), tuning_rate(768)
+    (0.001, 0.0009, 0.0001, 2.5e-05)
     """
     return float(f"{min(HIGHEST, max(LOWEST, RATE_AT * (WIDTH_AT / max(1, width)) ** 2)):.2g}")
 
