@@ -19,7 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import UsageError
+from regard.kernels import decode_cpu
 from regard.kernels.choice import takes_kernel
+from regard.kernels.decode_cpu import Compiled
 from regard.kernels.int8 import PackedInt8, dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8
 from regard.kernels.int8 import quantised as quantised_matrix
 from regard.layers.head import LinearHead
@@ -28,7 +30,7 @@ from regard.layers.linear import FEW_ROWS, Activation, Linear, after, kernel_pro
 Weights = Literal["int8"]
 
 
-class _Int8Weights(nn.Module):
+class _Int8Weights(Compiled, nn.Module):
     """W = s q in the place of a parameter.
 
     q      (N, K) in int8.
@@ -55,6 +57,8 @@ class _Int8Weights(nn.Module):
             found = kernel_product(x, self.q, self.bias, activation, residual, self.scale)
             if found is not None:
                 return found
+        if self.compiled and decode_cpu.takes(x, self.bias):
+            return after(decode_cpu.linear_int8(x, self.q, self.scale, self.bias), activation, residual)
         if self._packed is None or torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel():
             y = int8_linear_readable(x, self.q, self.scale, self.bias)
         else:
