@@ -54,15 +54,17 @@ class SavedModel:
         """The model with the numbers of its verified file."""
         from regard.core.fitted import OwnFile
         from regard.storage import tensors
+        from regard.training.estimate import WithoutChance
 
         if not isinstance(self.shapes, OwnFile):
             tensors.require_fits(self.shapes, weights)
-        with blamed_on(f"{self.path}: model.config"):
+        # What the file holds need not be drawn first.
+        with blamed_on(f"{self.path}: model.config"), WithoutChance():
             model: nn.Module = self.config.build()
         if isinstance(model, OwnFile):
             model.open_file(weights)
         else:
-            tensors.load_weights(model, weights)
+            tensors.assign_weights(model, weights)
         return model
 
 
