@@ -28,9 +28,9 @@ class Compiled:
     compiled: bool = False
 
 
-def takes(x: Tensor, *others: Tensor | None) -> bool:
+def takes(x: Tensor, *others: Tensor | None, most: int = FEW_ROWS) -> bool:
     """Whether few rows x, and what else is read, are plain numbers in float32 that nobody wants gradients of."""
-    if torch.is_grad_enabled() or not _is_read(x) or not 0 < x.numel() <= FEW_ROWS * x.shape[-1]:
+    if torch.is_grad_enabled() or not _is_read(x) or not 0 < x.numel() <= most * x.shape[-1]:
         return False
     alike = all(other is None or _is_read(other) for other in others)
     return alike and not (torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"))

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What a folder says of its model. shapes: the model without its numbers."""
+    """What a folder says of its model. shapes: the model without its numbers. weights: "int8" where it has 8 bits."""
 
     path: Path
     config: Config
     shapes: nn.Module
+    weights: str | None = None
 
     @property
     def vocab_size(self) -> int | None:
@@ -60,7 +61,7 @@ class SavedModel:
             tensors.require_fits(self.shapes, weights)
         # What the file holds need not be drawn first.
         with blamed_on(f"{self.path}: model.config"), WithoutChance():
-            model: nn.Module = self.config.build()
+            model: nn.Module = _with_room(self.config.build(), self.weights)
         if isinstance(model, OwnFile):
             model.open_file(weights)
         else:
@@ -82,9 +83,16 @@ def saved_model(path: Path, config: dict[str, Any]) -> SavedModel:
         raise CheckpointError(f"{file}: has no model; the folder is not one of regard")
     with blamed_on(file):
         require_possible(tree, "model.config")
-        found = from_dict(tree, "model.config")
+        found, weights = from_dict(tree, "model.config"), described.get("weights")
     with blamed_on(f"{file}: model.config"):
-        return SavedModel(file, found, on_meta(found))
+        return SavedModel(file, found, _with_room(on_meta(found), weights), weights)
+
+
+def _with_room(model: nn.Module, weights: str | None) -> nn.Module:
+    """The model with room for weights of another number type, where its folder has such."""
+    from regard.layers.int8 import with_room_for_int8
+
+    return model if weights is None else with_room_for_int8(model).model
 
 
 def _counts(tree: Any, where: str) -> Iterator[tuple[str, int]]:

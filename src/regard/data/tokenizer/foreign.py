@@ -34,7 +34,8 @@ class JsonText(str):
 
 
 class ForeignTokenizer(Tokenizer):
-    """model: its JSON, read or as text. special: tokens by what they are for, see SPECIALS; start is what a text begins with.
+    """model: its JSON, read or as text. special: tokens by what they are for, see SPECIALS; start is what a text begins
+    with.
 
     vocab_size  rows of the model, which may be more than there are tokens.
     """
