@@ -23,7 +23,7 @@ def import_(
     weights: Annotated[
         str | None,
         typer.Option(
-            help="int8: keep linear maps in 8 bits, a quarter of the size.", metavar="int8", show_default=False
+            help="int8: 8 bits a weight. blocks: those of FILE.gguf.", metavar="int8|blocks", show_default=False
         ),
     ] = None,
 ) -> None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from regard.core.device import device_named, move
 from regard.core.version import __version__
-from regard.errors import CheckpointError, ResourceError, UsageError, nearest
+from regard.errors import CheckpointError, ResourceError, UsageError
 from regard.interop.hf_folder import ForeignModel, is_gguf, is_hf_folder, opened_source, task_name
-from regard.interop.narrow_weights import Kept, NarrowWeights
+from regard.interop.kept_weights import kept_weights
 from regard.run.paths import require_name
 from regard.storage import disk, tensors
 from regard.tasks import task_named
@@ -25,7 +25,6 @@ from regard.tasks.masked import MaskedProcessor, MaskedText
 from regard.tasks.text import PlainText, TextProcessor
 from regard.training import run_folder
 from regard.training.run_folder import CONFIG, WEIGHTS, claim
-from regard.training.saved_config import KEPT
 from regard.training.session import description
 from regard.training.settings import TrainSettings
 
@@ -55,10 +54,9 @@ class Imported:
 def import_run(source: str | Path, out: str | Path, *, weights: str | None = None) -> Imported:
     """Write the model of a folder, or of `hf:NAME`, as a run folder at `out`.
 
-    weights  "int8" keeps linear maps in 8 bits, as `generate --weights int8` makes them at every start; None: float32.
+    weights  of linear maps: "int8" keeps 8 bits, as `generate --weights int8` makes them at every start, "blocks" what a
+             GGUF file has. None: float32.
     """
-    if weights not in (None, KEPT):
-        raise UsageError(f"unknown weights {weights!r}{nearest(str(weights), [KEPT])}")
     where = Path(out).expanduser()
     require_name(where)
     run_folder.refuse_file(where)
@@ -69,9 +67,9 @@ def import_run(source: str | Path, out: str | Path, *, weights: str | None = Non
         told = {"source": str(source), "architecture": model.kind} | ({"revision": revision} if revision else {})
         processor = _processor(model)
         config = _config(model, processor, {"imported": told})
-        kept: Kept = model if weights is None else NarrowWeights(model)
-        if weights is not None:
-            config["model"]["weights"] = weights
+        kept, told = kept_weights(model, weights)
+        if told is not None:
+            config["model"]["weights"] = told
         size = sum(form.nbytes for form in kept.shapes.values())
         with _made(where) as run:
             disk.require_space(run.path, size)

@@ -87,7 +87,7 @@ def read_start(path: str) -> Start:
     found = saved_model(where, saved)
     if found.weights is not None:
         raise UsageError(
-            f"--from {path}: its weights are kept in {found.weights}, for use and not for training; "
+            f"--from {path}: its weights are kept in few bits, for use and not for training; "
             "import it without --weights"
         )
     config = found.config

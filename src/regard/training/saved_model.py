@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What a folder says of its model. shapes: the model without its numbers. weights: "int8" where it has 8 bits."""
+    """What a folder says of its model.
+
+    shapes   the model without its numbers.
+    weights  what linear maps are kept in: None for float32, "int8", or kinds of blocks by the names of the maps.
+    """
 
     path: Path
     config: Config
     shapes: nn.Module
-    weights: str | None = None
+    weights: str | dict[str, str] | None = None
 
     @property
     def vocab_size(self) -> int | None:
@@ -88,11 +92,17 @@ def saved_model(path: Path, config: dict[str, Any]) -> SavedModel:
         return SavedModel(file, found, _with_room(on_meta(found), weights), weights)
 
 
-def _with_room(model: nn.Module, weights: str | None) -> nn.Module:
-    """The model with room for weights of another number type, where its folder has such."""
+def _with_room(model: nn.Module, weights: str | dict[str, str] | None) -> nn.Module:
+    """The model with room for weights in few bits, where its folder has such."""
+    if weights is None:
+        return model
+    if isinstance(weights, dict):
+        from regard.layers.blocks import with_room_for_blocks
+
+        return with_room_for_blocks(model, weights)
     from regard.layers.int8 import with_room_for_int8
 
-    return model if weights is None else with_room_for_int8(model).model
+    return with_room_for_int8(model).model
 
 
 def _counts(tree: Any, where: str) -> Iterator[tuple[str, int]]:
