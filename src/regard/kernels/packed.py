@@ -83,8 +83,9 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def packed_weights(model: object, rows: int) -> Iterator[None]:
-    """Within the context the large matrices of a model on a CPU are read from copies made for so many rows.
+def packed_weights(model: object, rows: int, *, copies: bool = True) -> Iterator[None]:
+    """Within the context the large matrices of a model on a CPU are read by compiled code, or from copies made for so
+    many rows. copies: whether making these pays.
 
     Contexts of one model may overlap: the copies are those of the first, and are used until the last has ended.
     """
@@ -94,7 +95,7 @@ def packed_weights(model: object, rows: int) -> Iterator[None]:
     with _lock:
         users = _users.get(model) or 0
         if not users:
-            _use_copies(model, rows)
+            _use_copies(model, rows, copies)
         _users[model] = users + 1
     try:
         yield
@@ -109,11 +110,13 @@ def packed_weights(model: object, rows: int) -> Iterator[None]:
                     part.packed = None
 
 
-def _use_copies(model: nn.Module, rows: int) -> None:
+def _use_copies(model: nn.Module, rows: int, copies: bool) -> None:
     if rows <= FEW_ROWS and is_large(model) and library() is not None:
         for part in model.modules():
             if isinstance(part, Compiled):
                 part.compiled = True
+        return
+    if not copies:
         return
     parts = [part for part in _parts(model) if _is_taken(part.weight)]
     weights = {id(part.weight): part.weight for part in parts}

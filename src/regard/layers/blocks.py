@@ -1,4 +1,4 @@
-"""A model whose linear maps are kept in blocks of few bits, as in the GGUF file that they come from (kernels/blocks.py).
+"""A model whose linear maps are in blocks of few bits, as in the GGUF file that they come from (kernels/blocks.py).
 
 Its numbers are those of the file, none rounded again. A table that an embedding shares with the head is in blocks for
 both. Such a model is for use, not for training: its weights have no gradients.
@@ -104,6 +104,5 @@ def _become(part: nn.Module, blocks: Tensor, kind: str) -> None:
     made = BlockEmbedding if type(part) is nn.Embedding else MAPS[type(part)]
     del part.weight
     part.register_buffer("blocks", blocks)
-    part.__class__ = made
-    assert isinstance(part, _BlockWeights)
-    part.kind = kind
+    vars(part)["kind"] = kind
+    part.__class__ = made  # pyright: ignore[reportAttributeAccessIssue]  # any class of a module
