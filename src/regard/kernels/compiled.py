@@ -77,32 +77,27 @@ def _built() -> Path:
     command = compiler()
     if command is None:
         raise RuntimeError("no C compiler")
-    folder = _own_folder()
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     kept = folder / f"decode_cpu-{_fingerprint(command)}.so"
-    if not kept.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            made = Path(work) / "made"
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        user, made = os.stat(work).st_uid, Path(work) / "made"
+        _require_own(folder, user)
+        if not kept.exists():
             # Linked without OpenMP's library: torch has brought its own.
             _run([*command, *FLAGS, "-c", str(SOURCE), "-o", f"{made}.o"])
             _run([*command, "-shared", "-Wl,-z,now", "-o", f"{made}.so", f"{made}.o", "-lm"])
             os.chmod(f"{made}.so", 0o700)
             os.replace(f"{made}.so", kept)
-    _require_own(kept)
+        _require_own(kept, user)
     return kept
 
 
-def _own_folder() -> Path:
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _require_own(folder)
-    return folder
-
-
-def _require_own(path: Path) -> None:
+def _require_own(path: Path, user: int) -> None:
     """Refuse what somebody else could have put there."""
     found = path.lstat()
     shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if found.st_uid != os.getuid() or shared or stat.S_ISLNK(found.st_mode):
+    if found.st_uid != user or shared or stat.S_ISLNK(found.st_mode):
         raise RuntimeError(f"{path}: others may write to it")
 
 

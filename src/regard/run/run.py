@@ -65,7 +65,7 @@ class Run(TrainedRun):
         if weights != "int8":
             raise UsageError(f"unknown weights {weights!r}{nearest(weights, ['int8'])}")
         if self.fitted or self.weights is not None or self.config["model"].get("weights"):
-            reason = "is fitted at once and has no weights" if self.fitted else "has weights of 8 bits already"
+            reason = "is fitted at once and has no weights" if self.fitted else "has weights of few bits already"
             raise UsageError(f"{self.path}: {self.config['model']['name']} {reason}; leave out weights")
         narrow, found = copy.copy(self), in_int8(self.model)
         narrow.model, narrow.weights = found.model, found.told
