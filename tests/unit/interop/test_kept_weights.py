@@ -94,7 +94,8 @@ def test_blocks_are_the_numbers_of_the_file_and_say_the_same(runs: Path) -> None
     modules, maps = dict(wide.model.named_modules()), 0
     for name, part in kept.model.named_modules():
         if isinstance(part, (BlockLinear, BlockEmbedding)):
-            assert torch.equal(part.weight, modules[name].weight), name
+            own: Any = modules[name]
+            assert torch.equal(part.weight, own.weight), name
             maps += 1
     assert maps == 1 + 2 * 4  # the table; heads, output, gate and down of two layers; up is in no blocks
     tokens = torch.randint(V, (2, 9))
@@ -164,11 +165,12 @@ def test_loading_draws_nothing_and_what_is_written_to_weights_stays_out_of_the_f
     monkeypatch.setattr(tensors, "LARGE", 0)
     file = runs / "float32" / WEIGHTS
     before, chance = hashlib.sha256(file.read_bytes()).hexdigest(), torch.get_rng_state()
-    run = regard.load(runs / "float32", device="cpu")
+    model: Any = regard.load(runs / "float32", device="cpu").model
     assert torch.equal(torch.get_rng_state(), chance)
-    table = run.model.embedding.token_to_vector.weight
-    assert table is run.model.head.weight
+    table = model.embedding.token_to_vector.weight
+    assert table is model.head.weight
     with torch.no_grad():
         table.fill_(1.0)
     assert hashlib.sha256(file.read_bytes()).hexdigest() == before
-    assert not torch.equal(regard.load(runs / "float32", device="cpu").model.head.weight, table)
+    again: Any = regard.load(runs / "float32", device="cpu").model
+    assert not torch.equal(again.head.weight, table)

@@ -79,8 +79,8 @@ def test_attention_of_one_token_is_the_equation(groups: int, placed: bool, windo
             cache[0][row, place, group] = made(k[row, group], weights[1])
             cache[1][row, place, group] = v[row, group].double()
         for head in range(heads):
-            own = (part[row, :, head // (heads // groups)] for part in cache)
-            exact = attended(made(q[row, head], weights[0]), *own, place, window, 0.3)
+            own = [part[row, :, head // (heads // groups)] for part in cache]
+            exact = attended(made(q[row, head], weights[0]), own[0], own[1], place, window, 0.3)
             torch.testing.assert_close(found[row, head], exact.float(), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(keys, cache[0].float(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(values, cache[1].float(), rtol=0, atol=0)
