@@ -1,4 +1,4 @@
-"""The weights of a linear classifier: by one loss, or as the mean of what two losses give, of a strength that may be found.
+"""The weights of a linear classifier: by one loss or as the mean of two, of a given strength or the best.
 
     z = z_logistic + a z_hinge        a: so that both are as large on the texts of training, on average
 

@@ -1,9 +1,10 @@
 """The n-grams of texts by number: of words, and of characters within words.
 
 words        runs of letters and digits, with apostrophes inside, and single marks: it's, great, !
-n-grams      of words: 1 .. n neighbours in a text, and pairs with one or two words between that are not looked at, such
-             as "what .. of" and "what ... of" (a mark alone is a word, so that no word is written like that). Of characters: 2 .. 5 neighbours, say, of a word with a blank on
-             each side, so that " un" is a beginning and "ing " an end.
+n-grams      of words: 1 .. n neighbours in a text, and pairs with one or two words between that are not looked at, as
+             "what .. of" and "what ... of" (a mark is a word for itself, so that no word is written like that). Of
+             characters: 2 .. 5 neighbours, say, of a word with a blank on each side, so that " un" is a beginning and
+             "ing " an end.
 
 Words are numbered once; n-grams are numbers of numbers, and the text of one is made once for all its occurrences.
 """
@@ -88,9 +89,7 @@ def words_of(texts: Iterable[str], lower: bool = True) -> Words:
     return Words(list(index), np.concatenate(ids) if ids else np.zeros(0, np.int64), row_of, len(sizes))
 
 
-def word_grams(
-    words: Words, order: int, numbers: Numbers, width: Callable[[], int], skip: int = 0
-) -> SparseRows:
+def word_grams(words: Words, order: int, numbers: Numbers, width: Callable[[], int], skip: int = 0) -> SparseRows:
     """How often each n-gram of 1 .. order words, and each pair with 1 .. skip words between, occurs in each text.
 
     numbers  its columns; width: how many there are when all were asked for.

@@ -157,8 +157,9 @@ def by_class(z: Tensor, n_classes: int) -> Tensor:
 
 
 def _not_there(found: Solved, config: LinearConfig) -> str:
+    steps = max(one.steps for one in found.minima)
     return (
-        f"the solver did not converge: after {max(one.steps for one in found.minima)} of {config.max_steps} steps the gradient is "
+        f"the solver did not converge: after {steps} of {config.max_steps} steps the gradient is "
         f"{found.gradient:.1e} of its first, and {config.tolerance:.1e} was asked for; raise model.max_steps or lower "
         f"model.strength"
     )

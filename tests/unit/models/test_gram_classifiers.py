@@ -16,8 +16,8 @@ from regard.core.context import Context
 from regard.core.fitted import FitSettings, Nobody
 from regard.core.model import logits_of
 from regard.errors import CheckpointError, DataError
-from regard.fitting.grams import WORD
 from regard.fitting.classes import log_count_ratios
+from regard.fitting.grams import WORD
 from regard.models.gram_classifier import GramClassifier
 from regard.models.linear import LinearConfig
 from regard.models.majority import MajorityConfig
