@@ -125,7 +125,7 @@ def test_a_run_in_few_bits_is_used_like_any_other(
     assert run.evaluate(str(tmp_path / "my.txt")).scores["perplexity"] > 1
     copy = regard.load(run.save(tmp_path / "copy"), device="cpu")
     assert copy.generate("a b", max_tokens=20, temperature=0.0) == plain
-    with pytest.raises(UsageError, match="has weights of 8 bits already"):
+    with pytest.raises(UsageError, match="has weights of few bits already"):
         run.with_weights("int8")
     (tmp_path / "my.tsv").write_text("text\tlabel\na\tx\nb\ty\n" * 9, encoding="utf-8")
     with pytest.raises(UsageError, match="kept in few bits, for use and not for training"):
