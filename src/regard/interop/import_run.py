@@ -65,12 +65,13 @@ def import_run(source: str | Path, out: str | Path, *, weights: str | None = Non
         raise UsageError(f"{where}: already holds a run; choose another --out")
     folder, revision = _fetched(source)
     with opened_source(folder) as model:
-        told = {"source": str(source), "architecture": model.kind} | ({"revision": revision} if revision else {})
+        told = {"source": str(source), "architecture": model.kind, "revision": revision, "weights": weights}
+        told = {key: value for key, value in told.items() if value is not None}
         processor = _processor(model)
         config = _config(model, processor, {"imported": told})
-        kept, told = kept_weights(model, weights)
-        if told is not None:
-            config["model"]["weights"] = told
+        kept, kinds = kept_weights(model, weights)
+        if kinds is not None:
+            config["model"]["weights"] = kinds
         size = sum(form.nbytes for form in kept.shapes.values())
         with _made(where) as run:
             disk.require_space(run.path, size)
