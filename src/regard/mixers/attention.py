@@ -8,7 +8,6 @@ score   dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
 H, G    heads, and groups of heads that share keys and values (Ainslie et al. 2023); G = H is the plain form
 window  a position sees itself and the window - 1 positions before it (Beltagy et al. 2020)
 rotary, alibi  positions inside the scores, see layers/position.py
-Keys and values of the past are in the state, see mixers/kv_cache.py.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +28,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap, is_heard
 from regard.kernels.decode_attention import can_decode, decode_attention
-from regard.kernels.decode_cpu import Compiled
+from regard.kernels.decode_cpu import AttentionStep, CompiledAttention
 from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.linear import Linear
@@ -106,7 +105,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
         }
 
 
-class SelfAttention(Compiled, Mixer):
+class SelfAttention(CompiledAttention, Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
     state_grows = skips_state = packs = True
@@ -229,19 +228,22 @@ class SelfAttention(Compiled, Mixer):
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
             return False
         alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
-        return alike and can_decode(q[:, 0], state.keys, compiled=self.compiled)
+        return alike and (can_decode if self.compiled is None else self.compiled.takes)(q[:, 0], state.keys)
 
     def _decoded(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState) -> Tensor | None:
         """Heads (B, H, K) of one token by the kernel, which also norms, turns and keeps it; None without the kernel."""
-        c = self.config
-        scale = self.score.scale * math.log(c.base or math.e)
-        norms = None
+        given = q[:, 0], (k[:, 0], v[:, 0]), (state.keys, state.values), state.count
+        return decode_attention(*given, **self._of_kernels()) if self.compiled is None else self.compiled(*given)
+
+    def to_step(self) -> AttentionStep:
+        return AttentionStep(**self._of_kernels())
+
+    def _of_kernels(self) -> dict[str, Any]:
+        c, norms = self.config, None
         if isinstance(self.query_norm, RmsNorm) and isinstance(self.key_norm, RmsNorm):
             norms = self.query_norm.weight, self.key_norm.weight, self.query_norm.epsilon
-        base = c.rotary.base if c.position == "rotary" else None
-        new, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
-        settings = {"scale": scale, "window": c.window, "norms": norms, "base": base}
-        return decode_attention(q[:, 0], new, cache, state.count, **settings)
+        scale, base = self.score.scale * math.log(c.base or math.e), c.rotary.base if c.position == "rotary" else None
+        return {"scale": scale, "window": c.window, "norms": norms, "base": base}
 
     def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""
@@ -261,8 +263,7 @@ class SelfAttention(Compiled, Mixer):
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """Of folded queries and keys."""
         c = self.config
-        mask, is_causal = None, False
-        dropout = c.dropout if self.training else 0.0
+        mask, is_causal, dropout = None, False, c.dropout if self.training else 0.0
         plain = c.window is None and c.position != "alibi"
         if not plain and place.start is None and place.lengths is None and flex_takes(q, k, dropout):
             slopes = alibi_slopes(c.n_heads, q.device).to(q.dtype) if c.position == "alibi" else None
@@ -286,8 +287,7 @@ class SelfAttention(Compiled, Mixer):
             seen = seen & (distance.abs() < self.config.window)
         if not self.causal:
             distance = distance.abs()
-            lengths = place.lengths
-            if lengths is not None:
+            if (lengths := place.lengths) is not None:
                 real = real_tokens(lengths, k)[:, None]
                 if self.config.window is None and lengths.device.type == "cpu" and int(lengths.min()) > 0:
                     return distance, real
