@@ -5,7 +5,8 @@
     tensors                  name, shape, number type, place
     numbers                  from the next multiple of general.alignment on
 
-The header is read here, within bounds; blocks of quantised numbers are undone by the `gguf` package.
+The header is read here, within bounds. Blocks of the usual kinds are undone by kernels/blocks.py, others by the `gguf`
+package.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import CheckpointError
+from regard.kernels.blocks import KINDS, unpacked
 from regard.storage.regular import open_regular
 from regard.storage.tensors import Form
 
@@ -55,8 +57,10 @@ class GgufFile:
         self.forms = {name: Form(place.shape, "F32") for name, place in self._places.items()}
 
     def __getitem__(self, name: str) -> Tensor:
-        quants = importlib.import_module("gguf.quants")
         place = self._places[name]
+        if place.kind.name in KINDS and len(place.shape) == 2:
+            return unpacked(self.blocks(name), place.kind.name)
+        quants = importlib.import_module("gguf.quants")
         raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
         try:
             found = quants.dequantize(raw, place.kind)
@@ -72,7 +76,7 @@ class GgufFile:
         """The bytes of each row (N, bytes) of a matrix, as they are."""
         place = self._places[name]
         raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
-        return torch.from_numpy(raw.copy().reshape(place.shape[0], -1))
+        return torch.from_numpy(raw.copy()).reshape(place.shape[0], -1)
 
     def told(self, name: str) -> str:
         return f"{self.path}: {name}"

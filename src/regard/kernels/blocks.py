@@ -52,6 +52,16 @@ def dequantised(blocks: Tensor, kind: str) -> Tensor:
     return found.reshape(len(blocks), -1)
 
 
+def unpacked(blocks: Tensor, kind: str) -> Tensor:
+    """The same, some rows at a time, so that W is all that takes memory."""
+    width = blocks.shape[1] // KINDS[kind].bytes * KINDS[kind].size
+    found = torch.empty(len(blocks), width, device=blocks.device)
+    rows = max(1, AT_ONCE // max(width, 1))
+    for first in range(0, len(blocks), rows):
+        found[first : first + rows] = dequantised(blocks[first : first + rows], kind)
+    return found
+
+
 def blocks_linear_readable(x: Tensor, blocks: Tensor, kind: str, bias: Tensor | None) -> Tensor:
     """x W^T + b in the number type of x, a part of W at a time."""
     rows = max(1, AT_ONCE // x.shape[-1])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.errors import UsageError, nearest
 from regard.kernels import decode_cpu
-from regard.kernels.blocks import KINDS, blocks_linear_readable, dequantised, row_bytes
+from regard.kernels.blocks import KINDS, blocks_linear_readable, dequantised, row_bytes, unpacked
 from regard.kernels.decode_cpu import Compiled, Step
 from regard.layers.head import LinearHead
 from regard.layers.linear import Activation, Linear, after
@@ -36,7 +36,7 @@ class _BlockWeights(Compiled, nn.Module):
     @property
     def weight(self) -> Tensor:
         """W (N, K), made anew."""
-        return dequantised(self.blocks, self.kind)
+        return unpacked(self.blocks, self.kind)
 
     def takes_whole(self, x: Tensor, residual: Tensor | None) -> bool:
         """No kernel does the whole line."""
