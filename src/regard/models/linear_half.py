@@ -27,7 +27,7 @@ from regard.layers.spelled import SPELLING_LENGTH, spelling
 from regard.models.linear import by_class
 
 TOLERANCE, MOST_STEPS = 1e-3, 50
-MOST_ROWS, FEWEST_ROWS, MOST_WEIGHTS = 1 << 20, 1 << 14, 1 << 23
+MOST_ROWS, FEWEST_ROWS, MOST_WEIGHTS = 1 << 22, 1 << 14, 1 << 23
 AT_ONCE = 1 << 15  # words whose n-grams are in memory at one time
 BYTES_A_WORD = 256  # of memory that a solver needs, about
 
