@@ -148,19 +148,36 @@ class Repeat(Node):
 
 
 class InAnyOrder(Node):
-    """All parts in an order drawn at random, with `between` them."""
+    """All parts in an order drawn at random, with `between` them.
 
-    def __init__(self, parts: Sequence[Node], between: Node) -> None:
+    What is left after some of them is one node however it was reached, made when it is first met: there are n! orders
+    and no more than 2^n nodes. known: those that were met, by the parts that are left.
+    """
+
+    def __init__(
+        self, parts: Sequence[Node], between: Node, known: dict[tuple[Node, ...], InAnyOrder] | None = None
+    ) -> None:
         self.parts = (*parts, between)
-        each = 1 / len(parts)
-        items = []
-        for i, part in enumerate(parts):
-            rest = [*parts[:i], *parts[i + 1 :]]
-            items.append(Option(each, then=(part, between, InAnyOrder(rest, between)) if rest else (part,)))
-        self._all = _options(items)
+        self._known = {} if known is None else known
+        self._all: Options | None = None
 
     def options(self, facts: Mapping[str, str]) -> Options:
+        if self._all is None:
+            *parts, between = self.parts
+            each = 1 / len(parts)
+            self._all = _options(
+                Option(each, then=(part, between, self._after(i)) if parts[1:] else (part,))
+                for i, part in enumerate(parts)
+            )
         return self._all
+
+    def _after(self, place: int) -> InAnyOrder:
+        """What is left when the part at this place has been taken."""
+        *parts, between = self.parts
+        left = (*parts[:place], *parts[place + 1 :])
+        if left not in self._known:
+            self._known[left] = InAnyOrder(left, between, self._known)
+        return self._known[left]
 
 
 def one_of(words: str) -> Choose:
