@@ -50,7 +50,7 @@ from regard.training.track import refuse_absent
 RUNS = Path("runs")
 # What the comparison without data is of. Its budget is in steps, so that what it shows does not hang on the machine; one
 # training of each, of batches of short documents.
-FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "900steps", 16, 1
+FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "700steps", 16, 1
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 
@@ -76,7 +76,7 @@ def compare(
     """Train several models on the same data under the same budget and rank them. What is told goes to stderr.
 
     models      names of `regard.models()`, also with settings as in "lstm?n_layers=3"; None: the ladder of the task.
-    data        what `regard.train` takes; None: world:witness, about four minutes in all.
+    data        what `regard.train` takes; None: world:witness, about four minutes on two cores.
     budget      of each model, such as "1m" or "500steps".
     seeds       trainings of each model; a winner needs three.
     size        of all models; unless told, all have as many parameters as suit the budget.
