@@ -48,8 +48,7 @@ from regard.training.run_folder import refuse_file
 from regard.training.track import refuse_absent
 
 RUNS = Path("runs")
-# What the comparison without data is of. Its budget is in steps, so that what it shows does not hang on the machine; one
-# training of each, of batches of short documents.
+# Of the comparison without data. Its budget is in steps, so that what it shows does not hang on the machine.
 FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "700steps", 16, 1
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
@@ -140,8 +139,7 @@ def _plan(given: Layer, models: Sequence[str] | None, asked: Asked) -> _Planned:
     entrants = entrants_for(task, models)
     refuse_folds(asked.folds, task, path, plain)
     budget = asked.budget or (FIRST_BUDGET if is_first else "1m")
-    one_training = is_first and asked.seeds is None
-    seeds = seeds_for(budget, FIRST_SEEDS if one_training else asked.seeds, asked.folds)
+    seeds = seeds_for(budget, FIRST_SEEDS if is_first and asked.seeds is None else asked.seeds, asked.folds)
     per_byte = own_tokens(task, {one.label: one.changes for one in entrants})
     protocol = Protocol(path, task, budget, seeds, SLICE, TEST_SHARE, asked.parameters, asked.folds, per_byte)
     shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}

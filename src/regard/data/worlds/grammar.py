@@ -148,36 +148,24 @@ class Repeat(Node):
 
 
 class InAnyOrder(Node):
-    """All parts in an order drawn at random, with `between` them.
+    """All parts in an order drawn at random, with `between` them. known: the options of the sets of parts that were met.
 
-    What is left after some of them is one node however it was reached, made when it is first met: there are n! orders
-    and no more than 2^n nodes. known: those that were met, by the parts that are left.
+    What may follow depends on which parts are left, not on their order so far: 2^n sets at most, where orders are n!.
     """
 
-    def __init__(
-        self, parts: Sequence[Node], between: Node, known: dict[tuple[Node, ...], InAnyOrder] | None = None
-    ) -> None:
+    def __init__(self, parts: Sequence[Node], between: Node, known: dict[Any, Options] | None = None) -> None:
         self.parts = (*parts, between)
         self._known = {} if known is None else known
-        self._all: Options | None = None
 
     def options(self, facts: Mapping[str, str]) -> Options:
-        if self._all is None:
+        if self.parts not in self._known:
             *parts, between = self.parts
-            each = 1 / len(parts)
-            self._all = _options(
-                Option(each, then=(part, between, self._after(i)) if parts[1:] else (part,))
-                for i, part in enumerate(parts)
-            )
-        return self._all
-
-    def _after(self, place: int) -> InAnyOrder:
-        """What is left when the part at this place has been taken."""
-        *parts, between = self.parts
-        left = (*parts[:place], *parts[place + 1 :])
-        if left not in self._known:
-            self._known[left] = InAnyOrder(left, between, self._known)
-        return self._known[left]
+            rests = [InAnyOrder([*parts[:i], *parts[i + 1 :]], between, self._known) for i in range(len(parts))]
+            ways = [
+                (part, between, rest) if len(parts) > 1 else (part,) for part, rest in zip(parts, rests, strict=True)
+            ]
+            self._known[self.parts] = _options(Option(1 / len(parts), then=way) for way in ways)
+        return self._known[self.parts]
 
 
 def one_of(words: str) -> Choose:
