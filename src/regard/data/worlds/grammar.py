@@ -148,7 +148,7 @@ class Repeat(Node):
 
 
 class InAnyOrder(Node):
-    """All parts in an order drawn at random, with `between` them. known: the options of the sets of parts that were met.
+    """All parts in an order drawn at random, with `between` them. known: options of the sets of parts that were met.
 
     What may follow depends on which parts are left, not on their order so far: 2^n sets at most, where orders are n!.
     """
