@@ -49,7 +49,7 @@ from regard.training.track import refuse_absent
 
 RUNS = Path("runs")
 # Of the comparison without data. Its budget is in steps, so that what it shows does not hang on the machine.
-FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "700steps", 16, 1
+FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "700 steps", 16, 1
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 
