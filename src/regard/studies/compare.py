@@ -75,7 +75,7 @@ def compare(
     """Train several models on the same data under the same budget and rank them. What is told goes to stderr.
 
     models      names of `regard.models()`, also with settings as in "lstm?n_layers=3"; None: the ladder of the task.
-    data        what `regard.train` takes; None: world:witness, about four minutes on two cores.
+    data        what `regard.train` takes; None: world:witness, 700 steps of each model.
     budget      of each model, such as "1m" or "500steps".
     seeds       trainings of each model; a winner needs three.
     size        of all models; unless told, all have as many parameters as suit the budget.
