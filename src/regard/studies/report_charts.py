@@ -125,7 +125,8 @@ def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False)
     def distance(value: float) -> float:
         return value if not isfar or best is None else max(NEAREST, sign * (value - best))
 
-    title = f"Test {metric} above the best possible" if isfar else f"Test {metric}"
+    side = "above" if comparison.protocol.lower_is_better else "below"
+    title = f"Test {metric} {side} the best possible" if isfar else f"Test {metric}"
     axis = Axis(f"{'logarithmic; ' if isfar else ''}lines: 95% interval", log=isfar)
     rows = [(one.label, distance(one.mean)) for one in standing]
     ends = [(distance(one.ends[0]), distance(one.ends[1])) for one in standing]

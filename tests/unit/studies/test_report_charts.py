@@ -15,7 +15,7 @@ import pytest
 from regard.charts.plot import COLOURS
 from regard.studies.comparison import Comparison
 from regard.studies.protocol import Protocol
-from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts, slices
+from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts, scores, slices
 from regard.studies.report_page import as_html
 from regard.studies.row import Row
 from regard.studies.summary import finding, recalled
@@ -143,3 +143,9 @@ def test_a_line_joins_distances_and_lengths_and_no_classes() -> None:
     assert copied(by_class.html(["lstm"])) == [
         [["model", "class", "precision"], ["lstm", "bad", "0.5"], ["lstm", "good", "0.75"]]
     ]
+
+
+def test_a_score_of_which_more_is_better_lies_below_the_best_possible() -> None:
+    found = replace(FOUND, protocol=Protocol("world:x", "labelled", "24s", 1), optimum=2.0)
+    assert "Test accuracy below the best possible" in scores(found, ["lstm"])
+    assert "Test loss above the best possible" in scores(FOUND, ["lstm"])
