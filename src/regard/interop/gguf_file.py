@@ -64,6 +64,16 @@ class GgufFile:
             raise CheckpointError(f"{self.told(name)}: {error}") from None
         return torch.from_numpy(np.array(found, np.float32).reshape(place.shape))
 
+    def kind(self, name: str) -> str:
+        """The number type of a tensor, by its name there."""
+        return self._places[name].kind.name
+
+    def blocks(self, name: str) -> Tensor:
+        """The bytes of each row (N, bytes) of a matrix, as they are."""
+        place = self._places[name]
+        raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
+        return torch.from_numpy(raw.copy().reshape(place.shape[0], -1))
+
     def told(self, name: str) -> str:
         return f"{self.path}: {name}"
 
@@ -167,6 +177,13 @@ class Renamed:
 
     def __getitem__(self, name: str) -> Tensor:
         return self._change(name, self._file[self._names[name]])
+
+    def kind(self, name: str) -> str:
+        return self._file.kind(self._names[name])
+
+    def blocks(self, name: str) -> Tensor:
+        """Of a matrix, whose rows alone are moved on the way."""
+        return self._change(name, self._file.blocks(self._names[name]))
 
     def told(self, name: str) -> str:
         return self._file.told(self._names[name])

@@ -8,7 +8,6 @@ score   dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
 H, G    heads, and groups of heads that share keys and values (Ainslie et al. 2023); G = H is the plain form
 window  a position sees itself and the window - 1 positions before it (Beltagy et al. 2020)
 rotary, alibi  positions inside the scores, see layers/position.py
-
 Keys and values of the past are in the state, see mixers/kv_cache.py.
 """
 
@@ -30,6 +29,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap, is_heard
 from regard.kernels.decode_attention import can_decode, decode_attention
+from regard.kernels.decode_cpu import Compiled
 from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.linear import Linear
@@ -106,7 +106,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
         }
 
 
-class SelfAttention(Mixer):
+class SelfAttention(Compiled, Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
     state_grows = skips_state = packs = True
@@ -222,14 +222,14 @@ class SelfAttention(Mixer):
         """Whether this is one token in each slot, which has a kernel of its own, from the projection on."""
         c = self.config
         plain = c.position == "none" or (c.position == "rotary" and c.rotary.plain)
-        if q.shape[1] != 1 or not state.reserved or context.lengths is not None or not plain:
+        if not plain or q.shape[1] != 1 or not state.reserved or context.lengths is not None:
             return False
         heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
         heard = heard or is_heard(self.query_norm) or is_heard(self.key_norm) or is_heard(self.score)
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
             return False
         alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
-        return alike and can_decode(q[:, 0], state.keys)
+        return alike and can_decode(q[:, 0], state.keys, compiled=self.compiled)
 
     def _decoded(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState) -> Tensor | None:
         """Heads (B, H, K) of one token by the kernel, which also norms, turns and keeps it; None without the kernel."""
