@@ -116,6 +116,26 @@ def largest_difference(graphs: Graphs, folder: Path) -> float:
     return found
 
 
+def facts_of(graphs: Graphs) -> dict[str, Any]:
+    """What programs have to know of the graphs, as JSON."""
+    files = {
+        f"{graph.name}.onnx": {
+            "inputs": {
+                name: {"type": str(tensor.dtype).removeprefix("torch."), "shape": _sizes(graph, name)}
+                for name, tensor in graph.inputs.items()
+            },
+            "outputs": graph.outputs,
+        }
+        for graph in graphs.graphs
+    }
+    carried = {"next.": "state."} if "step" in graphs.named else {}
+    return {"graphs": files, "carried": carried, "room": graphs.room}
+
+
+def _sizes(graph: Graph, name: str) -> list[int | str]:
+    return [graph.axes[name].get(axis, size) for axis, size in enumerate(graph.inputs[name].shape)]
+
+
 def _at_once(graph: Graph, folder: Path, rows: int | None) -> float:
     session = Session(folder / f"{graph.name}.onnx")
     _require_any_size(graph, session)
@@ -170,4 +190,5 @@ def _apart(found: np.ndarray, expected: Tensor) -> float:
     if not expected.numel():
         return 0.0
     wanted = expected.double().numpy()
-    return float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max()))
+    apart = float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max()))
+    return apart if np.isfinite(apart) else float("inf")
