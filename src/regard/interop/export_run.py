@@ -97,7 +97,7 @@ def _onnx(run: Run, path: Path, asked: Asked) -> Exported:
 
     _neural(run, "onnx")
     require_onnx()
-    with blamed_on(run.path):
+    with blamed_on(run.path, UsageError):
         graphs = graphs_of(run.model, run.processor.spec, asked.room)
     with new_folder(path, asked.force) as folder:
         for graph in graphs.graphs:

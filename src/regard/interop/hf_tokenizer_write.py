@@ -62,6 +62,9 @@ def hf_tokenizer(tokenizer: Tokenizer, *, framed: bool, length: int, ends: bool 
         known = {one["content"]: one["id"] for one in model.get("added_tokens", ())}
         if special.get("pad") in known:
             ids["pad_token_id"] = known[special["pad"]]
+        if framed and model.get("post_processor") is None:  # which BERT's own class puts around a text by itself
+            ends = {special["start"]: tokenizer.start_id, special["end"]: tokenizer.eos_id}
+            model = model | {"post_processor": _frame([special["start"]], [special["end"]], ends)}
         return HfTokenizer(model, special, ids, framed, length)
     if tokenizer.kind not in MADE:
         raise UsageError(f"tokens = {tokenizer.kind}: tokenizer.json cannot say it; {', '.join(MADE)} can be said")
@@ -72,13 +75,7 @@ def hf_tokenizer(tokenizer: Tokenizer, *, framed: bool, length: int, ends: bool 
         added.append(_added(tokenizer.vocab_size, MASK))
     if tokenizer.unknown_id is not None:
         special["unknown"] = UNKNOWN
-    before, after = [_special(EOS)], [_special(EOS)] if framed or ends else []
-    frame = {
-        "type": "TemplateProcessing",
-        "single": [*([] if ends else before), {"Sequence": {"id": "A", "type_id": 0}}, *after],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-        "special_tokens": {EOS: {"id": EOS, "ids": [eos], "tokens": [EOS]}},
-    }
+    frame = _frame([] if ends else [EOS], [EOS] if framed or ends else [], {EOS: eos})
     model = EMPTY | MADE[tokenizer.kind](tokenizer.settings()) | {"added_tokens": added, "post_processor": frame}
     return HfTokenizer(model, special, {"bos_token_id": eos, "eos_token_id": eos}, framed, length)
 
@@ -88,8 +85,16 @@ def _added(number: int, token: str) -> dict[str, Any]:
     return {"id": number, "content": token, **plain, "special": True}
 
 
-def _special(token: str) -> dict[str, Any]:
-    return {"SpecialToken": {"id": token, "type_id": 0}}
+def _frame(before: list[str], after: list[str], ids: dict[str, int]) -> dict[str, Any]:
+    """Special tokens around a text."""
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    begins, ends = ([{"SpecialToken": {"id": token, "type_id": 0}} for token in side] for side in (before, after))
+    return {
+        "type": "TemplateProcessing",
+        "single": [*begins, text, *ends],
+        "pair": [*begins, text, *ends, {"Sequence": {"id": "B", "type_id": 0}}, *ends],
+        "special_tokens": {token: {"id": token, "ids": [number], "tokens": [token]} for token, number in ids.items()},
+    }
 
 
 def _subwords(settings: dict[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class OutgoingModel:
         self.run, self.own = run, weights_of(model)
         self.length = imported.get("positions") or model.max_length or run.config["train"]["length"]
         self.tokenizer = _tokenizer(run, self.length)
-        with blamed_on(run.path):
+        with blamed_on(run.path, UsageError):
             known = imported.get("architecture")
             found: Outgoing = outgoing(model.config, self.length, self.tokenizer.ids, known)
         self.kind, self.settings, self.plan = found.kind, found.settings, found.plan
@@ -82,7 +82,7 @@ class OutgoingModel:
 def _tokenizer(run: Run, length: int) -> HfTokenizer:
     model: Any = run.model
     processor = run.processor
-    with blamed_on(run.path):
+    with blamed_on(run.path, UsageError):
         if isinstance(processor, TwoSides):
             if processor.source is not processor.target:
                 raise UsageError("data.shared = false: a folder of transformers has one vocabulary for both sides")

@@ -37,12 +37,17 @@ class Scanned(Mixer):
             y, after = self.inner.step(row[0], filled(before, carried))
             kept = row[1]  # a row whose real tokens have ended keeps its state
             pairs = zip(after.tensors(), carried, strict=True)
-            now = [torch.where(kept.reshape(-1, *[1] * (new.dim() - 1)), new, old) for new, old in pairs]
-            return now, y.clone()
+            now = [_plain(torch.where(kept.reshape(-1, *[1] * (new.dim() - 1)), new, old)) for new, old in pairs]
+            return now, _plain(y)
 
         real = real_tokens(context.lengths, x)
-        last, outputs = scan(step, list(before.tensors()), (x.transpose(0, 1), real.transpose(0, 1)))
+        last, outputs = scan(step, [_plain(one) for one in before.tensors()], (x.transpose(0, 1), real.transpose(0, 1)))
         return outputs.transpose(0, 1), filled(before, last)
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """A copy that lies in memory as a new tensor does: what a loop carries has one form."""
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def filled(state: State, tensors: list[Tensor] | tuple[Tensor, ...]) -> State:
