@@ -1,4 +1,4 @@
-"""What is exported to Hugging Face is loaded by transformers with the same logits and tokens, and comes back bit by bit."""
+"""What is exported to Hugging Face has the same logits and tokens in transformers, and comes back bit by bit."""
 
 from __future__ import annotations
 

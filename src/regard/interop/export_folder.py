@@ -23,6 +23,15 @@ MARK, FORMAT = "export.json", "regard-export"
 UNFINISHED = ".exporting-"
 
 
+@contextmanager
+def told_of(path: Path) -> Iterator[None]:
+    """What is refused, with the run that it is said of."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
 def require_free(target: Path, force: bool) -> None:
     """Refuse a place that cannot be taken, before any work is done."""
     require_name(target)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import UsageError, blamed_on, nearest
-from regard.interop.export_folder import mark, new_folder, require_free, size_of, write_file, write_files
+from regard.errors import UsageError, nearest
+from regard.interop.export_folder import mark, new_folder, require_free, size_of, told_of, write_file, write_files
 from regard.interop.model_card import model_card
 
 if TYPE_CHECKING:
@@ -36,7 +36,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export came to. difference: the largest one found on reading or running it. notes: what people are told."""
+    """What an export came to.
+
+    difference  the largest one that was found on reading it back, or on running it.
+    room        tokens that a growing state holds.
+    notes       what people are told.
+    """
 
     path: Path
     to: str
@@ -56,7 +61,7 @@ def format_of(path: Path, to: str | None) -> str:
     for ending, name in ENDINGS.items():
         if path.name.lower().endswith(ending):
             return name
-    raise UsageError(f"{path}: its name tells no format; say --to {', '.join(FORMATS)}")
+    raise UsageError(f"{path}: its name tells no format; say --to hf or onnx, or name FILE.gguf, FILE.safetensors or FILE.arpa")
 
 
 def export_run(run: Run, dest: str | Path, to: str | None = None, asked: Asked | None = None) -> Exported:
@@ -97,7 +102,7 @@ def _onnx(run: Run, path: Path, asked: Asked) -> Exported:
 
     _neural(run, "onnx")
     require_onnx()
-    with blamed_on(run.path, UsageError):
+    with told_of(run.path):
         graphs = graphs_of(run.model, run.processor.spec, asked.room)
     with new_folder(path, asked.force) as folder:
         for graph in graphs.graphs:
@@ -158,7 +163,7 @@ def _safetensors(run: Run, path: Path, asked: Asked) -> Exported:
     return Exported(path, "safetensors", size_of(path))
 
 
-def _arpa(run: Run, path: Path, asked: Asked) -> Exported:
+def _arpa(run: Run, path: Path, _asked: Asked) -> Exported:
     from regard.interop.arpa_write import write_arpa
     from regard.models.ngram import NgramModel
     from regard.tasks.verbs import Scores

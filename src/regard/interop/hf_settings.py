@@ -191,7 +191,7 @@ def _of_llama(found: Attentive) -> Settings:
 
 
 def _turns(rotary: RotaryConfig) -> Settings:
-    """As programs of before 2026 read it, and as those since then do: a base that is not read would be the usual one."""
+    """Twice, as older programs read it and as newer ones do: who does not find a base takes the usual one."""
     told = _turning(rotary)
     old = {key: value for key, value in told.items() if key != "rope_theta"}
     scaling = {"rope_scaling": old} if rotary.scaling != "none" else {}

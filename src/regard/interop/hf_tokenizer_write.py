@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.data.tokenizer import Tokenizer
-from regard.data.tokenizer.tokenizer import EOS
 from regard.data.tokenizer.subword import BYTE_CHARACTERS
+from regard.data.tokenizer.tokenizer import EOS
 from regard.errors import UsageError
 
 UNKNOWN, MASK = "<unk>", "<mask>"

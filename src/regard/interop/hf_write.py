@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from regard.data.tokenizer import Tokenizer
-from regard.errors import UsageError, blamed_on
+from regard.errors import UsageError
+from regard.interop.export_folder import told_of
 from regard.interop.hf_folder import MODULES, POOLINGS
 from regard.interop.hf_plan import Outgoing, outgoing
 from regard.interop.hf_tokenizer_write import HfTokenizer, hf_tokenizer
@@ -40,9 +41,9 @@ class OutgoingModel:
         model: Any = run.model
         imported = run.config.get("imported", {})
         self.run, self.own = run, weights_of(model)
-        self.length = imported.get("positions") or model.max_length or run.config["train"]["length"]
+        self.length = model.max_length or run.config["train"]["length"]
         self.tokenizer = _tokenizer(run, self.length)
-        with blamed_on(run.path, UsageError):
+        with told_of(run.path):
             known = imported.get("architecture")
             found: Outgoing = outgoing(model.config, self.length, self.tokenizer.ids, known)
         self.kind, self.settings, self.plan = found.kind, found.settings, found.plan
@@ -82,7 +83,7 @@ class OutgoingModel:
 def _tokenizer(run: Run, length: int) -> HfTokenizer:
     model: Any = run.model
     processor = run.processor
-    with blamed_on(run.path, UsageError):
+    with told_of(run.path):
         if isinstance(processor, TwoSides):
             if processor.source is not processor.target:
                 raise UsageError("data.shared = false: a folder of transformers has one vocabulary for both sides")

@@ -59,8 +59,7 @@ def import_run(source: str | Path, out: str | Path) -> Imported:
         raise UsageError(f"{where}: already holds a run; choose another --out")
     folder, revision = _fetched(source)
     with opened_source(folder) as model:
-        told = {"source": str(source), "architecture": model.kind, "positions": model.plan.length}
-        told |= {"revision": revision} if revision else {}
+        told = {"source": str(source), "architecture": model.kind} | ({"revision": revision} if revision else {})
         processor = _processor(model)
         config = _config(model, processor, {"imported": told})
         size = sum(form.nbytes for form in model.shapes.values())

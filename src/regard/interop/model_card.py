@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.core.version import __version__
@@ -39,7 +39,7 @@ def model_card(run: Run, *, to: str, licence: str | None, notes: Sequence[str] =
     }
     settings = {f"model.{key}": value for key, value in config.get("model", {}).get("settings", {}).items()}
     if not imported:
-        settings |= {f"train.{key}": value for key, value in config.get("train", {}).items()}
+        settings |= {key: origin for key, origin in _said(config) if key.startswith("train.")}
     scores = {name: f"{value:.4g}" for name, value in held_out(run).items() if isinstance(value, (int, float))}
     parts = [
         _front(licence, to),
@@ -52,6 +52,13 @@ def model_card(run: Run, *, to: str, licence: str | None, notes: Sequence[str] =
         f"## Licence\n\n{licence or UNSAID}\n",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _said(config: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Settings that are not as they always are."""
+    for key in config.get("origins", {}):
+        section, _, name = key.partition(".")
+        yield key, config.get(section, {}).get(name)
 
 
 def _front(licence: str | None, to: str) -> str:
