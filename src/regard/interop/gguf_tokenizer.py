@@ -68,14 +68,13 @@ def _of_pairs(tokens: list[str], kinds: list[int], merges: list[str]) -> str:
     """As GPT-2 has it: merges over bytes, within words."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-    plain = {token: number for number, (token, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind == NORMAL}
     joined = [(left, right) for left, _, right in (pair.partition(" ") for pair in merges)]
-    model: Any = models.BPE(vocab=plain, merges=joined)
+    model: Any = models.BPE(vocab={token: number for number, token in enumerate(tokens)}, merges=joined)
     made = Tokenizer(model)
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
-    special = [AddedToken(token, special=True, normalized=False) for token in tokens if token not in plain]
-    made.add_special_tokens(special)
+    special = [token for token, kind in zip(tokens, kinds, strict=True) if kind != NORMAL]
+    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     return made.to_str()
 
 
