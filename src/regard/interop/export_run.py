@@ -61,7 +61,8 @@ def format_of(path: Path, to: str | None) -> str:
     for ending, name in ENDINGS.items():
         if path.name.lower().endswith(ending):
             return name
-    raise UsageError(f"{path}: its name tells no format; say --to hf or onnx, or name FILE.gguf, FILE.safetensors or FILE.arpa")
+    files = "FILE.gguf, FILE.safetensors or FILE.arpa"
+    raise UsageError(f"{path}: its name tells no format; say --to hf or --to onnx, or name {files}")
 
 
 def export_run(run: Run, dest: str | Path, to: str | None = None, asked: Asked | None = None) -> Exported:

@@ -63,8 +63,8 @@ def hf_tokenizer(tokenizer: Tokenizer, *, framed: bool, length: int, ends: bool 
         if special.get("pad") in known:
             ids["pad_token_id"] = known[special["pad"]]
         if framed and model.get("post_processor") is None:  # which BERT's own class puts around a text by itself
-            ends = {special["start"]: tokenizer.start_id, special["end"]: tokenizer.eos_id}
-            model = model | {"post_processor": _frame([special["start"]], [special["end"]], ends)}
+            around = {special["start"]: tokenizer.start_id, special["end"]: tokenizer.eos_id}
+            model = model | {"post_processor": _frame([special["start"]], [special["end"]], around)}
         return HfTokenizer(model, special, ids, framed, length)
     if tokenizer.kind not in MADE:
         raise UsageError(f"tokens = {tokenizer.kind}: tokenizer.json cannot say it; {', '.join(MADE)} can be said")

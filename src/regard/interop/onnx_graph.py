@@ -132,7 +132,10 @@ class Forecast(nn.Module):
 
 def graphs_of(model: Any, spec: DataSpec, room: int | None = None) -> Graphs:
     """The graphs of a model. room: tokens of a growing state, None for as many as it has positions, or LONGEST."""
-    room = room or model.max_length or LONGEST
+    most: int | None = model.max_length
+    if room is not None and most is not None and room > most:
+        raise UsageError(f"--length {room}: the model has {most} positions")
+    room = room or most or LONGEST
     if isinstance(model, SourceModel):
         return _of_source(model, spec, room)
     if model.reads == "numbers":
@@ -148,7 +151,8 @@ def graphs_of(model: Any, spec: DataSpec, room: int | None = None) -> Graphs:
         return Graphs([first, _step(model, state, tokens)], room if model.stack.state_grows else None)
     inputs = {"tokens": _read(model.reads, spec), "lengths": torch.tensor([LENGTH, 2, 3])}
     axes = {"tokens": {0: BATCH, 1: TIME}, "lengths": {0: BATCH}}
-    told = "vector" if isinstance(model, Embeds) else "answers"
+    embeds = isinstance(model, Embeds)
+    told = "vector" if embeds else "answers"
     return Graphs([Graph("forward", Forward(scanned(model)), Forward(model), inputs, axes, [told])])
 
 

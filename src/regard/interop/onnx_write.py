@@ -158,7 +158,7 @@ def _stepped(graphs: Graphs, folder: Path, rows: int | None) -> Iterator[float]:
     given = _few(start.inputs, rows)
     state = begun(**_arrays(given))
     with torch.no_grad():
-        own: tuple[Tensor, ...] = start.own(*given.values())
+        own: list[Tensor] = list(start.own(*given.values()))
         yield max([0.0, *(_apart(state[name], tensor) for name, tensor in zip(start.outputs, own, strict=True))])
         for number in range(STEPS):
             tokens = _few(step.inputs, rows)["tokens"].roll(number)
