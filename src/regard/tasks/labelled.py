@@ -85,6 +85,7 @@ class LabelledText(WholeTextTask[LabelProcessor]):
     ladder: ClassVar[tuple[str, ...]] = (
         *("majority", "naive_bayes", "linear"),
         *("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
+        "classifier",
     )
     example: ClassVar[type | None] = Labelled
     world: ClassVar[str | None] = "world:reviews"
