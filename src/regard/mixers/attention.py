@@ -286,10 +286,10 @@ class SelfAttention(Compiled, Mixer):
             seen = seen & (distance.abs() < self.config.window)
         if not self.causal:
             distance = distance.abs()
-            lengths = place.lengths
-            if lengths is not None:
+            if (lengths := place.lengths) is not None:
                 real = real_tokens(lengths, k)[:, None]
-                if self.config.window is None and lengths.device.type == "cpu" and int(lengths.min()) > 0:
+                at_hand = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+                if self.config.window is None and at_hand and int(lengths.min()) > 0:
                     return distance, real
                 # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
                 seen = seen & (real | (distance == 0))
