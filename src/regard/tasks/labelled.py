@@ -13,9 +13,7 @@ import torch
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
-from regard.data.example import Examples, Labelled, account_of, column
-from regard.data.kind import Head
-from regard.data.labelled import read_labelled
+from regard.data.example import Labelled, account_of, column
 from regard.data.rows import LabelRows, Rows
 from regard.data.settings import DataSettings
 from regard.models.ensemble import EnsembleConfig
@@ -23,6 +21,7 @@ from regard.tasks import register_task
 from regard.tasks.calibration import Calibration, calibration, saved_calibration
 from regard.tasks.class_report import class_report
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.kinds import LabelledKind
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, cut
 from regard.tasks.share import Shared, settled
@@ -72,12 +71,10 @@ class LabelProcessor(TextProcessor):
 
 @register_task
 @dataclass(frozen=True)
-class LabelledText(WholeTextTask[LabelProcessor]):
+class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
     """Classification of texts."""
 
-    name: ClassVar[str] = "labelled"
     shape: ClassVar[str] = "N-1"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "missing", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
     model: ClassVar[str] = "classifier"
@@ -89,14 +86,10 @@ class LabelledText(WholeTextTask[LabelProcessor]):
     example: ClassVar[type | None] = Labelled
     world: ClassVar[str | None] = "world:reviews"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
-    turn: ClassVar[int] = 3
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
     spells: ClassVar[bool] = True
     of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights", "calibrate"})
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and not head.unclear
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: LabelProcessor | None = None
@@ -201,11 +194,6 @@ class LabelledText(WholeTextTask[LabelProcessor]):
         processor: LabelProcessor = run.processor
         found = super().reading(run, given, target)
         return replace(found, forward=lambda x: logits_of(run.model, x) / processor.temperature)
-
-    def read(self, data: str, settings: DataSettings) -> Examples[Labelled]:
-        return read_labelled(
-            data, text=settings.text, label=settings.label, missing=settings.missing, choices=settings.choices
-        )
 
     def answer_names(self, processor: LabelProcessor) -> Sequence[str]:
         return processor.classes

@@ -18,17 +18,16 @@ import numpy as np
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.answer_rows import LabelSetRows
-from regard.data.example import Examples, Several, account_of, column
-from regard.data.kind import Head
+from regard.data.example import Several, account_of, column
 from regard.data.ragged import ragged
 from regard.data.rows import Rows
 from regard.data.settings import DataSettings
-from regard.data.several import is_of_several, read_several
 from regard.errors import UsageError
 from regard.evaluation.multilabel import multilabel_report
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.kinds import MultilabelKind
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, cut
 from regard.tasks.threshold import Threshold, saved_threshold, threshold
@@ -79,14 +78,10 @@ class SeveralProcessor(TextProcessor):
 
 @register_task
 @dataclass(frozen=True)
-class Multilabel(WholeTextTask[SeveralProcessor]):
+class Multilabel(MultilabelKind, WholeTextTask[SeveralProcessor]):
     """Several labels for a text, or none."""
 
-    name: ClassVar[str] = "multilabel"
     shape: ClassVar[str] = "N-1"
-    used: ClassVar[frozenset[str]] = frozenset(
-        {"tokens", "vocab_size", "text", "labels", "separator", "missing", "truncate"}
-    )
     metric: ClassVar[str] = "micro_f1"
     unit: ClassVar[str] = "labels"
     model: ClassVar[str] = "multilabeller"
@@ -97,14 +92,10 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
     )
     world: ClassVar[str | None] = "world:topics"
     can: ClassVar[Capabilities] = Capabilities(number=True)
-    turn: ClassVar[int] = 2  # before labelled text, which would take every set of labels for a class
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
     example: ClassVar[type | None] = Several
     of_labels: ClassVar[frozenset[str]] = frozenset({"calibrate"})
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and is_of_several(head.table)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: SeveralProcessor | None = None
@@ -199,10 +190,6 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         return replace(super().reading(run, given, target), forward=lambda x: logits_of(run.model, x).sigmoid())
-
-    def read(self, data: str, settings: DataSettings) -> Examples[Several]:
-        columns = {"text": settings.text, "labels": settings.labels, "separator": settings.separator}
-        return read_several(data, **columns, missing=settings.missing, choices=settings.choices)
 
     def answer_names(self, processor: SeveralProcessor) -> Sequence[str]:
         return processor.classes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -15,13 +15,12 @@ import numpy as np
 from regard.core.progress import watched
 from regard.data.batch import NOT_COUNTED
 from regard.data.conll_lines import read_words
-from regard.data.example import Examples, Tagged, account_of, column
+from regard.data.example import Tagged, account_of, column
 from regard.data.in_memory import described
-from regard.data.kind import Head
 from regard.data.ragged import in_batches
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.tagged import TOKENS, is_of_tags, read_tagged, words_of
+from regard.data.tagged import TOKENS, words_of
 from regard.data.tokenizer import Tokenizer
 from regard.data.unlabelled import Unlabelled
 from regard.data.worlds import PREFIX, world_of
@@ -33,6 +32,7 @@ from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.encoding import Encoded, encoded, picked, reader_of
 from regard.tasks.example_task import ExampleTask
+from regard.tasks.kinds import TaggedKind
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
 from regard.tasks.role import role_of
@@ -61,12 +61,9 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 
-SUFFIXES = (".conll", ".conllu")
-
-
 @register_task
 @dataclass(frozen=True)
-class TaggedText(ExampleTask[TagProcessor]):
+class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
     """A tag for every word.
 
     tokenizer  of the run that a fine-tuned one starts from; None: words and their spelling.
@@ -76,9 +73,7 @@ class TaggedText(ExampleTask[TagProcessor]):
     tokenizer: Tokenizer | None = None
     last: bool = False
 
-    name: ClassVar[str] = "tagged"
     shape: ClassVar[str] = "N-N"
-    used: ClassVar[frozenset[str]] = frozenset({"text", "tag", "vocab_size", "bio"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
     model: ClassVar[str] = "tagger"
@@ -90,13 +85,9 @@ class TaggedText(ExampleTask[TagProcessor]):
     example: ClassVar[type | None] = Tagged
     world: ClassVar[str | None] = "world:tags"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
-    turn: ClassVar[int] = 1
     input_column: ClassVar[str] = "words"
     takes_encoder: ClassVar[bool] = True
     of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights"})
-
-    def recognises(self, head: Head) -> bool:
-        return head.suffix in SUFFIXES or (head.has_columns and is_of_tags(head.table))
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer, last=start.causal)
@@ -111,11 +102,6 @@ class TaggedText(ExampleTask[TagProcessor]):
         rows = processor.rows(train), processor.rows(valid)
         account = account_of(train, tags=len(processor.classes))
         return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
-
-    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Tagged]:
-        if data.startswith(PREFIX):
-            return world_of(data, self.name, seed).examples("valid")
-        return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> TagProcessor:
         names = tuple[str, ...]
@@ -220,9 +206,6 @@ class TaggedText(ExampleTask[TagProcessor]):
         ]
         return f"{answer.text} {'(right: ' + ', '.join(wrong) + ')' if wrong else '='}"
 
-    def keys(self, examples: Sequence[Tagged]) -> Iterable[str]:
-        return map(" ".join, column(examples, "words"))
-
     def typed(self, example: Tagged) -> str:
         return " ".join(example.words)
 
@@ -258,8 +241,8 @@ class TaggedText(ExampleTask[TagProcessor]):
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
             return world.best, world.examples("train"), world.examples("valid"), ()
-        found = _read(settings.path, settings)
-        return {}, *self.held_out(found, settings.valid, lambda path: _read(path, settings))
+        found = self.read(settings.path, settings)
+        return {}, *self.held_out(found, settings.valid, lambda path: self.read(path, settings))
 
     def _processor(self, train: Sequence[Tagged], settings: DataSettings) -> TagProcessor:
         tags = column(train, "tags")
@@ -280,5 +263,3 @@ def _words(one: Any) -> tuple[str, ...]:
     return one.words if isinstance(one, Tagged) else one if isinstance(one, tuple) else tuple(str(one).split())
 
 
-def _read(data: str, settings: DataSettings) -> Examples[Tagged]:
-    return read_tagged(data, text=settings.text, tag=settings.tag, choices=settings.choices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from regard.core.progress import watched
-from regard.data.example import Examples, column
+from regard.data.example import column
 from regard.data.ragged import Ragged, ragged
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
+from regard.tasks.data_kind import WholeTextKind
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of
@@ -102,7 +103,7 @@ P = TypeVar("P", bound=TextProcessor)
 
 
 @dataclass(frozen=True)
-class WholeTextTask(ExampleTask[P]):
+class WholeTextTask(WholeTextKind, ExampleTask[P]):
     """Base of such tasks. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts.
 
     spells  unless somebody names tokens, words come with their spelling and marks stand apart.
@@ -113,26 +114,14 @@ class WholeTextTask(ExampleTask[P]):
     spells: ClassVar[bool] = False
 
     @abstractmethod
-    def read(self, data: str, settings: DataSettings) -> Examples[Any]:
-        """The examples of a table, each with a field `text`."""
-
-    @abstractmethod
     def answer_names(self, processor: P) -> Sequence[str]:
         """What each number that a model gives is called."""
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer)
 
-    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:
-        if data.startswith(PREFIX):
-            return world_of(data, self.name, seed).examples("valid")
-        return self.read(data, settings)
-
     def hidden(self, processor: P) -> int:
         return hidden_word(processor.tokenizer)
-
-    def keys(self, examples: Sequence[Any]) -> Iterable[str]:
-        return column(examples, "text")
 
     def typed(self, example: Any) -> str:
         return example.text
