@@ -84,7 +84,7 @@ def test_torch_is_not_imported_to_look_at_data(tmp_path):
         "rated.csv": "text,score\n" + "".join(f"a film of {n} parts,{n / 7:.2f}\n" for n in range(60)),
         "several.csv": "text,topics\n" + "a war at sea,war|sea\na day at home,home\n" * 30,
         "tags.conll": "".join(f"the\tDET\ncat{n}\tNOUN\n\n" for n in range(30)),
-        "plain.txt": "a line of text\n" * 200,
+        "plain.txt": "".join(f"a line of text, {n}\n" for n in range(400)),
     }
     for name, content in files.items():
         (tmp_path / name).write_text(content)
