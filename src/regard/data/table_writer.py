@@ -13,7 +13,7 @@ import csv
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,15 @@ PLAIN = frozenset({str, int, float, type(None)})
 
 
 class RowWriter(ABC):
-    """Rows to text. names: of the columns, those of an answer last."""
+    """Rows to text."""
 
     def begin(self, names: Sequence[str]) -> str:
-        """What stands before the first row."""
+        """What stands before the first row. names: of the columns, those of an answer last."""
         return ""
 
     @abstractmethod
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        """Some rows, the first of which has that number."""
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        """Some rows by column, the first of which has that number."""
 
     def end(self) -> str:
         """What stands after the last row."""
@@ -49,13 +49,12 @@ class Delimited(RowWriter):
     header: bool = True
 
     def begin(self, names: Sequence[str]) -> str:
-        return self.rows(names, [names], 0) if self.header else ""
+        return self.rows({str(number): [name] for number, name in enumerate(names)}, 0) if self.header else ""
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
         text = io.StringIO(newline="")
-        # Mostly there is nothing but texts and numbers, and then rows go in as they are.
-        is_plain = {type(one) for row in rows for one in row} <= PLAIN
-        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows(rows if is_plain else map(_cells, rows))
+        cells = map(_cells, columns.values())
+        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows(zip(*cells, strict=True))
         return text.getvalue()
 
 
@@ -63,8 +62,8 @@ class Delimited(RowWriter):
 class JsonLines(RowWriter):
     """An object a line."""
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        return "".join(f"{_object(names, row)}\n" for row in rows)
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        return "".join(f"{line}\n" for line in _objects(columns))
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,8 @@ class JsonArray(RowWriter):
     def begin(self, names: Sequence[str]) -> str:
         return "["
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        return "".join(f"{',' if first + number else ''}\n{_object(names, row)}" for number, row in enumerate(rows))
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        return "".join(f"{',' if number else ''}\n{line}" for number, line in enumerate(_objects(columns), first))
 
     def end(self) -> str:
         return "\n]\n"
@@ -88,8 +87,10 @@ class OwnLines(RowWriter):
     form: OwnForm
     n_kept: int
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        answers = (dict(zip(names[self.n_kept :], row[self.n_kept :], strict=True)) for row in rows)
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        names = list(columns)[self.n_kept :]
+        rows = zip(*(columns[name] for name in names), strict=True)
+        answers = (dict(zip(names, row, strict=True)) for row in rows)
         return "".join(self.form.written(number, answer) for number, answer in enumerate(answers, first))
 
 
@@ -115,26 +116,15 @@ def writer_for_stream(found: Unlabelled, *, as_json: bool) -> RowWriter:
     return Delimited(",", found.named) if found.own is None else OwnLines(found.own, len(found.columns))
 
 
-def free_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Names for further columns; one that is taken gets a number.
-
-    >>> free_names(["text", "answer"], ["answer", "probability"])
-    ['answer_2', 'probability']
-    """
-    used, found = set(taken), list[str]()
-    for name in wanted:
-        number, own = 2, name
-        while own in used:
-            own, number = f"{name}_{number}", number + 1
-        used.add(own)
-        found.append(own)
-    return found
-
-
-def _cells(row: Sequence[Any]) -> list[Any]:
+def _cells(column: Sequence[Any]) -> Sequence[Any]:
     """Values as cells: csv writes texts and numbers by itself, and nothing for None."""
-    return [one if type(one) in PLAIN else json.dumps(one, ensure_ascii=False) for one in row]
+    # Mostly there is nothing but texts and numbers, and then a column goes in as it is.
+    if set(map(type, column)) <= PLAIN:
+        return column
+    return [one if type(one) in PLAIN else json.dumps(one, ensure_ascii=False) for one in column]
 
 
-def _object(names: Sequence[str], row: Sequence[Any]) -> str:
-    return json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+def _objects(columns: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+    """Rows as objects of JSON."""
+    for row in zip(*columns.values(), strict=True):
+        yield json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False)

@@ -24,7 +24,7 @@ import numpy as np
 from regard.core.progress import stage
 from regard.data.parquet_writer import parquet_from_lines, require_parquet
 from regard.data.source import shown
-from regard.data.table_writer import PARQUET, RowWriter, free_names, writer_for, writer_for_stream
+from regard.data.table_writer import PARQUET, RowWriter, writer_for, writer_for_stream
 from regard.data.unlabelled import Asked, Unlabelled, limited
 from regard.errors import DataError, InputError, UsageError, nearest
 from regard.run.settings import checked, data_settings
@@ -172,15 +172,10 @@ class _Work:
         return self.writer.end().encode()
 
     def _text(self, part: Asked, first: int) -> bytes:
-        lines, own, rows_of = list[tuple[Any, ...]](), list[str](), self.run.task.answer_rows
-        for kept, answer in zip(part.rows(), self._answers(part, first), strict=True):
-            for row in rows_of(answer):
-                own = own or list(row)
-                lines.append((*kept, *row.values()))
-        self.added = tuple(free_names(list(part.columns), own))
-        names = [*part.columns, *self.added]
-        text = self.writer.begin(names) if first == 0 else ""
-        return (text + self.writer.rows(names, lines, first)).encode("utf-8", "replace")
+        columns = part.beside([self.run.task.answer_rows(answer) for answer in self._answers(part, first)])
+        self.added = tuple(columns)[len(part.columns) :]
+        text = self.writer.begin(list(columns)) if first == 0 else ""
+        return (text + self.writer.rows(columns, first)).encode("utf-8", "replace")
 
     def _answers(self, part: Asked, first: int) -> list[Answer]:
         options = dict(self.options)
