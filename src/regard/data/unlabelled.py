@@ -120,9 +120,7 @@ class Asked:
         columns = self.columns
         if len(rows) != len(answers) or any(len(of_one) != 1 for of_one in answers):
             counts = [len(of_one) for of_one in answers]
-            columns = {
-                name: list(chain.from_iterable(map(repeat, column, counts))) for name, column in columns.items()
-            }
+            columns = {name: list(chain.from_iterable(map(repeat, column, counts))) for name, column in columns.items()}
         own = list(rows[0]) if rows else []
         names = free_names(list(columns), own)
         return columns | {name: [row[key] for row in rows] for name, key in zip(names, own, strict=True)}
@@ -200,8 +198,11 @@ class Numbered(Column[Any]):
         self.cells.release()
 
 
-def choose_input(table: Table, role: Role) -> str:
-    """The column that a run reads: as told, as in training, by its name, or the only one, or the longest."""
+def choose_input(table: Table, role: Role, advice: str | None = None) -> str:
+    """The column that a run reads: as told, as in training, by its name, or the only one, or the longest.
+
+    advice: what to do where none of these tells it, of a caller who says no settings.
+    """
     if role.told is not None:
         return table.find(f"data.{role.setting}", role.told)
     if role.own is not None and role.own in table.cells:
@@ -217,10 +218,9 @@ def choose_input(table: Table, role: Role) -> str:
     lengths = sorted(((mean_length(cells), name) for name, cells in head), reverse=True)
     if 2 * lengths[1][0] <= lengths[0][0]:
         return lengths[0][1]
-    trained = f"the run was trained on {role.own!r}, and " if role.own is not None else ""
     raise UsageError(
-        f"{shown(table.path)}: {trained}several columns may be the {role.setting}; its columns are "
-        f"{', '.join(table.names)}: say which with --set data.{role.setting}=NAME"
+        f"{shown(table.path)}: the run reads the column {role.own or role.setting!r}, and the table has "
+        f"{', '.join(table.names)}; {advice or f'say which with --set data.{role.setting}=NAME'}"
     )
 
 

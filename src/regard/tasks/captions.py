@@ -16,12 +16,12 @@ from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.data.example import Captioned
 from regard.data.picture import pictures_in, read_picture, resized
-from regard.data.picture_files import read_pictures
+from regard.data.picture_files import PICTURE_ROLE, read_pictures
 from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
-from regard.data.unlabelled import Unlabelled
+from regard.data.unlabelled import Role, Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
@@ -92,7 +92,6 @@ class Captions(CaptionsKind, ExampleTask[CaptionProcessor]):
     world: ClassVar[str | None] = "world:shapes"
     can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
     writes: ClassVar[bool] = True
-    input_column: ClassVar[str] = "file"
     reads_files: ClassVar[bool] = True
     typed_example: ClassVar[str] = "PICTURE"
 
@@ -174,6 +173,9 @@ class Captions(CaptionsKind, ExampleTask[CaptionProcessor]):
 
     def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
         return read_pictures(data, settings.choices)
+
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        return PICTURE_ROLE
 
     def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
         return [{"caption": answer.text}]

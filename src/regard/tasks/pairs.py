@@ -22,7 +22,7 @@ from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
-from regard.data.unlabelled import Unlabelled, read_unlabelled
+from regard.data.unlabelled import Role
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
@@ -94,7 +94,6 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     writes: ClassVar[bool] = True
-    input_column: ClassVar[str] = "source"
     echoes: ClassVar[bool] = True
 
     def prepare(
@@ -175,9 +174,8 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
     def typed(self, example: Pair) -> str:
         return example.source
 
-    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
-        role = role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
-        return read_unlabelled(data, role, settings.choices, settings.missing)
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        return role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: PairProcessor = run.processor

@@ -22,7 +22,7 @@ from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
 from regard.data.tagged import TOKENS, words_of
 from regard.data.tokenizer import Tokenizer
-from regard.data.unlabelled import Unlabelled
+from regard.data.unlabelled import Role, Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import InputError, UsageError
 from regard.evaluation.each import EachScore
@@ -85,7 +85,6 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
     example: ClassVar[type | None] = Tagged
     world: ClassVar[str | None] = "world:tags"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
-    input_column: ClassVar[str] = "words"
     takes_encoder: ClassVar[bool] = True
     of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights"})
 
@@ -210,8 +209,10 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
         return " ".join(example.words)
 
     def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
-        role = role_of(run, settings, "text", TOKENS, role="words")
-        return read_words(data, role, settings.tag, settings.choices)
+        return read_words(data, self.input_role(run, settings), settings.tag, settings.choices)
+
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        return role_of(run, settings, "text", TOKENS, role="words")
 
     def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
         return [{"answer": answer.details["tags"]}]
@@ -261,5 +262,3 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
 
 def _words(one: Any) -> tuple[str, ...]:
     return one.words if isinstance(one, Tagged) else one if isinstance(one, tuple) else tuple(str(one).split())
-
-

@@ -22,7 +22,7 @@ import numpy as np
 from regard.data.in_memory import described
 from regard.data.labelled import TEXT_NAMES
 from regard.data.settings import DataSettings
-from regard.data.unlabelled import Unlabelled, read_unlabelled
+from regard.data.unlabelled import Role, Unlabelled, read_unlabelled
 from regard.data.worlds import world_of
 from regard.errors import UsageError
 from regard.tasks.data_kind import DataKind
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound=Processor)
-FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 12
+FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 14
 OF_LABELS = {"class_weights": "none", "calibrate": True}  # training settings that not every task has a use for
 
 
@@ -83,7 +83,7 @@ class Task(DataKind, Generic[C]):
     of_labels       training settings of labels (`OF_LABELS`) that mean something to it.
     reads_files     an input is the name of a file: without one the first that was held out is looked at.
     example         the class of its examples, where one may be given as an input.
-    reads_tables    an input is a whole table. input_column: else the role of the column of a table that holds inputs.
+    reads_tables    an input is a whole table, and not a cell of one.
     echoes          a line of its samples begins with the input.
     can             what looks can ask of its readings.
     data_example    how its data and its inputs are written in commands that are shown. typed_example: an input.
@@ -104,7 +104,6 @@ class Task(DataKind, Generic[C]):
     reads_files: ClassVar[bool] = False
     example: ClassVar[type | None] = None
     reads_tables: ClassVar[bool] = False
-    input_column: ClassVar[str] = "text"
     echoes: ClassVar[bool] = False
     can: ClassVar[Capabilities] = Capabilities()
     data_example: ClassVar[str] = "DATA"
@@ -213,8 +212,11 @@ class Task(DataKind, Generic[C]):
 
         settings: how it is to be read, which may be otherwise than the run's own data was.
         """
-        role = role_of(run, settings, "text", TEXT_NAMES)
-        return read_unlabelled(data, role, settings.choices, settings.missing)
+        return read_unlabelled(data, self.input_role(run, settings), settings.choices, settings.missing)
+
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        """The column of another table that a run reads, in a file or in memory."""
+        return role_of(run, settings, "text", TEXT_NAMES)
 
     def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
         """The columns that an answer adds to what it was asked, the same ones of every answer; mostly one row."""
