@@ -18,6 +18,7 @@ from regard.data.csv_rows import ragged, refuse_columns, row_by_row
 from regard.data.decoding import HEAD, LINE_LIMIT, decoded, refuse_foreign
 from regard.data.delimiter import Dialect
 from regard.data.packed import Column, Packed
+from regard.data.parity import odd_so_far
 from regard.data.source import named, opened, shown
 from regard.errors import DataError
 from regard.storage.arrays import Spool, release
@@ -64,8 +65,13 @@ class Cells(Column[str]):
         here = bounds.astype(np.int64)
         low = int(here[0, 0])
         part, text = self.data[low : int(here[-1, 1])].tobytes(), self._text
-        starts, stops = (here[:, 0] - low).tolist(), (here[:, 1] - low - 1).tolist()
-        return (text(part[start:stop]) for start, stop in zip(starts, stops, strict=True))
+        both = zip((here[:, 0] - low).tolist(), (here[:, 1] - low - 1).tolist(), strict=True)
+        if not part.isascii():
+            return (text(part[start:stop]) for start, stop in both)
+        # A byte is a character, so that all are decoded at once.
+        whole = part.decode("ascii")
+        found = (whole[start:stop] for start, stop in both)
+        return map(_unquoted, found) if self.quotes and '"' in whole else found
 
     def release(self) -> None:
         for array in (self.data, self.bounds):
@@ -102,6 +108,10 @@ class Cells(Column[str]):
         if self.quotes and data[:1] == b'"':
             data = data[1:-1].replace(b'""', b'"')
         return data.decode("utf-8")
+
+
+def _unquoted(cell: str) -> str:
+    return cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell
 
 
 @dataclass(frozen=True)
@@ -273,25 +283,3 @@ class _Index:
         if self.dialect.quotes and b'"' in self.rest:
             raise DataError(f"{where}: no good CSV (a row of more than {LINE_LIMIT:,} bytes); is a quote left open?")
         raise DataError(f"{where}: longer than {LINE_LIMIT:,} bytes; break it up")
-
-
-def odd_so_far(flags: np.ndarray) -> np.ndarray:
-    """Whether the number of flags up to each place, and at it, is odd, (n,) bool.
-
-    64 flags are one number, in which every bit becomes the exclusive or of those up to it by six shifts: a sum over all
-    bytes of a text takes about as long as the rest of reading it.
-
-    >>> odd_so_far(np.array([False, True, False, True, True])).tolist()
-    [False, True, True, False, True]
-    """
-    size = -(-len(flags) // 64) * 8
-    words = np.zeros(size, np.uint8)
-    bits = np.packbits(flags, bitorder="little")
-    words[: len(bits)] = bits
-    found = words.view("<u8")
-    for shift in (1, 2, 4, 8, 16, 32):
-        found ^= found << np.uint64(shift)
-    # The last bit of a number is that of all of its flags, and turns those behind it round.
-    before = np.bitwise_xor.accumulate(found >> np.uint64(63))
-    found[1:] ^= np.uint64(0) - before[:-1]
-    return np.unpackbits(words, count=len(flags), bitorder="little").view(bool)

@@ -9,9 +9,8 @@ own form      of what is no table, such as CoNLL or lines of text
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from regard.data.unlabelled import OwnForm, Unlabelled
 from regard.errors import UsageError
 
 PARQUET = (".parquet", ".pq")
-PLAIN = frozenset({str, int, float, type(None)})
+QUOTED = ('"', "\n", "\r")  # what a cell has in quotes alone, beside the mark between cells
 
 
 class RowWriter(ABC):
@@ -52,10 +51,19 @@ class Delimited(RowWriter):
         return self.rows({str(number): [name] for number, name in enumerate(names)}, 0) if self.header else ""
 
     def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
-        text = io.StringIO(newline="")
-        cells = map(_cells, columns.values())
-        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows(zip(*cells, strict=True))
-        return text.getvalue()
+        cells = [self._cells(column) for column in columns.values()]
+        if len(cells) == 1:  # else a line with nothing in it would be no row
+            cells = [[cell or '""' for cell in cells[0]]]
+        return "".join(f"{line}\n" for line in map(self.mark.join, zip(*cells, strict=True)))
+
+    def _cells(self, column: Sequence[Any]) -> Sequence[str]:
+        """Values as cells, in quotes where they must be. Whole columns are looked at: mostly none must be."""
+        texts = column if set(map(type, column)) == {str} else list(map(_cell, column))
+        whole = "".join(texts)
+        if not any(sign in whole for sign in (self.mark, *QUOTED)):
+            return texts
+        must = re.compile(f"[{re.escape(self.mark)}{''.join(QUOTED)}]").search
+        return ['"' + text.replace('"', '""') + '"' if must(text) else text for text in texts]
 
 
 @dataclass(frozen=True)
@@ -116,12 +124,11 @@ def writer_for_stream(found: Unlabelled, *, as_json: bool) -> RowWriter:
     return Delimited(",", found.named) if found.own is None else OwnLines(found.own, len(found.columns))
 
 
-def _cells(column: Sequence[Any]) -> Sequence[Any]:
-    """Values as cells: csv writes texts and numbers by itself, and nothing for None."""
-    # Mostly there is nothing but texts and numbers, and then a column goes in as it is.
-    if set(map(type, column)) <= PLAIN:
-        return column
-    return [one if type(one) in PLAIN else json.dumps(one, ensure_ascii=False) for one in column]
+def _cell(value: Any) -> str:
+    """A value as the text of a cell: nothing for None, lists as JSON."""
+    if type(value) is str:
+        return value
+    return "" if value is None else repr(value) if type(value) is float else json.dumps(value, ensure_ascii=False)
 
 
 def _objects(columns: Mapping[str, Sequence[Any]]) -> Iterator[str]:

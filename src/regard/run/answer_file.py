@@ -10,11 +10,12 @@ grow with the file, and a call that was interrupted goes on to the same bytes.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -154,7 +155,7 @@ class _Work:
         """From input `first` on: text, how many inputs are answered with it, and what those are known again by."""
         size = self.run.task.at_once
         self.found.release()
-        with stage("answering", len(self.found) - first, "inputs") as advance:
+        with _unwatched(), stage("answering", len(self.found) - first, "inputs") as advance:
             for start in range(first, len(self.found), size):
                 part = self.found.part(np.arange(start, min(start + size, len(self.found))))
                 yield self._text(part, start), start + len(part.inputs), self.found.digest(part)
@@ -185,6 +186,16 @@ class _Work:
             return self.run.answers(part.inputs, **options)
         except InputError as error:
             raise DataError(f"{self.found.places.value(first + error.number)}: the input {error.reason}") from None
+
+
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    """What is in memory by now is not gone through for garbage again and again, as thousands of answers come and go."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _refuse_same(path: Path, data: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.cells import odd_so_far
+from regard.data.parity import odd_so_far
 from regard.run.inspect import inspect_data
 from regard.run.settings import Origin
 from regard.tasks import task_named
