@@ -3,7 +3,7 @@
 .csv .tsv     a header where the columns have names; texts as they are, lists as JSON
 .jsonl        an object a line; numbers are numbers, lists are lists
 .json         an array of such objects
-.parquet      by pyarrow, from the lines of a .jsonl (regard/data/parquet_writer.py)
+.parquet .xlsx, and .gz .xz .zst behind any other: made of the finished file (regard/data/converted.py)
 own form      of what is no table, such as CoNLL or lines of text
 """
 
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.data.converted import EXCEL, PARQUET, written_suffix
 from regard.data.unlabelled import OwnForm, Unlabelled
 from regard.errors import UsageError
 
-PARQUET = (".parquet", ".pq")
 QUOTED = ('"', "\n", "\r")  # what a cell has in quotes alone, beside the mark between cells
 
 
@@ -104,17 +104,20 @@ class OwnLines(RowWriter):
 
 def writer_for(path: Path, found: Unlabelled) -> RowWriter:
     """What writes a file of that name from answers to what was found."""
-    suffix, own = path.suffix.lower(), found.own
+    suffix, own = written_suffix(path), found.own
     if suffix in (".csv", ".tsv", ".tab"):
         return Delimited("," if suffix == ".csv" else "\t", found.named)
-    if suffix in (".jsonl", ".ndjson", *PARQUET):
+    if suffix in (".jsonl", ".ndjson", *PARQUET, *EXCEL):
         return JsonLines()
     if suffix == ".json":
         return JsonArray()
     if own is not None and suffix in own.suffixes:
         return OwnLines(own, len(found.columns))
     also = "" if own is None else f", or as {own.told} in {' '.join(own.suffixes)}"
-    raise UsageError(f"{path}: answers are written to .csv .tsv .jsonl .json .parquet{also}; end the name with one")
+    raise UsageError(
+        f"{path}: answers are written to .csv .tsv .jsonl .json .parquet .xlsx{also}; end the name with one, .gz "
+        f"or .zst behind it to pack it"
+    )
 
 
 def writer_for_stream(found: Unlabelled, *, as_json: bool) -> RowWriter:

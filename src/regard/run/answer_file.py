@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from regard.core.progress import stage
-from regard.data.parquet_writer import parquet_from_lines, require_parquet
+from regard.data.converted import conversion_for
 from regard.data.source import shown
-from regard.data.table_writer import PARQUET, RowWriter, writer_for, writer_for_stream
+from regard.data.table_writer import RowWriter, writer_for, writer_for_stream
 from regard.data.unlabelled import Asked, Unlabelled, limited
 from regard.errors import DataError, InputError, UsageError, nearest
 from regard.run.settings import checked, data_settings
@@ -80,8 +80,7 @@ def predict_file(
     resume    go on with what a call like this one has begun. force: replace `out`, and what was begun of it.
     """
     path, settings = Path(out).expanduser(), settings or run.settings
-    if path.suffix.lower() in PARQUET:
-        require_parquet()
+    convert = conversion_for(path)
     _refuse_same(path, str(data))
     about = {"run": identity_of(run), "settings": dataclasses.asdict(settings), "options": options, "limit": limit}
     begin = time.monotonic()
@@ -92,7 +91,6 @@ def predict_file(
         resumed = file.rows
         for text, rows, mark in work.parts(resumed):
             file.add(text, rows, mark)
-        convert = parquet_from_lines if path.suffix.lower() in PARQUET else None
         file.finish(work.end(), convert)
     return Predicted(path, len(found), resumed, work.added, time.monotonic() - begin, tuple(found.notes))
 
@@ -180,7 +178,10 @@ class _Work:
 
     def _answers(self, part: Asked, first: int) -> list[Answer]:
         options = dict(self.options)
-        if isinstance(self.run.task, Generates) and "beam" not in options:
+        if "temperature" in options:
+            # Each block has a seed of its own: by one for all the n-th texts of every block would be drawn alike.
+            options["seed"] = options.get("seed", 0) + first
+        elif isinstance(self.run.task, Generates) and "beam" not in options:
             options = LIKELIEST | options
         try:
             return self.run.answers(part.inputs, **options)

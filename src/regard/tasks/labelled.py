@@ -14,30 +14,28 @@ import torch
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.example import Labelled, account_of, column
-from regard.data.rows import LabelRows, Rows
+from regard.data.rows import LabelRows
 from regard.data.settings import DataSettings
-from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.calibration import Calibration, calibration, saved_calibration
 from regard.tasks.class_report import class_report
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.kinds import LabelledKind
 from regard.tasks.processor import read_files
-from regard.tasks.reading import Capabilities, Reading, cut
+from regard.tasks.reading import Capabilities, Reading
 from regard.tasks.share import Shared, settled
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     class_numbers,
     classes_of,
 )
-from regard.tasks.whole_text import ANSWERS, WORDS, TextProcessor, WholeTextTask
+from regard.tasks.whole_text import ANSWERS, TextProcessor, WholeTextTask
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.outcome import Outcome
     from regard.tasks.task import Trained
@@ -115,15 +113,6 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
     def numbered_classes(self, dataset: ExampleDataset[LabelProcessor]) -> tuple[Sequence[str], np.ndarray]:
         assert isinstance(dataset.train, LabelRows)
         return dataset.processor.classes, dataset.train.labels
-
-    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
-        assert isinstance(rows, LabelRows)
-        whole: Any = model
-        text = rows.text if getattr(model, "reads", None) == WORDS else rows.text.first()
-        return LabelRows(cut(text, whole.max_length, settings.truncate), rows.labels)
-
-    def combined(self, config: Config, count: int) -> Config:
-        return EnsembleConfig(config, count)
 
     def answers(
         self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any], options: TextOptions | None = None

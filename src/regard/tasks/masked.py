@@ -99,6 +99,7 @@ class MaskedText(MaskedKind, ExampleTask[MaskedProcessor]):
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
     gives_encoder: ClassVar[bool] = True
+    of_samples: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
         if training.length <= FRAME:

@@ -17,17 +17,15 @@ from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.answer_rows import NumberRows
 from regard.data.example import Examples, Rated, account_of, column
-from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.evaluation.each import EachScore
 from regard.evaluation.regression import regression_scores
-from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.kinds import RegressionKind
 from regard.tasks.processor import read_files
-from regard.tasks.reading import Capabilities, Reading, cut
+from regard.tasks.reading import Capabilities, Reading
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.whole_text import TextProcessor, WholeTextTask
 from regard.training.losses import model_loss
@@ -36,7 +34,6 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
@@ -115,14 +112,6 @@ class Regression(RegressionKind, WholeTextTask[NumberProcessor]):
         if settings.label_smoothing:
             raise UsageError("train.label_smoothing: a number has no other classes to share with; leave it out")
         return model_loss
-
-    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
-        assert isinstance(rows, NumberRows)
-        whole: Any = model
-        return replace(rows, text=cut(rows.text, whole.max_length, settings.truncate))
-
-    def combined(self, config: Config, count: int) -> Config:
-        return EnsembleConfig(config, count)
 
     def numbers(self, model: nn.Module, processor: NumberProcessor, texts: Sequence[str]) -> Iterator[float]:
         """The number that is told of each text."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from regard.tasks.kinds import TaggedKind
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
 from regard.tasks.role import role_of
-from regard.tasks.tag_decoding import Leans, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
+from regard.tasks.tag_decoding import Leans, chance_rows, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     PieceProcessor,
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from regard.tasks.pretrained import Start
     from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
+
+T = TypeVar("T")
 
 
 @register_task
@@ -131,23 +133,25 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
         self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [_words(one) for one in inputs]
-        whole: Any = model
-        spelt = [index for index, words in enumerate(texts) if words]
-        try:
-            ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
-        except InputError as error:
-            raise InputError(spelt[error.number], error.reason) from None
         allowed = span_chain(model, processor.classes) if processor.bio else None
-        tags: dict[int, list[str]] = {}
-        for rows in in_batches(ids.sizes.tolist()):
-            places = [processor.places(texts[spelt[row]]) for row in rows]
-            found = tag_rows(model, ids, rows, places, allowed)
-            tags |= {spelt[row]: [processor.classes[tag] for tag in one] for row, one in zip(rows, found, strict=True)}
+        tags = dict(_of_each(model, processor, texts, partial(tag_rows, allowed=allowed)))
         for index, words in enumerate(texts):
-            pairs = list(zip(words, tags.get(index, []), strict=True))
+            pairs = list(zip(words, (processor.classes[tag] for tag in tags.get(index, [])), strict=True))
             line = " ".join(f"{word}/{tag}" for word, tag in pairs)
             found = [tag for _, tag in pairs]
             yield Answer(line, {"words": list(words), "tags": found}, found)
+
+    def classes(self, processor: TagProcessor) -> Sequence[str]:
+        return processor.classes
+
+    def probabilities(self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any]) -> np.ndarray:
+        """An array (words, C) for each sentence, as the model has them: neither the rule of BIO nor a lean is in it."""
+        texts = [_words(one) for one in inputs]
+        found = np.empty(len(texts), object)
+        found[:] = [np.zeros((0, len(processor.classes)))] * len(texts)
+        for index, chances in _of_each(model, processor, texts, chance_rows):
+            found[index] = chances
+        return found
 
     def encoded(self, model: nn.Module, processor: TagProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
         """A vector for each word."""
@@ -258,6 +262,21 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
         )
         forms = forms_met_twice(counted(words), SpelledWords(tokenizer).token_of)
         return TagProcessor(tokenizer, classes, bio=bio, forms=forms)
+
+
+def _of_each(
+    model: nn.Module, processor: TagProcessor, texts: Sequence[tuple[str, ...]], of: Callable[..., list[T]]
+) -> Iterator[tuple[int, T]]:
+    """What `of` makes of the words of each sentence that has some, with the number of the sentence, in any order."""
+    whole: Any = model
+    spelt = [index for index, words in enumerate(texts) if words]
+    try:
+        ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
+    except InputError as error:
+        raise InputError(spelt[error.number], error.reason) from None
+    for rows in in_batches(ids.sizes.tolist()):
+        places = [processor.places(texts[spelt[row]]) for row in rows]
+        yield from zip((spelt[row] for row in rows), of(model, ids, rows, places), strict=True)
 
 
 def _words(one: Any) -> tuple[str, ...]:

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Processor)
 FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 14
-OF_LABELS = {"class_weights": "none", "calibrate": True}  # training settings that not every task has a use for
+# Training settings that not every task has a use for, of labels and of how a long text is cut, as they are unsaid.
+OF_LABELS = {"class_weights": "none", "calibrate": True}
+OF_SAMPLES = {"samples": "auto", "carry_state": None, "packed": False}
 
 
 class Trained(Protocol):
@@ -80,7 +82,7 @@ class Task(DataKind, Generic[C]):
     world           built-in data for it.
     gives_encoder   `--from`: a run of it has an encoder that others can start from. takes_encoder: it starts from one.
     writes          a text is written from what is read, so that options of beams and of chance mean something.
-    of_labels       training settings of labels (`OF_LABELS`) that mean something to it.
+    of_labels       training settings of labels (`OF_LABELS`) that mean something to it; of_samples: of `OF_SAMPLES`.
     reads_files     an input is the name of a file: without one the first that was held out is looked at.
     example         the class of its examples, where one may be given as an input.
     reads_tables    an input is a whole table, and not a cell of one.
@@ -101,6 +103,7 @@ class Task(DataKind, Generic[C]):
     takes_encoder: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     of_labels: ClassVar[frozenset[str]] = frozenset()
+    of_samples: ClassVar[frozenset[str]] = frozenset()
     reads_files: ClassVar[bool] = False
     example: ClassVar[type | None] = None
     reads_tables: ClassVar[bool] = False
@@ -259,7 +262,9 @@ class Task(DataKind, Generic[C]):
         return None
 
     def refuse_untrained(self, settings: TrainSettings) -> None:
-        """Refuse a training setting of labels that was changed though the task has no use for it."""
-        for name, default in OF_LABELS.items():
-            if name not in self.of_labels and getattr(settings, name) != default:
+        """Refuse a training setting that was changed though the task has no use for it."""
+        for name, default in (OF_LABELS | OF_SAMPLES).items():
+            # A model may say of itself that no state is carried, which is so where there is none to carry.
+            unsaid = (default, False) if name in OF_SAMPLES else (default,)
+            if name not in self.of_labels | self.of_samples and getattr(settings, name) not in unsaid:
                 raise UsageError(f"train.{name} means nothing to the task {self.name}; leave it out")

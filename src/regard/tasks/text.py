@@ -141,6 +141,7 @@ class PlainText(TextKind, Task[TextProcessor]):
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True)
     gives_encoder: ClassVar[bool] = True
+    of_samples: ClassVar[frozenset[str]] = frozenset({"samples", "carry_state", "packed"})
     echoes: ClassVar[bool] = True
     data_example: ClassVar[str] = "my.txt"
     typed_example: ClassVar[str] = '""'

@@ -13,15 +13,17 @@ import numpy as np
 from regard.core.progress import watched
 from regard.data.example import column
 from regard.data.ragged import Ragged, ragged
+from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
+from regard.models.ensemble import EnsembleConfig
 from regard.tasks.data_kind import WholeTextKind
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of
-from regard.tasks.reading import Reading, Side, class_reading, each_answer, fitted, labels_of, text_side
+from regard.tasks.reading import Reading, Side, class_reading, cut, each_answer, fitted, labels_of, text_side
 from regard.tasks.vocabulary import (
     SpelledWords,
     characters,
@@ -34,6 +36,7 @@ from regard.tasks.vocabulary import (
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from regard.core.config import Config
     from regard.tasks.pretrained import Start
     from regard.tasks.task import Trained
 
@@ -119,6 +122,15 @@ class WholeTextTask(WholeTextKind, ExampleTask[P]):
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer)
+
+    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
+        whole: Any = model
+        own: Any = rows  # of texts: each kind of them has a field `text`
+        text = own.text if getattr(model, "reads", None) == WORDS else own.text.first()
+        return replace(own, text=cut(text, whole.max_length, settings.truncate))
+
+    def combined(self, config: Config, count: int) -> Config:
+        return EnsembleConfig(config, count)
 
     def hidden(self, processor: P) -> int:
         return hidden_word(processor.tokenizer)
