@@ -102,8 +102,9 @@ def predicted(folder: Path, count: int, repeats: int) -> None:
     path, out = write(folder / "asked.csv", count, 8, 20), folder / "answers.csv"
     with path.open(newline="", encoding="utf-8") as file:
         texts = [row["text"] for row in csv.DictReader(file)]
-    print(f"\n{count:,} texts, {repeats} repeats: median (least to most); share = memory / file, by the processor\n")
-    print("| model | texts a second in memory | from file to file | share | each |\n| --- | --- | --- | --- | --- |")
+    print(f"\n{count:,} texts, the least of {repeats} repeats by the processor; share = seconds in memory / of files\n")
+    print("| model | texts a second in memory | file to file | share | median of shares, and each |")
+    print("| --- | --- | --- | --- | --- |")
     for name, settings in MODELS.items():
         run = regard.train(name, str(learnt), out=folder / name, quiet=True, **settings)
         run.answers(texts[:500])
@@ -143,9 +144,10 @@ def peer(learnt: Path, path: Path, out: Path, texts: list[str], count: int, repe
 
 def show(name: str, count: int, pairs: list[tuple[tuple[float, float], tuple[float, float]]]) -> None:
     shares = [memory[1] / file[1] for memory, file in pairs]
-    speeds = [f"{count / statistics.median(one[side][1] for one in pairs):,.0f}" for side in (0, 1)]
+    least = [min(one[side][1] for one in pairs) for side in (0, 1)]
     each = " ".join(f"{share:.2f}" for share in shares)
-    print(f"| {name} | {speeds[0]} | {speeds[1]} | {statistics.median(shares):.2f} | {each} |", flush=True)
+    speeds = f"{count / least[0]:,.0f} | {count / least[1]:,.0f}"
+    print(f"| {name} | {speeds} | {least[0] / least[1]:.2f} | {statistics.median(shares):.2f}: {each} |", flush=True)
 
 
 def told(seconds: list[float]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from regard.data.account import Account
-from regard.data.example import column
+from regard.data.example import Examples, column
 from regard.data.kind import Head
 from regard.data.settings import BY_HASH, DataSettings
 from regard.data.source import shown
@@ -110,7 +110,7 @@ class WholeTextKind(ExampleKind):
     """Tables of whole texts, of each of which one thing is told."""
 
     @abstractmethod
-    def read(self, data: str, settings: DataSettings) -> Sequence[Any]:
+    def read(self, data: str, settings: DataSettings) -> Examples[Any]:
         """The examples of a table, each with a field `text`."""
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:

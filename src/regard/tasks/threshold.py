@@ -75,6 +75,6 @@ def threshold(logits: np.ndarray, hits: np.ndarray) -> Threshold:
 def saved_threshold(verified: Callable[[str], Path]) -> Threshold:
     """That of a run folder, whose files `verified` gives; a half where it has none."""
     hints: dict[str, Any] = {"value": float, "before": float, "after": float, "examples": int, "told": str}
-    later = dict.fromkeys(("temperature", "error_before", "error_after"), float)
+    later: dict[str, Any] = dict.fromkeys(("temperature", "error_before", "error_after"), float)
     found = saved_facts(verified, hints, Threshold, later)
     return Threshold() if found is None else found

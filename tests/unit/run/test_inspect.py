@@ -55,7 +55,7 @@ def test_rows_are_counted_and_shown_as_the_csv_module_reads_them(mark: str, end:
     # A carriage return that ends the lines of a file is a line's end everywhere in it.
     first = rows[0][0].replace("\r", "\n") if end == "\r" else rows[0][0]
     assert found.first == {"text": first, "label": "class 0"}
-    assert found.train + found.valid == len(rows)
+    assert (found.train or 0) + (found.valid or 0) == len(rows)
 
 
 def test_what_is_looked_at_is_what_the_task_itself_would_read(tmp_path):
