@@ -99,7 +99,7 @@ class Run(TrainedRun):
         return [one.prediction for one in self._answered(inputs_of(self, inputs, "predict"), options)]
 
     def predict_proba(self, inputs: Any) -> np.ndarray:
-        """The probability of each of `classes` for each input, (n, C). inputs: as of `predict`."""
+        """The probability of each of `classes` for each input, (n, C); of tags (n,) arrays (words, C). As `predict`."""
         task = self.able(Classifies)
         return task.probabilities(self.model, self.processor, inputs_of(self, inputs, "predict_proba"))
 
