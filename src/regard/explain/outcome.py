@@ -55,7 +55,7 @@ def outcome(reading: Reading, position: int | None = None) -> Outcome:
     outputs = reading.run()
     place = None
     if outputs.dim() == 3:
-        place = _own_choice(reading.main) if position is None else place_of(reading.main, position)
+        place = own_choice(reading.main) if position is None else place_of(reading.main, position)
     log_probs = log_probs_at(outputs, place)[0]
     target = reading.targets[place] if reading.targets and place is not None else None
     answer = int(log_probs.argmax()) if target is None else target
@@ -73,7 +73,8 @@ def number_of(reading: Reading, place: int | None) -> int | None:
     return None if place is None else numbers(reading.main)[place]
 
 
-def _own_choice(side: Side) -> int:
+def own_choice(side: Side) -> int:
+    """The place that is asked where nobody says which: the first mask, or the last that is no end of a text."""
     if MASK in side.labels:
         return side.labels.index(MASK)
     words = [place for place, label in enumerate(side.labels) if label != END]
