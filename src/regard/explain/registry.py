@@ -70,10 +70,15 @@ def view(run: Any, name: str | None, given: str, **options: Any) -> View:
     return shown(run, name, given, options_from(options), strict=True)
 
 
-def shown(run: Any, name: str | None, given: str, options: Options, strict: bool = False) -> View:
-    """The same with options that were checked; unless it is strict, those that do not concern the view are ignored."""
+def shown(
+    run: Any, name: str | None, given: str, options: Options, strict: bool = False, kept: dict[str, Any] | None = None
+) -> View:
+    """The same with options that were checked; unless it is strict, those that do not concern the view are ignored.
+
+    kept  what was seen of the same input before, which is added to.
+    """
     look = _chosen(run, name)
-    reading = replace(read(run, given, options.target), can=capabilities(run))
+    reading = replace(read(run, given, options.target), can=capabilities(run), kept=kept)
     noted = Noted(options)
     made = look.make(reading, noted)  # pyright: ignore[reportArgumentType]  # it answers like options
     if strict:

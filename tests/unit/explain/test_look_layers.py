@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ from regard.errors import UsageError
 from regard.explain.contexts import KNOWN, SENTENCES, contexts
 from regard.explain.habits import HABITS, Repeated, measured, named, repeated
 from regard.explain.inputs import read
-from regard.explain.looks.attention import heads
+from regard.explain.look import options_from
+from regard.explain.looks.attention import attention, heads
 from regard.explain.looks.induction import induction
 from regard.explain.looks.lens import PLACES, around, lens
 from regard.explain.looks.meaning import meaning
 from regard.explain.looks.neurons import neurons, nudged
-from regard.explain.registry import view, views
+from regard.explain.looks.what_if import drop
+from regard.explain.outcome import passes
+from regard.explain.registry import shown, view, views
 
 LAST = len(TEXT.split())  # the start is position 0
 
@@ -41,16 +45,16 @@ def answers_by_hand(run: Any, text: str) -> torch.Tensor:
     ids=["gpt", "mamba", "bert"],
 )
 def test_a_layer_would_answer_what_the_norm_and_the_head_make_of_its_stream(run: Any, text: str) -> None:
-    shown = seen(run, lens, text)
-    place = shown.about["position"]  # the start has the number 0
+    made = seen(run, lens, text)
+    place = made.about["position"]  # the start has the number 0
     probs = answers_by_hand(run, text)[:, place].numpy()  # (L + 1, V)
     answer = int(probs[-1].argmax())
-    for row, (name, first, share, _, chance, rank) in enumerate(shown["layers"].rows):
+    for row, (name, first, share, _, chance, rank) in enumerate(made["layers"].rows):
         assert name == ("before" if row == 0 else f"layer {row}")
         assert first == read(run, text).named(int(probs[row].argmax()))
         assert (share, chance) == pytest.approx((probs[row].max(), probs[row, answer]))
         assert rank == 1 + int((probs[row] > probs[row, answer]).sum())
-    line = next(iter(shown["probability"].lines.values()))
+    line = next(iter(made["probability"].lines.values()))
     assert [y for _, y in line] == pytest.approx(probs[:, answer])
 
 
@@ -86,27 +90,27 @@ def test_values_of_a_unit_are_those_of_the_net_and_it_writes_its_row() -> None:
     stream = x + block.mixer(block.mixer_norm(x))[0]
     net = block.mlp
     hidden = net.activation(net.input_to_hidden(block.mlp_norm(stream)))[0]  # (T, F)
-    shown = seen(run, neurons, layer=1, neuron=3, position=LAST)
-    assert shown["values"].values == pytest.approx(hidden[:, 2].tolist())
+    made = seen(run, neurons, layer=1, neuron=3, position=LAST)
+    assert made["values"].values == pytest.approx(hidden[:, 2].tolist())
     sizes = hidden[-1].abs() * net.hidden_to_output.weight.norm(dim=0)
-    assert [row[0] - 1 for row in shown["strongest"].rows] == sizes.argsort(descending=True)[
-        : len(shown["strongest"].rows)
+    assert [row[0] - 1 for row in made["strongest"].rows] == sizes.argsort(descending=True)[
+        : len(made["strongest"].rows)
     ].tolist()
     # The slope of the logits along the row of the unit, by automatic differentiation.
     final = run.model.stack(x)[0][0, -1].requires_grad_()
     row = net.hidden_to_output.weight[:, 2]
     with torch.enable_grad():
-        logits = run.model.head.weight @ run.model.norm(final)
-        slope = [float(torch.autograd.grad(one, final, retain_graph=True)[0] @ row) for one in logits]
+        logits = run.model.head.weight @ run.model.norm(final[None])[0]
+        slope = [(torch.autograd.grad(one, final, retain_graph=True)[0] @ row).item() for one in logits]
     sign = 1 if hidden[-1, 2] >= 0 else -1
-    for name, value in zip(shown["writes"].names, shown["writes"].values, strict=True):
+    for name, value in zip(made["writes"].names, made["writes"].values, strict=True):
         token = next(one for one in range(len(slope)) if read(run, TEXT).named(one) == name)
         assert value == pytest.approx(sign * slope[token], rel=1e-2, abs=1e-4)
 
 
 def test_a_nudge_of_a_linear_map_is_the_map() -> None:
     matrix, at, rows = torch.randn(5, 4).double(), torch.randn(4).double(), torch.randn(3, 4).double()
-    torch.testing.assert_close(nudged(lambda x: x @ matrix.T, at, rows), rows @ matrix.T)
+    assert torch.allclose(nudged(lambda x: x @ matrix.T, at, rows), rows @ matrix.T)
 
 
 def test_a_neuron_that_is_not_there_is_refused() -> None:
@@ -139,9 +143,9 @@ def test_a_share_is_the_weight_on_the_token_after_the_same_one() -> None:
     half = given.half
     assert tokens[1 : 1 + half] == tokens[1 + half :]
     assert len(set(tokens[1:])) == half == len({*tokens[1:]} - {TOKENIZER.eos_id, TOKENIZER.unknown_id})
-    shown = seen(run, induction, seed=3)
+    made = seen(run, induction, seed=3)
     trace = run.model.trace(given.tokens)
-    for layer, head, _, share, previous, *_ in shown["heads"].rows:
+    for layer, head, _, share, previous, *_ in made["heads"].rows:
         weights = trace[f"stack.layers.{layer - 1}.mixer.weights"][0, head - 1]
         second = range(1 + half, 1 + 2 * half)
         assert share == pytest.approx(np.mean([float(weights[i, i - half + 1]) for i in second]), abs=1e-4)
@@ -158,10 +162,46 @@ def test_a_model_that_knows_none_of_the_sentences_is_shown_without_them() -> Non
     run = text_run("gpt")
     assert contexts(run).readings == []
     assert 0 < KNOWN <= 1
-    shown = seen(run, meaning, "the dog sees a cat", word="dog")
-    assert [panel.key for panel in shown.panels] == ["looks"]
+    made = seen(run, meaning, "the dog sees a cat", word="dog")
+    assert [panel.key for panel in made.panels] == ["looks"]
     with pytest.raises(UsageError, match="the word 'tree' is not in the text"):
         seen(run, meaning, "the dog sees a cat", word="tree")
+
+
+@torch.no_grad()
+def test_a_large_model_leaves_out_parts_of_a_text_instead_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: Any = text_run("gpt")
+    tokens = read(run, TEXT).inputs[0]
+    monkeypatch.setattr("regard.explain.looks.what_if.passes", lambda reading: 4)
+    made = seen(run, drop)
+    whole = run.model.head(run.model(tokens)[0])[0, -1].log_softmax(-1)
+    answer = int(whole.argmax())
+    wanted = []
+    for first in (1, 3, 5):  # six words in parts of two, and the start is none
+        left = tokens[:, [place for place in range(tokens.shape[1]) if place not in (first, first + 1)]]
+        wanted.append(float(run.model.head(run.model(left)[0])[0, -1].log_softmax(-1)[answer] - whole[answer]))
+    assert made["changes"].values == pytest.approx(wanted)
+    assert made["changes"].names[0] == "the (1 to 2)"
+    assert "A part has 2 tokens" in made["changes"].note
+
+
+def test_a_text_may_be_read_often_by_a_small_model_and_eight_times_by_the_largest() -> None:
+    small = read(text_run("gpt"), TEXT)
+    assert passes(small) > 1000
+    with torch.device("meta"):
+        assert passes(replace(small, model=torch.nn.Linear(10**5, 10**6))) == 8
+
+
+def test_what_was_seen_before_is_shown_again_without_reading_the_text_again() -> None:
+    run: Any = text_run("gpt")
+    calls, kept = [], {}
+    handle = run.model.stack.register_forward_hook(lambda *_: calls.append(1))
+    asked = [{"layer": 1}, {"layer": 1, "head": 2}, {"layer": 2, "head": 2}]
+    found = [shown(run, "attention", TEXT, options_from(one), kept=kept)["weights"].weights for one in asked]
+    handle.remove()
+    assert len(calls) == 3  # fast, and once for each layer
+    for one, weights in zip(asked, found, strict=True):
+        np.testing.assert_array_equal(weights, seen(run, attention, **one)["weights"].weights)
 
 
 def test_sentences_are_many_and_none_comes_twice() -> None:

@@ -192,7 +192,7 @@ def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
         site = directions(found, layer, None)[0]
         told = site.layer
         tap = site.tap("attention")
-        weights = one.reading.trace(tap)[tap][0].mean(0)  # (T, S)
+        weights = one.reading.glimpse(tap)[tap][0].mean(0)  # (T, S)
         row = weights[list(one.groups.members[one.group])].mean(0)
         by_group = [float(row[list(members)].sum()) for members in one.groups.members]
         best = sorted(range(len(by_group)), key=lambda group: -by_group[group])
