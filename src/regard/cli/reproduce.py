@@ -25,6 +25,10 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="The form that takes under a minute, of one seed.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="Show the claims and run nothing.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Write one page of all verdicts so far.")] = False,
+    on: Annotated[
+        str | None, typer.Option(help="The form of a study on a run with weights of others.", metavar="RUN")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Labelled text, of a form that needs some.", metavar="FILE")] = None,
     force: Annotated[bool, typer.Option("--force", help="Run again what is finished.")] = False,
     out: Annotated[Path, typer.Option(help="Where results go.", metavar="FOLDER")] = OUT,
 ) -> None:
@@ -33,12 +37,18 @@ def reproduce(
     Holds, does not hold, or not settled at this size: no rule is bent until it passes.
     """
     from regard.studies import reproduce as studies
+    from regard.studies.registry import ON_RUNS, study_on
     from regard.studies.reproduce import verdicts_page
 
     on_gpu = (common.device or "cpu").startswith("cuda")
     if quick and on_gpu:
         raise UsageError("--quick is the form for a CPU; leave --device out")
-    chosen = [studies.study(name) for name in ids or studies.names()]
+    if data is not None and on is None:
+        raise UsageError("--data is for the form of a study on a run: name one with --on")
+    if on is not None and not ids:
+        raise UsageError(f"--on: name the studies, of {', '.join(ON_RUNS)}")
+    own = [studies.study(name) for name in ids or studies.names()]
+    chosen = own if on is None else [study_on(name, on, data) for name in ids or ()]
     if listing:
         rows = [(one.id, studies.number_of(one.id), one.claim, one.source) for one in chosen]
         keys = ("study", "number", "claim", "source")
@@ -49,13 +59,11 @@ def reproduce(
     found = []
     if not report or ids:
         scale = "quick" if quick else "gpu" if on_gpu else "cpu"
-        for one in studies.reproduce(
-            [one.id for one in chosen], scale, device="cuda" if on_gpu else "cpu", out=out, force=force
-        ):
+        for one in studies.reproduce(chosen, scale, device="cuda" if on_gpu else "cpu", out=out, force=force):
             found.append(one)
             common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")
     if report:
-        found = [one for name in studies.names() if (one := studies.kept(name, out)) is not None]
+        found = studies.every_kept(out)
         common.screen.note(f"wrote {studies.write_page(verdicts_page(found), out)}")
     common.screen.object({"studies": [one.to_dict() for one in found]})
     rows = [(one.study, one.outcome, f"{one.seconds:.0f}", one.reason) for one in found]

@@ -102,7 +102,7 @@ def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
     kept, rows, places, unknown = [], [], [], Counter[bool]()
     for one in sentences:
         ids = run.task.ids(run.processor, " ".join(one.words))
-        found = _places(word_numbers(tokenizer, ids.tolist()), len(one.words), run.model.causal)
+        found = word_places(word_numbers(tokenizer, ids.tolist()), len(one.words), run.model.causal)
         if found is None or (run.model.max_length is not None and len(ids) > run.model.max_length):
             continue
         unknown.update(bool(ids[place] == tokenizer.unknown_id) for place in found)
@@ -112,14 +112,14 @@ def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
     share = unknown[False] / max(1, unknown.total())
     if share < KNOWN:
         raise DataError(f"{data}: {run.path} has tokens for {share:.0%} of its words: probe a run that knows them")
-    vectors = _vectors(run, rows, places)
+    vectors = word_vectors(run, rows, places)
     words = [word for one in kept for word in one.words]
     tags = [tag for one in kept for tag in one.tags]
     sentence = np.repeat(np.arange(len(kept)), [len(one.words) for one in kept])
     return Told(words, tags, sentence, vectors)
 
 
-def _places(numbers: list[int | None], count: int, last: bool) -> list[int] | None:
+def word_places(numbers: list[int | None], count: int, last: bool) -> list[int] | None:
     """The token that stands for each word: its last one where a model looks back only, else its first.
 
     None where the tokens do not make these words.
@@ -132,7 +132,7 @@ def _places(numbers: list[int | None], count: int, last: bool) -> list[int] | No
 
 
 @torch.no_grad()
-def _vectors(run: Any, rows: list[np.ndarray], places: list[list[int]]) -> dict[str, Tensor]:
+def word_vectors(run: Any, rows: list[np.ndarray], places: list[list[int]]) -> dict[str, Tensor]:
     """Vectors (n, D) of all words by layer, in the order of the sentences."""
     ids = ragged(rows)
     found: dict[str, dict[int, Tensor]] = {}

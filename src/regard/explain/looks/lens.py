@@ -103,12 +103,13 @@ def _layers(reading: Reading, seen: Lens, at: int) -> Listing:
             [name, first, float(seen.own[row, best[0]]), told, float(seen.chance[row, at]), int(seen.rank[row, at])]
         )
     settled = next(row for row in range(len(rows)) if (seen.rank[row:, at] == 1).all())
-    since = "the last alone" if settled == len(rows) - 1 else f"every layer from {seen.names[settled]!r} on"
+    is_last = settled == len(rows) - 1
+    since = "No layer before the last puts it first" if is_last else f"All from {seen.names[settled]!r} on put it first"
     return Listing(
         title="What each layer would answer",
         columns=["layer", "answer", "p#", "then", f"p of {final!r}#", "rank#"],
         rows=rows,
-        note=f"{final!r} is the answer of the model. It is the first of {since}.",
+        note=f"{final!r} is the answer of the model. {since}.",
         key="layers",
     )
 

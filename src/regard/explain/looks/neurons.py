@@ -54,11 +54,13 @@ class Net:
 
     values  (T, F) of its units.
     writes  (n, D) the directions of some units in the stream, to (n, V) changes of the logits.
+    answers whether these are logits of a head; else what the vector of each token has in common with it.
     """
 
     site: Site
     values: Tensor
     writes: Callable[[Tensor], Tensor]
+    answers: bool
 
     @property
     def rows(self) -> Tensor:
@@ -107,7 +109,7 @@ def _net(reading: Reading, site: Site, place: int) -> Net:
         rows = rows if after is None else nudged(after, written, rows)
         return wide(nudged(lambda x: _logits(model, model.norm(x)), stream, rows))
 
-    return Net(site, wide(hidden), writes)
+    return Net(site, wide(hidden), writes, model.head.n_answers > 0)
 
 
 def _logits(model: Any, vectors: Tensor) -> Tensor:
@@ -125,6 +127,7 @@ def nudged(f: Callable[[Tensor], Tensor], at: Tensor, rows: Tensor) -> Tensor:
 def _strongest(reading: Reading, net: Net, place: int, units: list[int]) -> Listing:
     """The units that write most at a position."""
     effect = net.writes(net.rows[units])
+    told = "the logits that it moves directly" if net.answers else "their own vectors, as the model has no head"
     rows: list[list[str | float | None]] = []
     for unit, change in zip(units, effect, strict=True):
         value = float(net.values[place, unit])
@@ -134,7 +137,7 @@ def _strongest(reading: Reading, net: Net, place: int, units: list[int]) -> List
         title=f"The {len(units)} units that write most here",
         columns=["neuron#", "value#", "writes towards", "and away from"],
         rows=rows,
-        note="Most by the size of what each adds to the stream; the tokens by the logits that it moves directly.",
+        note=f"Most by the size of what each adds to the stream; the tokens by {told}.",
         key="strongest",
     )
 
