@@ -28,8 +28,8 @@ from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
 from regard.studies.claims.study import SEEDS, Found, Lab, Outcome, ScaleName, Study
 from regard.studies.identity import versions
-from regard.studies.ledger import KEPT
 from regard.studies.imported.study import ON
+from regard.studies.ledger import KEPT
 from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
 

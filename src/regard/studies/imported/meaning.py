@@ -15,11 +15,10 @@ from regard.charts.chart import Series, line_chart
 from regard.charts.plot import Axis
 from regard.data.source import read_lines
 from regard.errors import DataError
-from regard.explain.probe import word_places, word_vectors
+from regard.explain.probe import placed_words, word_vectors
 from regard.run.run import Run
 from regard.studies.claims.study import Found, Lab, Verdict, judged, mean
 from regard.studies.imported.study import StudyOnRun
-from regard.tasks.word import word_numbers
 
 COLUMNS = 5
 
@@ -108,9 +107,7 @@ def _read(run: Run, uses: Sequence[Use]) -> tuple[list[str], dict[str, Tensor]]:
     """The senses of those uses that the run reads word by word, and the vectors (n, D) of the word by layer."""
     senses, rows, places = [], [], []
     for use in uses:
-        ids = run.task.ids(run.processor, use.sentence)
-        assert ids is not None
-        found = word_places(word_numbers(run.tokenizer, ids.tolist()), len(use.sentence.split(" ")), run.model.causal)
+        ids, found = placed_words(run, use.sentence.split(" "))
         room = run.model.max_length
         if found is not None and (room is None or len(ids) <= room):
             senses.append(use.sense)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any, ClassVar
 
@@ -95,7 +96,7 @@ def _words(texts: Sequence[str], learnt: int) -> Tensor:
     grams = []
     for text in texts:
         words = text.lower().split()
-        grams.append({*words, *zip(words, words[1:], strict=False)})
+        grams.append({*words, *pairwise(words)})
     known = {
         gram: place for place, gram in enumerate(sorted({one for part in grams[:learnt] for one in part}, key=str))
     }
