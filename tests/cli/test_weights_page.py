@@ -41,7 +41,7 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
     (here / "reviews.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
     outcomes = {}
     commands = [shlex.split(line)[1:] for block in blocks("") for line in block.splitlines()]
-    assert len(commands) == 12
+    assert len(commands) == 18
     for argv in commands:
         short = ["--budget", "1steps", "--device", "cpu"] if argv[0] == "train" else []
         outcome = call_here(*argv, *short)
