@@ -1,8 +1,12 @@
 """The learning rate of a width: that of a preset belongs to the width at which it was chosen.
 
-    rate = own * chosen / width          between an eighth of its own and eight times it
+    rate = own * chosen / width             between an eighth of its own and eight times it
+    rate = own * sqrt(chosen / width)       of a wider model whose matrices are learnt by Muon
 
-A wider model takes smaller steps: each output is a sum over more inputs, which all move together (Yang et al. 2022).
+A wider model takes smaller steps: each output is a sum over more inputs, which all move together (Yang et al. 2022). So
+it is where each weight moves by the rate, as AdamW's do. A matrix that Muon moves is stretched by the rate and the root
+of the width in all directions alike (training/optimiser.py), and only that root is taken back. Narrower ones were best
+by the first rule whatever the optimiser (benchmarks/results/rates-cpu.md).
 What somebody has set is left as it is. Training and comparing take this rule from here.
 """
 
@@ -23,13 +27,14 @@ SCALED = "scaled to"
 MOST = 8.0
 
 
-def scaled(rate: float, chosen: int, width: int) -> float:
+def scaled(rate: float, chosen: int, width: int, optimiser: str = "adamw") -> float:
     """A rate that was chosen at one width, for another one.
 
-    >>> scaled(3e-3, 128, 384), scaled(3e-3, 256, 16)
-    (0.001, 0.024)
+    >>> scaled(3e-3, 128, 384), scaled(3e-3, 256, 16), scaled(3e-3, 128, 512, "muon")
+    (0.001, 0.024, 0.0015)
     """
-    return float(f"{rate * min(MOST, max(1 / MOST, chosen / width)):.3g}")
+    power = 0.5 if optimiser == "muon" and width > chosen else 1.0
+    return float(f"{rate * min(MOST, max(1 / MOST, (chosen / width) ** power)):.3g}")
 
 
 def chosen_width(known: Entry) -> int | None:
@@ -45,7 +50,8 @@ def own_rate(known: Entry, width: Any) -> tuple[float | None, str]:
     if chosen is None or not isinstance(width, int) or width < 1 or width == chosen:
         return own, place if own is not None else "default"
     rate = DEFAULT_LR if own is None else own
-    return scaled(rate, chosen, width), f"{place}: {rate:g} at {WIDTH} {chosen}, {SCALED} {width}"
+    optimiser = known.training.get("optimiser", "adamw")
+    return scaled(rate, chosen, width, optimiser), f"{place}: {rate:g} at {WIDTH} {chosen}, {SCALED} {width}"
 
 
 def is_scaled(place: str) -> bool:

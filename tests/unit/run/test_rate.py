@@ -19,9 +19,9 @@ from regard.training.settings import DEFAULT_LR
     ("words", "rate", "place"),
     [
         ([], 3e-3, "model gpt"),
-        (["model.d_model=384"], 1e-3, "model gpt: 0.003 at d_model 128, scaled to 384"),
-        (["model.size=base"], 1e-3, "model gpt: 0.003 at d_model 128, scaled to 384"),
-        (["model.size=base", "model.d_model=256"], 1.5e-3, "model gpt: 0.003 at d_model 128, scaled to 256"),
+        (["model.d_model=384"], 1.73e-3, "model gpt: 0.003 at d_model 128, scaled to 384"),
+        (["model.size=base"], 1.73e-3, "model gpt: 0.003 at d_model 128, scaled to 384"),
+        (["model.size=base", "model.d_model=256"], 2.12e-3, "model gpt: 0.003 at d_model 128, scaled to 256"),
         (["model.d_model=64"], 6e-3, "model gpt: 0.003 at d_model 128, scaled to 64"),
         (["model.size=tiny"], 2.4e-2, "model gpt: 0.003 at d_model 128, scaled to 16"),
         # Not 16 times as much.
