@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.options import CommonOnDevice, command
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.studies.claims.study import Study
 
 OUT = Path("runs/reproduce")
 
@@ -37,18 +40,12 @@ def reproduce(
     Holds, does not hold, or not settled at this size: no rule is bent until it passes.
     """
     from regard.studies import reproduce as studies
-    from regard.studies.registry import ON_RUNS, study_on
     from regard.studies.reproduce import verdicts_page
 
     on_gpu = (common.device or "cpu").startswith("cuda")
     if quick and on_gpu:
         raise UsageError("--quick is the form for a CPU; leave --device out")
-    if data is not None and on is None:
-        raise UsageError("--data is for the form of a study on a run: name one with --on")
-    if on is not None and not ids:
-        raise UsageError(f"--on: name the studies, of {', '.join(ON_RUNS)}")
-    own = [studies.study(name) for name in ids or studies.names()]
-    chosen = own if on is None else [study_on(name, on, data) for name in ids or ()]
+    chosen = _chosen(ids or [], on, data)
     if listing:
         rows = [(one.id, studies.number_of(one.id), one.claim, one.source) for one in chosen]
         keys = ("study", "number", "claim", "source")
@@ -70,3 +67,16 @@ def reproduce(
     common.screen.table(("study", "verdict", "seconds#", "why"), rows)
     if any(one.outcome == "failed" for one in found):
         raise typer.Exit(1)
+
+
+def _chosen(ids: list[str], on: str | None, data: str | None) -> list[Study]:
+    """The studies that are named, or all; on a run where one is named."""
+    from regard.studies import registry
+
+    if data is not None and on is None:
+        raise UsageError("--data is for the form of a study on a run: name one with --on")
+    if on is None:
+        return [registry.study(name) for name in ids or registry.names()]
+    if not ids:
+        raise UsageError(f"--on: name the studies, of {', '.join(registry.ON_RUNS)}")
+    return [registry.study_on(name, on, data) for name in ids]

@@ -196,7 +196,7 @@ def test_what_was_seen_before_is_shown_again_without_reading_the_text_again() ->
     run: Any = text_run("gpt")
     calls, kept = [], {}
     handle = run.model.stack.register_forward_hook(lambda *_: calls.append(1))
-    asked = [{"layer": 1}, {"layer": 1, "head": 2}, {"layer": 2, "head": 2}]
+    asked: list[dict[str, Any]] = [{"layer": 1}, {"layer": 1, "head": 2}, {"layer": 2, "head": 2}]
     found = [shown(run, "attention", TEXT, options_from(one), kept=kept)["weights"].weights for one in asked]
     handle.remove()
     assert len(calls) == 3  # fast, and once for each layer

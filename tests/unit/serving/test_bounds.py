@@ -102,7 +102,9 @@ def test_a_text_that_is_too_long_is_refused_before_anything_is_computed_and_says
     run = text_run("lstm")
     text = " ".join(WORDS * 40)  # 320 words
     run.model.forward = None
-    with pytest.raises(TooLong, match="the text has 321 tokens, and the view forgetting takes at most 256: give") as told:
+    with pytest.raises(
+        TooLong, match="the text has 321 tokens, and the view forgetting takes at most 256: give"
+    ) as told:
         refuse_long(run, "forgetting", text, Options())
     assert length_of(run, text[: told.value.fits]) == MANY_PASSES
     assert length_of(run, text[: told.value.fits + len(" small the")]) > MANY_PASSES  # pyright: ignore[reportOperatorIssue]

@@ -21,7 +21,7 @@ CPU = Lab("quick", 0, Path())
 
 def on(name: str, run: Any, data: Path | None = None) -> StudyOnRun:
     made = study_on(name, "runs/mine", None if data is None else str(data))
-    made.__dict__["run"] = lambda _lab: run
+    made.run = lambda lab: run
     return made
 
 

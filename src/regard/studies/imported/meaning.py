@@ -108,7 +108,7 @@ def _read(run: Run, uses: Sequence[Use]) -> tuple[list[str], dict[str, Tensor]]:
     senses, rows, places = [], [], []
     for use in uses:
         ids, found = placed_words(run, use.sentence.split(" "))
-        room = run.model.max_length
+        room: int | None = getattr(run.model, "max_length", None)
         if found is not None and (room is None or len(ids) <= room):
             senses.append(use.sense)
             rows.append(ids)
