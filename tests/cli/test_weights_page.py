@@ -49,7 +49,7 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
     (here / "reviews.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
     outcomes = {}
     commands = [shlex.split(line)[1:] for block in blocks("") for line in block.splitlines()]
-    assert len(commands) == 19
+    assert len(commands) == 25
     for argv in commands:
         if "onnx" in argv and not has_onnx():
             continue

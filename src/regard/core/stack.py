@@ -178,6 +178,11 @@ class Stack(Mixer):
         inherit_facts(self, self._mixers())
         self.packs = type(self).packs and all(layer.packs for layer in self._mixers())
 
+    @property
+    def one_stream(self) -> bool:
+        """Whether every layer adds to what the one before gave, so that whoever reads the last can read them all."""
+        return all(getattr(layer, "residual", False) for layer in self.layers)
+
     def _mixers(self) -> list[Mixer]:
         return list(self.layers)  # pyright: ignore[reportReturnType]  # ModuleList forgets its element type
 

@@ -281,7 +281,10 @@ class PlainText(TextKind, Task[TextProcessor]):
         side = text_side("text", tokenizer, ids, (START, *labels_of(tokenizer, ids[1:], given)))
         tokens = torch.tensor([ids], device=run.device)
         names, following = token_names(tokenizer), next_tokens(ids)
-        return Reading(model, (tokens,), (side,), lambda x: logits_of(model, x), names, following, given)
+        return Reading(
+            *(model, (tokens,), (side,), lambda x: logits_of(model, x), names, following, given),
+            vectors=lambda x: model(x)[0],
+        )
 
     def ids(self, processor: TextProcessor, text: str) -> np.ndarray:
         return processor.read(text)
