@@ -95,7 +95,9 @@ TRANSLATORS: dict[str, Callable[[], Any]] = {
 
 def theirs_of(name: str) -> Any:
     """Weights far from their initial values, so that nothing hides behind a 0 or a 1."""
-    model = (CAUSAL | BOTH_WAYS | TRANSLATORS | {"gemma-3-gguf": lambda: LM(hf.Gemma3TextConfig(**GROUPED | GGUF))})[name]()
+    model = (CAUSAL | BOTH_WAYS | TRANSLATORS | {"gemma-3-gguf": lambda: LM(hf.Gemma3TextConfig(**GROUPED | GGUF))})[
+        name
+    ]()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.25)

@@ -7,7 +7,7 @@ folder is written at the end of all checks, whole or not at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,8 @@ from regard.run.paths import require_name
 from regard.storage import disk, tensors
 from regard.tasks import task_named
 from regard.tasks.masked import MaskedProcessor, MaskedText
+from regard.tasks.pairs import PairProcessor, Pairs
+from regard.tasks.processor import Processor
 from regard.tasks.text import PlainText, TextProcessor
 from regard.training import run_folder
 from regard.training.run_folder import CONFIG, WEIGHTS, claim
@@ -29,12 +31,15 @@ from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from regard.run.run import Run
-    from regard.tasks.processor import Processor
 
 HUB = "hf:"
-WANTED = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model")
+WANTED = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm", "*.jinja")
 REASON = "imported"
-PROCESSORS = {PlainText.name: TextProcessor, MaskedText.name: MaskedProcessor}
+PROCESSORS: dict[str, Callable[[ForeignModel], Processor]] = {
+    PlainText.name: lambda model: TextProcessor(model.tokenizer),
+    MaskedText.name: lambda model: MaskedProcessor(model.tokenizer),
+    Pairs.name: lambda model: PairProcessor(model.source or model.tokenizer, model.tokenizer),
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def load_folder(path: Path, device: str) -> Run:
 
 
 def _processor(model: ForeignModel) -> Processor:
-    return PROCESSORS[task_name(model)](model.tokenizer)
+    return PROCESSORS[task_name(model)](model)
 
 
 def _training(model: ForeignModel) -> TrainSettings:

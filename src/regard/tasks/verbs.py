@@ -43,6 +43,11 @@ class Scores(Protocol):
 
     def score(self, model: nn.Module, processor: Any, text: str) -> ScoredText: ...
 
+
+@runtime_checkable
+class ScoresPassages(Scores, Protocol):
+    """Scores texts, and has some at hand."""
+
     def passages(self, processor: Any, examples: Any, count: int, tokens: int) -> Sequence[str]:
         """The first documents of a held-out part, each cut to so many tokens."""
         ...

@@ -21,7 +21,7 @@ from regard.data.tokenizer.tokenizer import Tokenizer, utf8
 if TYPE_CHECKING:
     import tokenizers
 
-SPECIALS = ("start", "end", "mask", "pad", "unknown")
+SPECIALS = ("start", "first", "end", "mask", "pad", "unknown")
 NEEDED = ("start", "end")
 # Decoders that say of each token what it adds to a text, whatever comes after it.
 DECODERS = {"ByteLevel", "WordPiece", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}
@@ -32,6 +32,8 @@ BEFORE = "a"  # a token that no decoder changes
 class ForeignTokenizer(Tokenizer):
     """model: its JSON. special: tokens by what they are for, see SPECIALS; start is what a text begins with.
 
+    first       what stands before the words of every text, after the start.
+
     vocab_size  rows of the model, which may be more than there are tokens.
     """
 
@@ -40,16 +42,15 @@ class ForeignTokenizer(Tokenizer):
 
     def __init__(self, model: dict[str, Any], special: dict[str, str], vocab_size: int) -> None:
         self.model, self.special, self._size = model, special, vocab_size
-        self._inner = _built(model)
+        self._inner = library_tokenizer(model)
         self._id_of = {use: self._id(use, token) for use, token in special.items()}
         for use in NEEDED:
             if use not in special:
                 raise ValueError(f"special: no token is said for {use}")
-        largest = max(self._inner.get_vocab(with_added_tokens=True).values(), default=-1)
+        largest = self._largest()
         if largest >= vocab_size:
             raise ValueError(f"vocab_size {vocab_size}: there is a token of id {largest}")
-        added = self._inner.get_added_tokens_decoder()
-        self._specials = {number for number, token in added.items() if token.special} | set(self._id_of.values())
+        self._specials = self._outside_text() | set(self._id_of.values())
         decoders = _decoders(model.get("decoder"))
         self._by_bytes, self._falls_back = "ByteLevel" in decoders, "ByteFallback" in decoders
         self.brings_space = self._by_bytes or "Metaspace" in decoders or "Replace" in decoders
@@ -66,6 +67,14 @@ class ForeignTokenizer(Tokenizer):
     @property
     def eos_id(self) -> int:
         return self._id_of["end"]
+
+    @property
+    def opening(self) -> tuple[int, ...]:
+        return (self.start_id, *([self._id_of["first"]] if "first" in self._id_of else []))
+
+    @property
+    def pad_id(self) -> int | None:
+        return self._id_of.get("pad")
 
     @property
     def mask_id(self) -> int | None:
@@ -89,7 +98,7 @@ class ForeignTokenizer(Tokenizer):
         return self._pieces_of[key]
 
     def token_text(self, token: int) -> str:
-        name = self._inner.id_to_token(self.checked(token))
+        name = self._name(self.checked(token))
         if name is None:
             return f"<{token}>"
         return name if token in self._specials else super().token_text(token)
@@ -99,22 +108,46 @@ class ForeignTokenizer(Tokenizer):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
-        special, size = settings["special"], settings["vocab_size"]
-        if not isinstance(special, dict) or type(size) is not int:
-            raise TypeError("special must be an object and vocab_size a whole number")
+        size = settings["vocab_size"]
+        if type(size) is not int:
+            raise TypeError("vocab_size must be a whole number")
+        return cls(settings["model"], cls.checked_special(settings), size)
+
+    @staticmethod
+    def checked_special(settings: dict[str, Any]) -> dict[str, str]:
+        """The special tokens of a file; raises TypeError or ValueError on anything else."""
+        special = settings["special"]
+        if not isinstance(special, dict):
+            raise TypeError("special must be an object")
         for use, token in special.items():
             if use not in SPECIALS or not isinstance(token, str):
                 raise ValueError(f"special: {str(use)[:40]!r} is none of {', '.join(SPECIALS)} with a token")
-        return cls(settings["model"], special, size)
+        return special
+
+    def _name(self, token: int) -> str | None:
+        """What a token is called."""
+        return self._inner.id_to_token(token)
+
+    def _number(self, token: str) -> int | None:
+        """The id of what is called so."""
+        return self._inner.token_to_id(token)
+
+    def _largest(self) -> int:
+        """The last id of a token."""
+        return max(self._inner.get_vocab(with_added_tokens=True).values(), default=-1)
+
+    def _outside_text(self) -> set[int]:
+        """Ids that are no piece of a text, beside those that are for something."""
+        return {number for number, token in self._inner.get_added_tokens_decoder().items() if token.special}
 
     def _id(self, use: str, token: str) -> int:
-        found = self._inner.token_to_id(token)
+        found = self._number(token)
         if found is None:
             raise ValueError(f"special: {use}: there is no token {token[:40]!r}")
         return found
 
     def _piece(self, token: int, first: bool) -> bytes:
-        name = self._inner.id_to_token(token)
+        name = self._name(token)
         if name is None or token in self._specials:
             return b""
         if self._by_bytes:
@@ -132,7 +165,8 @@ class ForeignTokenizer(Tokenizer):
         return " ".join(names) if decoder is None else decoder.decode(names)
 
 
-def _built(model: dict[str, Any]) -> tokenizers.Tokenizer:
+def library_tokenizer(model: dict[str, Any]) -> tokenizers.Tokenizer:
+    """The library's tokenizer of its JSON; raises ValueError or TypeError on what is none."""
     from tokenizers import Tokenizer as LibraryTokenizer
 
     if not isinstance(model, dict):

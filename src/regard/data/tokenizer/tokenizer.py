@@ -68,6 +68,16 @@ class Tokenizer(ABC):
         return self.eos_id
 
     @property
+    def opening(self) -> tuple[int, ...]:
+        """The start symbol, and what then stands before the words of every text."""
+        return (self.start_id,)
+
+    @property
+    def pad_id(self) -> int | None:
+        """The token that fills up rows and is never part of a text; None where there is none."""
+        return None
+
+    @property
     def mask_id(self) -> int | None:
         """The token that stands for a hidden one; None where that is a row after the tokenizer's own."""
         return None

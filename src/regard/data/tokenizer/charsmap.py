@@ -1,0 +1,100 @@
+"""The table by which SentencePiece rewrites characters before it looks for pieces (Kudo and Richardson 2018, 3.2).
+
+A table is bytes: how long its trie is (four bytes), the trie, and the strings that its leaves point to, each ended by a
+zero. The trie is a double array: from unit u, byte c leads to unit u ^ offset(u) ^ c, if that unit carries c. At every
+place of a text the longest key is replaced; what no key begins with stays.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+LARGEST = 1 << 24  # bytes of a table: those in use have a quarter of a million
+LONGEST_KEY = 64  # bytes
+MOST_KEYS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Charsmap:
+    """rules: what each key becomes."""
+
+    rules: dict[str, str]
+
+    def __post_init__(self) -> None:
+        lengths: dict[str, set[int]] = {}
+        for key in self.rules:
+            lengths.setdefault(key[0], set()).add(len(key))
+        object.__setattr__(self, "_lengths", {first: sorted(found, reverse=True) for first, found in lengths.items()})
+        firsts = "".join(map(re.escape, lengths))
+        object.__setattr__(self, "_firsts", re.compile(f"[{firsts}]") if firsts else None)
+
+    def rewritten(self, text: str) -> str:
+        """The text with every key replaced, the longest one first."""
+        firsts: re.Pattern[str] | None = self._firsts  # pyright: ignore[reportAttributeAccessIssue]
+        lengths: dict[str, list[int]] = self._lengths  # pyright: ignore[reportAttributeAccessIssue]
+        if firsts is None:
+            return text
+        parts, done = [], 0
+        for found in firsts.finditer(text):
+            place = found.start()
+            if place < done:
+                continue
+            for length in lengths[text[place]]:
+                value = self.rules.get(text[place : place + length])
+                if value is not None and place + length <= len(text):
+                    parts += [text[done:place], value]
+                    done = place + length
+                    break
+        return "".join(parts) + text[done:]
+
+
+def read_charsmap(content: bytes) -> Charsmap:
+    """The rules of a table; raises ValueError on what is none."""
+    if not content:
+        return Charsmap({})
+    if len(content) > LARGEST or len(content) < 8:
+        raise ValueError(f"a table of characters of {len(content)} bytes")
+    (size,) = struct.unpack_from("<I", content)
+    if size % 4 or not 4 <= size <= len(content) - 4:
+        raise ValueError("a table of characters whose trie does not fit into it")
+    units = np.frombuffer(content, "<u4", size // 4, 4)
+    return Charsmap({key.decode(): _string(content, 4 + size + value) for key, value in _keys(units).items()})
+
+
+def _string(content: bytes, start: int) -> str:
+    end = content.find(b"\0", start)
+    if not 0 <= start <= len(content) or end < 0:
+        raise ValueError("a table of characters that points out of itself")
+    return content[start:end].decode()
+
+
+def _keys(units: np.ndarray) -> dict[bytes, int]:
+    """Every key of a trie with its number, found a byte at a time for all of them at once."""
+    labels = np.arange(1, 256, dtype=np.uint32)
+    places, paths = np.array([_offset(units[:1])[0]], dtype=np.int64), [b""]
+    found: dict[bytes, int] = {}
+    for _ in range(LONGEST_KEY):
+        children = places[:, None] ^ labels  # (n, 255)
+        inside = children < len(units)
+        carried = units[np.where(inside, children, 0)] & np.uint32(0x800000FF)
+        rows, columns = np.nonzero(inside & (carried == labels))
+        if not len(rows):
+            return found
+        reached = children[rows, columns]
+        paths = [paths[row] + bytes([labels[column]]) for row, column in zip(rows, columns, strict=True)]
+        places = reached ^ _offset(units[reached])
+        for number in np.flatnonzero(units[reached] & np.uint32(1 << 8)):
+            leaf = places[number]
+            if leaf >= len(units) or len(found) >= MOST_KEYS:
+                raise ValueError("a table of characters whose trie is damaged")
+            found[paths[number]] = int(units[leaf] & np.uint32(0x7FFFFFFF))
+    raise ValueError(f"a table of characters with a key of more than {LONGEST_KEY} bytes")
+
+
+def _offset(units: np.ndarray) -> np.ndarray:
+    shift = (units & np.uint32(1 << 9)) >> np.uint32(6)
+    return ((units >> np.uint32(10)) << shift).astype(np.int64)
