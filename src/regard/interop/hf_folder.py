@@ -114,6 +114,10 @@ def opened_file(path: Path) -> Iterator[ForeignModel]:
 
 def opened_source(path: Path) -> AbstractContextManager[ForeignModel]:
     """The model of a folder or of a file."""
+    from regard.interop.g2p_file import is_npz, opened_g2p
+
+    if is_npz(path):
+        return opened_g2p(path)
     return opened_file(path) if is_gguf(path) else opened_folder(path)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from regard.core.device import device_named, move
 from regard.core.version import __version__
 from regard.errors import CheckpointError, ResourceError, UsageError
+from regard.interop import g2p_file
 from regard.interop.hf_folder import ForeignModel, is_gguf, is_hf_folder, opened_source, task_name
 from regard.run.paths import require_name
 from regard.storage import disk, tensors
@@ -141,9 +142,11 @@ def _made(path: Path) -> Iterator[run_folder.RunFolder]:
 
 def _fetched(source: str | Path) -> tuple[Path, str | None]:
     """The folder of a source, and its revision where it comes from a hub."""
+    if str(source).startswith(g2p_file.PREFIX):
+        return g2p_file.packaged(str(source)), None
     if not str(source).startswith(HUB):
         path = Path(source).expanduser()
-        if is_gguf(path):
+        if is_gguf(path) or g2p_file.is_npz(path):
             return path, None
         if not path.is_dir():
             raise CheckpointError(f"{path}: no such folder; a model of the hub is written hf:OWNER/NAME")
