@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.data.chat import LONGEST_TEMPLATE
 from regard.data.tokenizer.foreign import ForeignTokenizer, library_tokenizer
 from regard.errors import LONGEST_TOLD, CheckpointError, RegardError
 from regard.interop.sentence_piece import piece_tokenizer, read_pieces
 from regard.storage.manifest import read_json
+from regard.storage.regular import NotRegular, TooLarge, read_regular
 
 FILE, SETTINGS, NAMED = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
-GENERATION = "generation_config.json"
+GENERATION, TEMPLATE = "generation_config.json", "chat_template.jinja"
 PIECES = ("tokenizer.model", "spiece.model")
 OLDER = ("vocab.json", "vocab.txt", "sentencepiece.bpe.model")
 SIDES, VOCABULARY = ("source.spm", "target.spm"), "vocab.json"
@@ -59,7 +61,37 @@ def tokenizer_of(folder: Path, config: dict[str, Any], vocab_size: int, *, frame
     told = _said(folder, config, found)
     begins = ("cls_token", "bos_token") if framed else ("bos_token", "eos_token")
     ends = ("sep_token", "eos_token") if framed else ("eos_token", "bos_token")
-    return found.with_special(_special(folder, found, told, {"start": begins, "end": ends}), vocab_size)
+    special = _special(folder, found, told, {"start": begins, "end": ends})
+    turn = _turn(folder, found, special["end"])
+    made = found.with_special(special | ({"turn": turn} if turn else {}), vocab_size)
+    made.chat = chat_template(folder)
+    return made
+
+
+def chat_template(folder: Path) -> str:
+    """The template of conversations: a file of its own, or a key of the tokenizer's settings; "" without one."""
+    file = folder / TEMPLATE
+    if file.exists():
+        try:
+            return read_regular(file, LONGEST_TEMPLATE).decode()
+        except (NotRegular, TooLarge, OSError, UnicodeDecodeError) as error:
+            raise CheckpointError(f"{file}: cannot be read: {error}") from None
+    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+    found = settings.get("chat_template") if isinstance(settings, dict) else None
+    if isinstance(found, list):
+        named = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
+        found = named.get("default")
+    return found if isinstance(found, str) else ""
+
+
+def _turn(folder: Path, found: Found, end: str) -> str | None:
+    """The token that ends an answer, where another one than the end of a text does."""
+    if not (folder / GENERATION).exists():
+        return None
+    told = read_json(folder / GENERATION)
+    numbers = told.get("eos_token_id") if isinstance(told, dict) else None
+    names = [found.name(number) for number in numbers if isinstance(number, int)] if isinstance(numbers, list) else []
+    return next((name for name in names if name is not None and name != end), None)
 
 
 def pair_tokenizers(folder: Path, config: dict[str, Any], vocab_size: int) -> tuple[ForeignTokenizer, ForeignTokenizer]:

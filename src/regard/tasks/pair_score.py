@@ -8,7 +8,7 @@ import torch
 
 from regard.core.device import device_of
 from regard.decoding.score import TextSize, score
-from regard.decoding.text import ScoredText
+from regard.decoding.scored_text import ScoredText
 from regard.errors import UsageError
 from regard.tasks.reading import fitted, token_label
 

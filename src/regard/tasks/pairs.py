@@ -26,7 +26,8 @@ from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.unlabelled import Unlabelled, read_unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
-from regard.decoding.text import ScoredText, TextOptions
+from regard.decoding.scored_text import ScoredText
+from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import alignment_accuracy, chrf_of_each, require_metrics, translation_scores
 from regard.tasks import register_task

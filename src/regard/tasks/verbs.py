@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.data.settings import DataSettings
-    from regard.decoding.text import ScoredText, TextGenerator
+    from regard.decoding.scored_text import ScoredText
+    from regard.decoding.text import TextGenerator
     from regard.evaluation.each import EachScore
     from regard.tasks.dataset import Dataset
     from regard.tasks.encoding import Encoded

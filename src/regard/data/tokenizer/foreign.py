@@ -21,7 +21,7 @@ from regard.data.tokenizer.tokenizer import Tokenizer, utf8
 if TYPE_CHECKING:
     import tokenizers
 
-SPECIALS = ("start", "first", "end", "mask", "pad", "unknown")
+SPECIALS = ("start", "first", "end", "turn", "mask", "pad", "unknown")
 NEEDED = ("start", "end")
 # Decoders that say of each token what it adds to a text, whatever comes after it.
 DECODERS = {"ByteLevel", "WordPiece", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}
@@ -32,7 +32,8 @@ BEFORE = "a"  # a token that no decoder changes
 class ForeignTokenizer(Tokenizer):
     """model: its JSON. special: tokens by what they are for, see SPECIALS; start is what a text begins with.
 
-    first       what stands before the words of every text, after the start.
+    first       what stands before the words of every text, after the start. turn: what ends an answer.
+    chat        the template by which a conversation is written; "" without one.
 
     vocab_size  rows of the model, which may be more than there are tokens.
     """
@@ -40,8 +41,8 @@ class ForeignTokenizer(Tokenizer):
     kind = "huggingface"
     sees_texts = True
 
-    def __init__(self, model: dict[str, Any], special: dict[str, str], vocab_size: int) -> None:
-        self.model, self.special, self._size = model, special, vocab_size
+    def __init__(self, model: dict[str, Any], special: dict[str, str], vocab_size: int, chat: str = "") -> None:
+        self.model, self.special, self._size, self.chat = model, special, vocab_size, chat
         self._inner = library_tokenizer(model)
         self._id_of = {use: self._id(use, token) for use, token in special.items()}
         for use in NEEDED:
@@ -104,14 +105,25 @@ class ForeignTokenizer(Tokenizer):
         return name if token in self._specials else super().token_text(token)
 
     def settings(self) -> dict[str, Any]:
-        return {"model": self.model, "special": self.special, "vocab_size": self._size}
+        chat = {"chat": self.chat} if self.chat else {}
+        return {"model": self.model, "special": self.special, "vocab_size": self._size} | chat
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
         size = settings["vocab_size"]
         if type(size) is not int:
             raise TypeError("vocab_size must be a whole number")
-        return cls(settings["model"], cls.checked_special(settings), size)
+        return cls(settings["model"], cls.checked_special(settings), size, str(settings.get("chat", "")))
+
+    @property
+    def template_names(self) -> dict[str, str]:
+        names = {"start": "bos_token", "end": "eos_token", "pad": "pad_token", "unknown": "unk_token"}
+        return {name: self.special[use] for use, name in names.items() if use in self.special}
+
+    @property
+    def turn_id(self) -> int:
+        """The token that ends an answer in a conversation."""
+        return self._id_of.get("turn", self.eos_id)
 
     @staticmethod
     def checked_special(settings: dict[str, Any]) -> dict[str, str]:

@@ -42,6 +42,7 @@ class PieceTokenizer(ForeignTokenizer):
         tokens: list[str],
         *,
         rules: dict[str, Any],
+        chat: str = "",
     ) -> None:
         self.tokens, self.rules = tokens, rules
         self._charsmap = read_charsmap(base64.b64decode(rules["charsmap"]))
@@ -51,7 +52,7 @@ class PieceTokenizer(ForeignTokenizer):
         hidden = {int(number) for number in rules["hidden"]}
         self._spelled = {token: number for token, number in self._ids_of.items() if number not in hidden}
         self._hidden = hidden
-        super().__init__(model, special, vocab_size)
+        super().__init__(model, special, vocab_size, chat)
         self._bytes = [self._ids_of.get(f"<0x{byte:02X}>", -1) for byte in range(256)] if rules["by_bytes"] else []
         if self._bytes and min(self._bytes) < 0:
             raise ValueError("tokens: some of the 256 bytes have none")
@@ -87,7 +88,14 @@ class PieceTokenizer(ForeignTokenizer):
             raise TypeError("tokens must be a list of texts")
         if not isinstance(rules, dict) or rules.keys() != {"charsmap", "hidden", *FLAGS} or type(size) is not int:
             raise TypeError("rules must say charsmap, hidden, prefix, joined, by_bytes and codes")
-        return cls(settings["model"], cls.checked_special(settings), size, tokens, rules=rules)
+        return cls(
+            settings["model"],
+            cls.checked_special(settings),
+            size,
+            tokens,
+            rules=rules,
+            chat=str(settings.get("chat", "")),
+        )
 
     def _prepared(self, text: str) -> str:
         text = self._charsmap.rewritten(text)
