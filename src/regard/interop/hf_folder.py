@@ -114,10 +114,14 @@ def opened_file(path: Path) -> Iterator[ForeignModel]:
 
 def opened_source(path: Path) -> AbstractContextManager[ForeignModel]:
     """The model of a folder or of a file."""
+    from regard.data.word_vectors import has_vectors
     from regard.interop.g2p_file import is_npz, opened_g2p
+    from regard.interop.vector_file import opened_vectors
 
     if is_npz(path):
         return opened_g2p(path)
+    if has_vectors(path):
+        return opened_vectors(path)
     return opened_file(path) if is_gguf(path) else opened_folder(path)
 
 

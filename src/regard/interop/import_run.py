@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.core.device import device_named, move
 from regard.core.version import __version__
+from regard.data.word_vectors import has_vectors
 from regard.errors import CheckpointError, ResourceError, UsageError
 from regard.interop import g2p_file
 from regard.interop.hf_folder import ForeignModel, is_gguf, is_hf_folder, opened_source, task_name
@@ -146,7 +147,7 @@ def _fetched(source: str | Path) -> tuple[Path, str | None]:
         return g2p_file.packaged(str(source)), None
     if not str(source).startswith(HUB):
         path = Path(source).expanduser()
-        if is_gguf(path) or g2p_file.is_npz(path):
+        if is_gguf(path) or g2p_file.is_npz(path) or has_vectors(path):
             return path, None
         if not path.is_dir():
             raise CheckpointError(f"{path}: no such folder; a model of the hub is written hf:OWNER/NAME")

@@ -157,6 +157,8 @@ def _fields(content: bytes) -> Iterator[tuple[int, Any]]:
 def _varint(content: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
     while True:
+        if place >= len(content):
+            raise ValueError("ends in the middle of a field")
         byte = content[place]
         place += 1
         value |= (byte & 0x7F) << shift

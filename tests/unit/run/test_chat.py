@@ -22,9 +22,9 @@ PLAIN = (
 )
 TURNS = (
     "{{ bos_token }}{%- if messages[0]['role'] == 'system' -%}{%- set first = messages[0]['content'] + '\\n' -%}"
-    "{%- set loop_messages = messages[1:] -%}{%- else -%}{%- set first = '' -%}{%- set loop_messages = messages -%}"
-    "{%- endif -%}\n{%- for message in loop_messages -%}\n"
-    "    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}{{ raise_exception('roles must alternate') }}{%- endif -%}\n{{ '<turn>' + message['role'] + '\n' }}"
+    "{%- set rest = messages[1:] -%}{%- else -%}{%- set first = '' -%}{%- set rest = messages -%}{%- endif -%}\n"
+    "{%- for message in rest -%}\n    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}"
+    "{{ raise_exception('roles must alternate') }}{%- endif -%}\n{{ '<turn>' + message['role'] + '\n' }}"
     "{{ (first if loop.first else '') + message['content'] | trim }}{{ '</s>\n' }}\n{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{ '<turn>model\n' }}{%- endif -%}"
 )

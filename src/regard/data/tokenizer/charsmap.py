@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LARGEST = 1 << 24  # bytes of a table: those in use have a quarter of a million
+LARGEST = 1 << 23  # bytes of a table: those in use have a quarter of a million
 LONGEST_KEY = 64  # bytes
-MOST_KEYS = 1 << 20
+MOST = 1 << 18  # bytes of all keys
+ROWS = 1 << 12  # places that are looked from at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,25 +75,39 @@ def _string(content: bytes, start: int) -> str:
 
 def _keys(units: np.ndarray) -> dict[bytes, int]:
     """Every key of a trie with its number, found a byte at a time for all of them at once."""
-    labels = np.arange(1, 256, dtype=np.uint32)
     places, paths = np.array([_offset(units[:1])[0]], dtype=np.int64), [b""]
     found: dict[bytes, int] = {}
+    left = MOST
     for _ in range(LONGEST_KEY):
-        children = places[:, None] ^ labels  # (n, 255)
-        inside = children < len(units)
-        carried = units[np.where(inside, children, 0)] & np.uint32(0x800000FF)
-        rows, columns = np.nonzero(inside & (carried == labels))
-        if not len(rows):
+        rows, reached = _children(units, places)
+        left -= len(reached)
+        if left < 0:
+            raise ValueError("a table of characters with too many keys, or whose trie goes in circles")
+        if not len(reached):
             return found
-        reached = children[rows, columns]
-        paths = [paths[row] + bytes([labels[column]]) for row, column in zip(rows, columns, strict=True)]
+        paths = [paths[row] + bytes([units[unit] & 0xFF]) for row, unit in zip(rows, reached, strict=True)]
         places = reached ^ _offset(units[reached])
         for number in np.flatnonzero(units[reached] & np.uint32(1 << 8)):
-            leaf = places[number]
-            if leaf >= len(units) or len(found) >= MOST_KEYS:
+            if places[number] >= len(units):
                 raise ValueError("a table of characters whose trie is damaged")
-            found[paths[number]] = int(units[leaf] & np.uint32(0x7FFFFFFF))
+            found[paths[number]] = int(units[places[number]] & np.uint32(0x7FFFFFFF))
     raise ValueError(f"a table of characters with a key of more than {LONGEST_KEY} bytes")
+
+
+def _children(units: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The units that any byte leads to, and which of the places each was reached from."""
+    labels = np.arange(1, 256, dtype=np.int64)
+    rows, reached = [], []
+    for first in range(0, len(places), ROWS):
+        children = places[first : first + ROWS, None] ^ labels  # (n, 255)
+        inside = children < len(units)
+        carried = units[np.where(inside, children, 0)] & np.uint32(0x800000FF)
+        row, column = np.nonzero(inside & (carried == labels))
+        rows.append(row + first)
+        reached.append(children[row, column])
+        if sum(map(len, reached)) > MOST:
+            break
+    return np.concatenate(rows), np.concatenate(reached)
 
 
 def _offset(units: np.ndarray) -> np.ndarray:
