@@ -3,6 +3,8 @@
 A table is bytes: how long its trie is (four bytes), the trie, and the strings that its leaves point to, each ended by a
 zero. The trie is a double array: from unit u, byte c leads to unit u ^ offset(u) ^ c, if that unit carries c. At every
 place of a text the longest key is replaced; what no key begins with stays.
+
+A table in use has a quarter of a million keys, so that they are looked for and never listed.
 """
 
 from __future__ import annotations
@@ -11,105 +13,104 @@ import re
 import struct
 from dataclasses import dataclass
 
-import numpy as np
+from regard.errors import DataError
 
 LARGEST = 1 << 23  # bytes of a table: those in use have a quarter of a million
 LONGEST_KEY = 64  # bytes
-MOST = 1 << 18  # bytes of all keys
-ROWS = 1 << 12  # places that are looked from at a time
+ASCII = re.compile(rb"[ -~]+")
+PLAIN = range(0x20, 0x7F)
 
 
 @dataclass(frozen=True, eq=False)
 class Charsmap:
-    """rules: what each key becomes."""
+    """units: of the trie, none where nothing is rewritten. strings: what its leaves point to.
 
-    rules: dict[str, str]
+    keeps_ascii  whether text of ASCII's signs alone stays as it is.
+    """
 
-    def __post_init__(self) -> None:
-        lengths: dict[str, set[int]] = {}
-        for key in self.rules:
-            lengths.setdefault(key[0], set()).add(len(key))
-        object.__setattr__(self, "_lengths", {first: sorted(found, reverse=True) for first, found in lengths.items()})
-        firsts = "".join(map(re.escape, lengths))
-        object.__setattr__(self, "_firsts", re.compile(f"[{firsts}]") if firsts else None)
+    units: tuple[int, ...] = ()
+    strings: bytes = b""
+    keeps_ascii: bool = True
 
     def rewritten(self, text: str) -> str:
         """The text with every key replaced, the longest one first."""
-        firsts: re.Pattern[str] | None = self._firsts  # pyright: ignore[reportAttributeAccessIssue]
-        lengths: dict[str, list[int]] = self._lengths  # pyright: ignore[reportAttributeAccessIssue]
-        if firsts is None:
+        if not self.units or (self.keeps_ascii and text.isascii() and text.isprintable()):
             return text
-        parts, done = [], 0
-        for found in firsts.finditer(text):
-            place = found.start()
-            if place < done:
+        content, parts, place = text.encode(), [], 0
+        while place < len(content):
+            run = ASCII.match(content, place) if self.keeps_ascii else None
+            # The last sign of a run may be one with what comes after it, such as an accent.
+            if run is not None and run.end() - (run.end() < len(content)) > place:
+                end = run.end() - (run.end() < len(content))
+                parts.append(content[place:end])
+                place = end
                 continue
-            for length in lengths[text[place]]:
-                value = self.rules.get(text[place : place + length])
-                if value is not None and place + length <= len(text):
-                    parts += [text[done:place], value]
-                    done = place + length
-                    break
-        return "".join(parts) + text[done:]
+            length, value = self._longest(content, place)
+            if value is None:
+                length = _size(content[place])
+                value = content[place : place + length]
+            parts.append(value)
+            place += length
+        return b"".join(parts).decode()
+
+    def _longest(self, content: bytes, place: int) -> tuple[int, bytes | None]:
+        """The length in bytes of the longest key that begins at a place, and what it becomes; None without one."""
+        units, node, found = self.units, _offset(self.units[0]), (0, -1)
+        for length, byte in enumerate(content[place : place + LONGEST_KEY], 1):
+            node ^= byte
+            if node >= len(units) or units[node] & 0x800000FF != byte:
+                break
+            unit = units[node]
+            node ^= _offset(unit)
+            if unit & 1 << 8:
+                if node >= len(units):
+                    raise DataError("the tokenizer's table of characters is damaged; import its model again")
+                found = length, units[node] & 0x7FFFFFFF
+        length, start = found
+        return (0, None) if start < 0 else (length, self._string(start))
+
+    def _string(self, start: int) -> bytes:
+        end = self.strings.find(b"\0", start)
+        if end < 0:
+            raise DataError("the tokenizer's table of characters points out of itself; import its model again")
+        return self.strings[start:end]
 
 
 def read_charsmap(content: bytes) -> Charsmap:
-    """The rules of a table; raises ValueError on what is none."""
+    """A table of its bytes; raises ValueError on what is none."""
     if not content:
-        return Charsmap({})
+        return Charsmap()
     if len(content) > LARGEST or len(content) < 8:
         raise ValueError(f"a table of characters of {len(content)} bytes")
     (size,) = struct.unpack_from("<I", content)
     if size % 4 or not 4 <= size <= len(content) - 4:
         raise ValueError("a table of characters whose trie does not fit into it")
-    units = np.frombuffer(content, "<u4", size // 4, 4)
-    return Charsmap({key.decode(): _string(content, 4 + size + value) for key, value in _keys(units).items()})
+    units, strings = struct.unpack_from(f"<{size // 4}I", content, 4), content[4 + size :]
+    strings.decode()
+    return Charsmap(units, strings, not _has_plain_key(units))
 
 
-def _string(content: bytes, start: int) -> str:
-    end = content.find(b"\0", start)
-    if not 0 <= start <= len(content) or end < 0:
-        raise ValueError("a table of characters that points out of itself")
-    return content[start:end].decode()
+def _has_plain_key(units: tuple[int, ...]) -> bool:
+    """Whether a key is made of ASCII's signs alone."""
+    seen, waiting = set[int](), [_offset(units[0])]
+    while waiting:
+        place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        for byte in PLAIN:
+            child = place ^ byte
+            if child < len(units) and units[child] & 0x800000FF == byte:
+                if units[child] & 1 << 8:
+                    return True
+                waiting.append(child ^ _offset(units[child]))
+    return False
 
 
-def _keys(units: np.ndarray) -> dict[bytes, int]:
-    """Every key of a trie with its number, found a byte at a time for all of them at once."""
-    places, paths = np.array([_offset(units[:1])[0]], dtype=np.int64), [b""]
-    found: dict[bytes, int] = {}
-    left = MOST
-    for _ in range(LONGEST_KEY):
-        rows, reached = _children(units, places)
-        left -= len(reached)
-        if left < 0:
-            raise ValueError("a table of characters with too many keys, or whose trie goes in circles")
-        if not len(reached):
-            return found
-        paths = [paths[row] + bytes([units[unit] & 0xFF]) for row, unit in zip(rows, reached, strict=True)]
-        places = reached ^ _offset(units[reached])
-        for number in np.flatnonzero(units[reached] & np.uint32(1 << 8)):
-            if places[number] >= len(units):
-                raise ValueError("a table of characters whose trie is damaged")
-            found[paths[number]] = int(units[places[number]] & np.uint32(0x7FFFFFFF))
-    raise ValueError(f"a table of characters with a key of more than {LONGEST_KEY} bytes")
+def _offset(unit: int) -> int:
+    return unit >> 10 << ((unit & 1 << 9) >> 6)
 
 
-def _children(units: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The units that any byte leads to, and which of the places each was reached from."""
-    labels = np.arange(1, 256, dtype=np.int64)
-    rows, reached = [], []
-    for first in range(0, len(places), ROWS):
-        children = places[first : first + ROWS, None] ^ labels  # (n, 255)
-        inside = children < len(units)
-        carried = units[np.where(inside, children, 0)] & np.uint32(0x800000FF)
-        row, column = np.nonzero(inside & (carried == labels))
-        rows.append(row + first)
-        reached.append(children[row, column])
-        if sum(map(len, reached)) > MOST:
-            break
-    return np.concatenate(rows), np.concatenate(reached)
-
-
-def _offset(units: np.ndarray) -> np.ndarray:
-    shift = (units & np.uint32(1 << 9)) >> np.uint32(6)
-    return ((units >> np.uint32(10)) << shift).astype(np.int64)
+def _size(first: int) -> int:
+    """Bytes of a character, by the first of them."""
+    return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
