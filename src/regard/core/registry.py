@@ -68,7 +68,7 @@ MODELS = {
     "forecaster": "regard.models.forecaster",
 }
 MIXERS = (
-    *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
+    *("apart", "mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
     *("s4d", "mamba", "ssd", "senses"),
 )
 # Parts of saved configs that are no architectures of their own.

@@ -6,11 +6,18 @@ from collections.abc import Collection
 from typing import Any
 
 from regard.errors import CheckpointError, blamed_on, nearest
-from regard.interop import causal_models, encoder_models, gemma_models, state_space_models, translation_models
+from regard.interop import (
+    causal_models,
+    encoder_models,
+    gemma_models,
+    state_space_models,
+    t5_models,
+    translation_models,
+)
 from regard.interop.architecture import Architecture, Plan
 from regard.interop.config_keys import Keys
 
-MODULES = (causal_models, gemma_models, encoder_models, state_space_models, translation_models)
+MODULES = (causal_models, gemma_models, encoder_models, state_space_models, translation_models, t5_models)
 ARCHITECTURES: dict[str, Architecture] = {one.name: one for module in MODULES for one in module.ARCHITECTURES}
 
 

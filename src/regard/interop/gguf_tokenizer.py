@@ -15,7 +15,7 @@ from regard.interop.gguf_file import GgufFile
 # Types of tokens: a piece of text, for what has none, of the program, of a person.
 NORMAL, UNKNOWN, CONTROL, OWN = 1, 2, 3, 4
 SPACE = "▁"
-USES = {"start": "bos", "end": "eos", "pad": "padding", "unknown": "unknown"}
+USES = {"start": "bos", "end": "eos", "turn": "eot", "pad": "padding", "unknown": "unknown"}
 
 
 def tokenizer_of(file: GgufFile, vocab_size: int) -> ForeignTokenizer:
@@ -39,7 +39,8 @@ def tokenizer_of(file: GgufFile, vocab_size: int) -> ForeignTokenizer:
             made = _of_pairs(tokens, kinds, facts.get("merges", []))
         else:
             made = _made(tokens, scores, kinds, bool(facts.get("add_space_prefix", True)))
-        return ForeignTokenizer(json.loads(made), special, vocab_size)
+        chat = file.facts.get("tokenizer.chat_template", "")
+        return ForeignTokenizer(json.loads(made), special, vocab_size, chat if isinstance(chat, str) else "")
     except (ValueError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split())[:LONGEST_TOLD]
         raise CheckpointError(f"{file.path}: tokenizer.ggml: {reason}") from None

@@ -32,7 +32,14 @@ TABLE, SHARED = "embedding.token_to_vector.weight", "model.shared.weight"
 OFFSET = 2  # rows of BART's table of positions before the first one
 # How a program that writes with such a model is to search, which is asked for anew here.
 SEARCH = [
-    *("bad_words_ids", "do_sample", "early_stopping", "force_bos_token_to_be_generated", "length_penalty", "min_length"),
+    *(
+        "bad_words_ids",
+        "do_sample",
+        "early_stopping",
+        "force_bos_token_to_be_generated",
+        "length_penalty",
+        "min_length",
+    ),
     *("no_repeat_ngram_size", "num_beams", "num_return_sequences", "prefix", "repetition_penalty", "temperature"),
 ]
 # How it was trained.

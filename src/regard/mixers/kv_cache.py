@@ -156,6 +156,12 @@ def distances(start: Tensor, length: int, slots: int) -> Tensor:
     return (start[:, None] + t)[..., None] - s
 
 
+def repeated(shared: Tensor, n_heads: int) -> Tensor:
+    """Keys or values (B, T, H, K) of every head, of those (B, T, G, K) that groups share."""
+    repeats = n_heads // shared.shape[2]
+    return shared if repeats == 1 else shared.repeat_interleave(repeats, 2)
+
+
 def with_room(old: Tensor, room: int) -> Tensor:
     """A copy of (B, S, ...) with `room` slots, at least S.
 

@@ -19,7 +19,7 @@ from typing import Any
 from regard.run.run import Run
 from regard.studies.row import keep_each
 from regard.tasks.class_report import RELIABILITY
-from regard.tasks.verbs import Generates, Report, Scores
+from regard.tasks.verbs import Generates, Report, ScoresPassages
 from regard.training.estimate import on_meta, state_size
 
 TOKENS = 30_000  # of the test part, at most
@@ -69,13 +69,13 @@ def _written(run: Run, test: Any) -> dict[str, Any]:
         written += run.write([""], max_tokens=WRITTEN, temperature=1.0, seed=written)[0].tokens + 1
         spent = time.monotonic() - began
     found = {"speed": written / spent, "speed_unit": "tokens/s", "sample": run.generate("", **SAMPLE)}
-    if not isinstance(run.task, Scores):
+    if not isinstance(run.task, ScoresPassages):
         return found | {"given": next(iter(run.task.openings(test, 1)), "")}
     first = next(iter(run.task.passages(run.processor, test, 1, LOOKED_AT)), "")
     return found | {"scored": _scored(run, run.task, test), "given": first.strip()}
 
 
-def _scored(run: Run, task: Scores, test: Any) -> list[list[tuple[str, float]]]:
+def _scored(run: Run, task: ScoresPassages, test: Any) -> list[list[tuple[str, float]]]:
     """The first test documents token by token, each with its probability: where models differ is told from these."""
     space = " " if run.tokenizer.kind == "words" else ""
     found = []

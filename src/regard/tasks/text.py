@@ -23,7 +23,8 @@ from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.decoding.mixture import MixtureConfig
-from regard.decoding.text import ScoredText, TextGenerator, TextOptions
+from regard.decoding.scored_text import ScoredText
+from regard.decoding.text import TextGenerator, TextOptions
 from regard.errors import CheckpointError, UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.tasks import register_task
