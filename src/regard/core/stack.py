@@ -142,9 +142,13 @@ class Block(Mixer):
 
 @dataclass(frozen=True)
 class StackConfig(MixerConfig, kind="stack"):
-    """Layers applied one after the other; those within may be wider than what goes in and comes out."""
+    """Layers one after the other; those within may be wider than what goes in and comes out.
+
+    shared  parts, named as from a layer, that all layers which have them have as one, such as mixer.distance_bias.
+    """
 
     layers: tuple[MixerConfig, ...]
+    shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(len(self.layers) > 0, "a stack needs at least one layer")
@@ -175,8 +179,14 @@ class Stack(Mixer):
         super().__init__()
         self.layers = nn.ModuleList(layer.build() for layer in config.layers)
         self.streams = nn.ModuleList(Tap() for _ in config.layers)  # what comes out of each layer
+        share(self._mixers(), config.shared)
         inherit_facts(self, self._mixers())
         self.packs = type(self).packs and all(layer.packs for layer in self._mixers())
+
+    @property
+    def one_stream(self) -> bool:
+        """Whether every layer adds to what the one before gave, so that whoever reads the last can read them all."""
+        return all(getattr(layer, "residual", False) for layer in self.layers)
 
     def _mixers(self) -> list[Mixer]:
         return list(self.layers)  # pyright: ignore[reportReturnType]  # ModuleList forgets its element type
@@ -253,6 +263,16 @@ class Bidirectional(Mixer):
         future, _ = self.future(reverse(x, context.lengths), None, context)
         y = self.pair_to_output(torch.cat([past, reverse(future, context.lengths)], -1))
         return y, None if state is None else Position(advance(state.position, x.shape[1], context.lengths))
+
+
+def share(layers: list[Mixer], parts: tuple[str, ...]) -> None:
+    """Give the parts of these names of the first layer that has one to all others that do."""
+    for path, _, name in (part.rpartition(".") for part in parts):
+        owners = [dict(layer.named_modules()).get(path) for layer in layers]
+        having = [owner for owner in owners if isinstance(getattr(owner, name, None), nn.Module)]
+        check(len(having) > 0, f"shared: no layer has {path}.{name}")
+        for owner in having[1:]:
+            setattr(owner, name, getattr(having[0], name))
 
 
 def adds(part: nn.Module) -> bool:

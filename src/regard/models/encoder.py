@@ -73,7 +73,7 @@ class Encoder(nn.Module):
             )
         if self.config.reverse:
             source = reverse(source, lengths)
-        start = torch.zeros(len(source), dtype=torch.long, device=source.device)
+        start = torch.zeros(source.shape[0], dtype=torch.long, device=source.device)
         x = self.embedding(source, start)
         if self.stack is not None:
             x, _ = self.stack(x, None, Context(lengths=lengths))

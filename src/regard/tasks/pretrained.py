@@ -85,6 +85,11 @@ def read_start(path: str) -> Start:
         having = " or ".join(one.name for one in tasks() if one.gives_encoder)
         raise UsageError(f"--from {path}: is a run of the task {task.name}; start from one of {having}")
     found = saved_model(where, saved)
+    if found.weights is not None:
+        raise UsageError(
+            f"--from {path}: its weights are kept in few bits, for use and not for training; "
+            "import it without --weights"
+        )
     config = found.config
     if not isinstance(config, LanguageModelConfig):
         raise UsageError(f"--from {path}: {saved['model'].get('name')} has no encoder; start from a neural model")

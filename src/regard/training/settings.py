@@ -139,6 +139,7 @@ class TrainSettings:
     track           where the numbers go beside the run folder, such as tensorboard, wandb or mlflow (docs/training.md)
     ensemble        trainings, at the seeds from `seed` on, whose answers are averaged; the budget is for all of them
     start           the folder of a run whose encoder is taken over, weights and tokenizer; None: all weights are random
+    vectors         a file of word vectors, or a run they were imported to, that embeddings begin with, word by word
     memory, spill   of a model that counts: about how much memory to work in, such as 512M or 2G, and the folder for
                     what does not fit; None is the system's for temporary files
     """
@@ -189,6 +190,9 @@ class TrainSettings:
     ensemble: int = _setting(1, "identity", _count(1, 64))
     start: str | None = _setting(
         None, "identity", _Rule("the folder of a run", lambda v: v is None or isinstance(v, str))
+    )
+    vectors: str | None = _setting(
+        None, "identity", _Rule("a file of word vectors", lambda v: v is None or isinstance(v, str))
     )
     seed: int = _setting(0, "identity", _count(0, 2**63 - 1))
     threads: int | None = _setting(None, "free", _maybe(_count(1, 4096)))
