@@ -49,11 +49,11 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
     (here / "reviews.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
     outcomes = {}
     commands = [shlex.split(line)[1:] for block in blocks("") for line in block.splitlines()]
-    assert len(commands) == 25
+    assert len(commands) == 29
     for argv in commands:
         if "onnx" in argv and not has_onnx():
             continue
-        short = ["--budget", "1steps", "--device", "cpu"] if argv[0] == "train" else []
+        short = ["--budget", "1steps", "--device", "cpu"] if argv[0] in ("train", "compare") else []
         outcome = call_here(*argv, *short)
         assert outcome.code == 0, (argv, outcome.err)
         outcomes[" ".join(argv)] = outcome.out
@@ -64,6 +64,7 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
     before, after = (load_file(here / "runs" / name / WEIGHTS) for name in ("gpt2", "again"))
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
+    assert "runs/gpt2?lora=4 (pretrained)" in outcomes["show runs/ladder"]
     assert len(json.loads(outcomes["generate runs/sentences the cat sat --json"])["answers"][0]["vector"]) == 16
     names = {"regard": regard}
     for block in blocks("python"):

@@ -69,7 +69,7 @@ MODELS = {
 }
 MIXERS = (
     *("apart", "mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
-    *("s4d", "mamba", "ssd", "senses"),
+    *("s4d", "mamba", "ssd", "senses", "lora"),
 )
 # Parts of saved configs that are no architectures of their own.
 UNREGISTERED = ("models.cache", "models.ensemble", "models.sentence_encoder", "decoding.mixture")

@@ -8,6 +8,7 @@ score   dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
 H, G    heads, and groups of heads that share keys and values (Ainslie et al. 2023); G = H is the plain form
 window  a position sees itself and the window - 1 positions before it (Beltagy et al. 2020)
 rotary, alibi, relative  positions inside the scores, see layers/position.py and layers/distance.py
+
 Keys and values of the past are in the state, see mixers/kv_cache.py.
 """
 
@@ -289,12 +290,11 @@ class SelfAttention(Compiled, Mixer):
         seen = distance >= 0 if self.causal else torch.ones_like(distance, dtype=torch.bool)
         if self.config.window is not None:
             seen = seen & (distance.abs() < self.config.window)
-        if not self.causal:
-            if (lengths := place.lengths) is not None:
-                real = real_tokens(lengths, k)[:, None]
-                at_hand = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
-                if self.config.window is None and at_hand and int(lengths.min()) > 0:
-                    return distance, real
-                # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
-                seen = seen & (real | (distance == 0))
+        if not self.causal and (lengths := place.lengths) is not None:
+            real = real_tokens(lengths, k)[:, None]
+            at_hand = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+            if self.config.window is None and at_hand and int(lengths.min()) > 0:
+                return distance, real
+            # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
+            seen = seen & (real | (distance == 0))
         return distance, seen

@@ -14,10 +14,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.core.bidirectional import reverse
 from regard.core.config import Config
 from regard.core.context import Context
 from regard.core.mixer import Mixer
-from regard.core.stack import MixerConfig, reverse
+from regard.core.stack import MixerConfig
 from regard.errors import UsageError
 from regard.models.language import initialise
 

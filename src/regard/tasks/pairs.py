@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.bidirectional import reverse
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
-from regard.core.stack import reverse
 from regard.data.example import Pair, account_of, column
 from regard.data.pairs import NAMES
 from regard.data.ragged import in_batches, ragged

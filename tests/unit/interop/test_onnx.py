@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.config import Config
 from regard.core.context import Context
 from regard.core.data_spec import EXAMPLE
 from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
-from regard.core.stack import BidirectionalConfig, BlockConfig, StackConfig
+from regard.core.stack import BlockConfig, StackConfig
 from regard.interop.onnx_graph import graphs_of
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.mlp import MlpConfig
