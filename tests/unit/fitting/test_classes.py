@@ -27,10 +27,9 @@ def made(n: int = 90, n_classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_both_losses_are_the_mean_of_each_at_the_size_of_the_first(n_classes: int):
     x, labels = made(n_classes=n_classes)
-    how = {"n_classes": n_classes, "tolerance": 1e-8, "most": 100}
-    both = solve(dense(x), labels, Solving(loss="both", strength=5.0, **how), Nobody())
-    one = solve(dense(x), labels, Solving(loss="logistic", strength=5.0, **how), Nobody())
-    other = solve(dense(x), labels, Solving(loss="hinge", strength=5.0 * HINGE, **how), Nobody())
+    both = solve(dense(x), labels, Solving(n_classes, "both", 5.0, 1e-8, 100), Nobody())
+    one = solve(dense(x), labels, Solving(n_classes, "logistic", 5.0, 1e-8, 100), Nobody())
+    other = solve(dense(x), labels, Solving(n_classes, "hinge", 5.0 * HINGE, 1e-8, 100), Nobody())
     z, y = (torch.from_numpy(x) @ part.weights + part.bias for part in (one, other))
     size = [float((part - part.mean(1, keepdim=True) if n_classes > 2 else part).abs().mean()) for part in (z, y)]
     found = torch.from_numpy(x) @ both.weights + both.bias

@@ -9,6 +9,7 @@ import torch
 from regard.core.context import Context
 from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
+from regard.models.classifier import classifier
 from regard.models.pieces import one_piece, pieces
 
 
@@ -50,8 +51,10 @@ def test_an_empty_text_is_one_empty_piece():
 
 def test_an_encoder_by_its_name_is_a_network_alone():
     spec = DataSpec(vocab_size=20, n_classes=3, spelled=True)
-    made = {name: entry("classifier").config(spec, "tiny", encoder=name) for name in (None, "lstm")}
-    assert made[None].linear > 0
-    assert made["lstm"].linear == 0
-    assert made["lstm"].encoder == made[None].encoder
-    assert entry("classifier").config(spec, "tiny", encoder="lstm", linear=True).linear > 0
+    default: Any = classifier(spec)
+    named: Any = classifier(spec, encoder="lstm")
+    both: Any = classifier(spec, encoder="lstm", linear=True)
+    assert default.linear > 0
+    assert named.linear == 0
+    assert named.encoder == default.encoder
+    assert both.linear > 0
