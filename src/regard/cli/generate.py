@@ -73,6 +73,9 @@ def generate(
     weights: Annotated[
         str | None, typer.Option(help="int8: linear maps in 8 bits, of which less is read.", metavar="int8")
     ] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="PROMPT is what you say to a model that was taught to answer.")
+    ] = False,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
     """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line.
@@ -93,6 +96,9 @@ def generate(
     if weights is not None:
         loaded = loaded.with_weights(weights)
         screen.note(f"{loaded.weights}")
+    if chat:
+        _chat(screen, loaded, text, options, n)
+        return
     if not isinstance(loaded.task, Generates):
         _answer_all(screen, loaded, text, options | {"n_best": n})
         return
@@ -117,6 +123,18 @@ def _options(flags: TextFlags, seed: int) -> dict[str, Any]:
         raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
     options = asdict(flags) | {"seed": seed, "stop": tuple(flags.stop)}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _chat(screen: Screen, run: Run, text: str | None, options: dict[str, Any], n: int) -> None:
+    """Print what the model says to `text`."""
+    if not text:
+        raise UsageError(f"{run.path}: there is nothing to answer; say something, or pipe it in")
+    from regard.run import chat
+
+    if n == 1 and "beam" not in options and not screen.json:
+        _stream("", chat.stream(run, text, options))
+        return
+    _show(screen, chat.answers(run, text, options, n), {"fallbacks": run.fallbacks}, "\n")
 
 
 def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:

@@ -236,8 +236,10 @@ def written_reading(
 
     read  the tokenizer of the source, where that is a text.
     """
-    ids = [tokenizer.eos_id, *written]
-    labels = (START, *labels_of(tokenizer, written, typed))
+    opening = tokenizer.opening
+    ids = [*opening, *written]
+    before = [tokenizer.token_text(token) for token in opening[1:]]
+    labels = (START, *before, *labels_of(tokenizer, written, typed))
     target = text_side("target", tokenizer, ids, labels)
     if model.reads_backward:
         side = replace(side, labels=side.labels[::-1], words=side.words[::-1])

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from look_run import SIZE, TEXT, TOKENIZER, seen
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer, Shows
-from regard.core.stack import BidirectionalConfig, BlockConfig, MixerConfig, StackConfig
+from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import Position, State, advance, zero_position
 from regard.core.tap import Tap
 from regard.errors import UsageError
