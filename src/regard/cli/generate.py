@@ -102,17 +102,31 @@ def generate(
     if not isinstance(loaded.task, Generates):
         _answer_all(screen, loaded, text, options | {"n_best": n})
         return
-    prompts = _prompts(text or "", lines)
+    _write(screen, loaded, _prompts(text or "", lines), options, Copies(n, flags.beam, "" if lines else "\n", *count))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How many texts of each prompt, whether of a beam, what stands between them, and what a draft proposes at once."""
+
+    n: int
+    beam: int | None
+    between: str
+    drafted: int | None = None
+
+
+def _write(screen: Screen, run: Run, prompts: list[str], options: dict[str, Any], copies: Copies) -> None:
+    """Print the continuation of every prompt, a single one as it comes."""
     drafter = None
-    if flags.draft is not None:
-        drafter = loaded.drafter(flags.draft, *count)
-        options["draft"] = drafter
-    if len(prompts) * n == 1 and flags.beam is None and not screen.json:
-        _stream(prompts[0], loaded.stream(prompts[0], **options))
+    if "draft" in options:
+        count = () if copies.drafted is None else (copies.drafted,)
+        drafter = options["draft"] = run.drafter(options["draft"], *count)
+    if len(prompts) * copies.n == 1 and copies.beam is None and not screen.json:
+        _stream(prompts[0], run.stream(prompts[0], **options))
     else:
-        texts = loaded.write(prompts, copies=n, **options)
-        told = {"fallbacks": loaded.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
-        _show(screen, texts, told, "" if lines else "\n")
+        texts = run.write(prompts, copies=copies.n, **options)
+        told = {"fallbacks": run.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
+        _show(screen, texts, told, copies.between)
     if drafter is not None:
         screen.note(drafter.tally.told)
 
