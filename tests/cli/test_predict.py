@@ -180,7 +180,7 @@ def test_columns_are_told_by_training_by_name_by_setting_or_refused(at: Path):
     write(at / "two.csv", "left,right\na fine film,a dull film\n")
     two = ("predict", "labelled", "two.csv", "--set", "data.header=yes")
     line = refused(*two)
-    assert "trained on 'comment'" in line
+    assert "the run reads the column 'comment', and the table has left, right" in line
     assert "say which with --set data.text=NAME" in line
     assert rows(done(*two, "--set", "data.text=right"))[0]["answer"] == "bad"
     assert rows(done(*two, "--set", "data.text=1"))[0]["answer"] == "good"

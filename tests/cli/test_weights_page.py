@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+import torch
 from calling import TEXT, call_here
 from safetensors.torch import load_file, save_file
 
@@ -47,6 +50,11 @@ def make_folders(here: Path) -> None:
 SENTENCES = ("sentences", "bert", "word_piece")
 
 
+def has_onnx() -> bool:
+    return all(find_spec(name) for name in ("onnx", "onnxscript", "onnxruntime"))
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_every_command_of_the_page_works_in_its_order(here: Path):
     make_folders(here)
     make_files(here)
@@ -55,14 +63,22 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
     (here / "reviews.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
     outcomes = {}
     commands = [shlex.split(line)[1:] for block in blocks("") for line in block.splitlines()]
-    assert len(commands) == 23
+    assert len(commands) == 40
     for argv in commands:
-        short = ["--budget", "1steps", "--device", "cpu"] if argv[0] == "train" else []
+        if "onnx" in argv and not has_onnx():
+            continue
+        short = ["--budget", "1steps", "--device", "cpu"] if argv[0] in ("train", "compare") else []
         outcome = call_here(*argv, *short)
         assert outcome.code == 0, (argv, outcome.err)
         outcomes[" ".join(argv)] = outcome.out
     assert "source" in outcomes["show runs/gpt2"]
     assert "models/gpt2" in outcomes["show runs/gpt2"]
+    assert "largest difference 0.0e+00" in outcomes["export runs/gpt2 gpt2.gguf"]
+    assert "license: MIT" in (here / "out" / "gpt2" / "README.md").read_text(encoding="utf-8")
+    before, after = (load_file(here / "runs" / name / WEIGHTS) for name in ("gpt2", "again"))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert "runs/gpt2?lora=4 (pretrained)" in outcomes["show runs/ladder"]
     assert len(json.loads(outcomes["generate runs/sentences the cat sat --json"])["answers"][0]["vector"]) == 16
     names = {"regard": regard}
     for block in blocks("python"):

@@ -24,6 +24,10 @@ def import_(
     ],
     out: Annotated[str, typer.Option(help="Folder of the run.", metavar="RUN", show_default=False)],
     common: Common,
+    weights: Annotated[
+        str | None,
+        typer.Option(help="int8: 8 bits a weight. blocks: as in FILE.gguf.", metavar="int8|blocks", show_default=False),
+    ] = None,
 ) -> None:
     """Take over a model that somebody else has trained.
 
@@ -35,7 +39,7 @@ def import_(
 
     from regard.interop.import_run import import_run
 
-    found = import_run(source, out)
+    found = import_run(source, out, weights=weights)
     common.screen.object(asdict(found) | {"path": str(found.path)})
     common.screen.line(f"{found.path}: {found.architecture}, {found.parameters:,} parameters, task {found.task}")
     for part in found.lost:

@@ -19,6 +19,7 @@ from regard.data.word_vectors import has_vectors
 from regard.errors import CheckpointError, ResourceError, UsageError
 from regard.interop import g2p_file
 from regard.interop.hf_folder import ForeignModel, is_gguf, is_hf_folder, opened_source, task_name
+from regard.interop.kept_weights import kept_weights
 from regard.run.paths import require_name
 from regard.storage import disk, tensors
 from regard.tasks import task_named
@@ -27,6 +28,7 @@ from regard.tasks.pairs import PairProcessor, Pairs
 from regard.tasks.processor import Processor
 from regard.tasks.text import PlainText, TextProcessor
 from regard.training import run_folder
+from regard.training.estimate import WithoutChance
 from regard.training.run_folder import CONFIG, WEIGHTS, claim
 from regard.training.session import description
 from regard.training.settings import TrainSettings
@@ -57,8 +59,12 @@ class Imported:
     lost: tuple[str, ...] = ()
 
 
-def import_run(source: str | Path, out: str | Path) -> Imported:
-    """Write the model of a folder, or of `hf:NAME`, as a run folder at `out`."""
+def import_run(source: str | Path, out: str | Path, *, weights: str | None = None) -> Imported:
+    """Write the model of a folder, or of `hf:NAME`, as a run folder at `out`.
+
+    weights  of linear maps: "int8" keeps 8 bits, which `generate --weights int8` makes at every start, "blocks" what
+             a GGUF file has. None: float32.
+    """
     where = Path(out).expanduser()
     require_name(where)
     run_folder.refuse_file(where)
@@ -66,16 +72,20 @@ def import_run(source: str | Path, out: str | Path) -> Imported:
         raise UsageError(f"{where}: already holds a run; choose another --out")
     folder, revision = _fetched(source)
     with opened_source(folder) as model:
-        told = {"source": str(source), "architecture": model.kind} | ({"revision": revision} if revision else {})
+        told = {"source": str(source), "architecture": model.kind, "revision": revision, "weights": weights}
+        told = {key: value for key, value in told.items() if value is not None}
         processor = _processor(model)
         config = _config(model, processor, {"imported": told})
-        size = sum(form.nbytes for form in model.shapes.values())
+        kept, kinds = kept_weights(model, weights)
+        if kinds is not None:
+            config["model"]["weights"] = kinds
+        size = sum(form.nbytes for form in kept.shapes.values())
         with _made(where) as run:
             disk.require_space(run.path, size)
             run.publish(
                 {
                     **{name: [content] for name, content in processor.files().items()},
-                    WEIGHTS: tensors.streamed(model.shapes, model.weights, model.metadata),
+                    WEIGHTS: tensors.streamed(kept.shapes, kept.weights, kept.metadata),
                     CONFIG: run_folder.json_file(config),
                 }
             )
@@ -92,7 +102,8 @@ def load_folder(path: Path, device: str) -> Run:
     with opened_source(path) as model:
         processor = _processor(model)
         config = _config(model, processor, {"imported": {"source": str(path), "architecture": model.kind}})
-        built: Any = model.plan.config.build()
+        with WithoutChance():
+            built: Any = model.plan.config.build()
         own = tensors.weights_of(built)
         for name in own:
             tensors.copy_into({name: own[name]}, {name: model.weights[name]})

@@ -30,6 +30,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap, is_heard
 from regard.kernels.decode_attention import can_decode, decode_attention
+from regard.kernels.decode_cpu import Compiled
 from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.distance import RELATIVE, RelativeConfig, distance_bias
@@ -110,7 +111,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
         }
 
 
-class SelfAttention(Mixer):
+class SelfAttention(Compiled, Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
     state_grows = skips_state = packs = True
@@ -222,14 +223,14 @@ class SelfAttention(Mixer):
         """Whether this is one token in each slot, which has a kernel of its own, from the projection on."""
         c = self.config
         plain = c.position == "none" or (c.position == "rotary" and c.rotary.plain)
-        if q.shape[1] != 1 or not state.reserved or context.lengths is not None or not plain:
+        if not plain or q.shape[1] != 1 or not state.reserved or context.lengths is not None:
             return False
         heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
         heard = heard or is_heard(self.query_norm) or is_heard(self.key_norm) or is_heard(self.score)
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
             return False
         alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
-        return alike and can_decode(q[:, 0], state.keys)
+        return alike and can_decode(q[:, 0], state.keys, compiled=self.compiled)
 
     def _decoded(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState) -> Tensor | None:
         """Heads (B, H, K) of one token by the kernel, which also norms, turns and keeps it; None without the kernel."""
@@ -289,12 +290,11 @@ class SelfAttention(Mixer):
         seen = distance >= 0 if self.causal else torch.ones_like(distance, dtype=torch.bool)
         if self.config.window is not None:
             seen = seen & (distance.abs() < self.config.window)
-        if not self.causal:
-            lengths = place.lengths
-            if lengths is not None:
-                real = real_tokens(lengths, k)[:, None]
-                if self.config.window is None and lengths.device.type == "cpu" and int(lengths.min()) > 0:
-                    return distance, real
-                # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
-                seen = seen & (real | (distance == 0))
+        if not self.causal and (lengths := place.lengths) is not None:
+            real = real_tokens(lengths, k)[:, None]
+            at_hand = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+            if self.config.window is None and at_hand and int(lengths.min()) > 0:
+                return distance, real
+            # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
+            seen = seen & (real | (distance == 0))
         return distance, seen

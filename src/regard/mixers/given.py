@@ -109,7 +109,7 @@ class Given(Mixer):
         return GivenState(self.mixer.init_state(batch_size), self.zeros(batch_size, 0))
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
-        met = self._met(self.init_state(len(x)) if state is None else state, context)
+        met = self._met(self.init_state(x.shape[0]) if state is None else state, context)
         # From the beginning the inner state is needed only where it was made of the vector.
         before = None if state is None and self.first_state is None else met.inner
         y, inner = self.mixer(self._with_vector(x, met.vector), before, context)

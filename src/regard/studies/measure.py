@@ -104,14 +104,15 @@ def _answered(run: Run, test: Sequence[Any]) -> dict[str, Any]:
 
 
 def _slices(report: Report, metric: str) -> dict[str, dict[str, float]]:
-    """Tables of a report as score by slice: the first column names it, the task's own metric or the second is shown."""
+    """Tables of a report as score by slice: the first column names it; the task's own metric, or the second by name."""
     found = {f"{name} by distance": dict(values) for name, values in report.by_distance.items() if values}
     for name, rows in report.tables.items():
         for row in rows if name != RELIABILITY else ():  # which has a chart of its own
             label, *rest = row.items()
-            shown = next((value for key, value in rest if key == metric), rest[0][1] if rest else None)
+            key, shown = next((pair for pair in rest if pair[0] == metric), rest[0] if rest else ("", None))
             if isinstance(shown, (int, float)) and math.isfinite(shown):
-                found.setdefault(name.replace("_", " "), {})[str(label[1])] = float(shown)
+                title = " ".join([*([] if key == metric else [key]), name]).replace("_", " ")
+                found.setdefault(title, {})[str(label[1])] = float(shown)
     return found
 
 

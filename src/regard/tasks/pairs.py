@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.bidirectional import reverse
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
-from regard.core.stack import reverse
 from regard.data.example import Pair, account_of, column
-from regard.data.kind import Head
-from regard.data.pairs import NAMES, is_of_pairs
+from regard.data.pairs import NAMES
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
-from regard.data.unlabelled import Unlabelled, read_unlabelled
+from regard.data.unlabelled import Role
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.scored_text import ScoredText
@@ -34,6 +33,7 @@ from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.encoding import Encoded, encoded
 from regard.tasks.example_task import ExampleTask
+from regard.tasks.kinds import PairsKind
 from regard.tasks.pair_files import sides_of
 from regard.tasks.pair_score import scored_pair
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
@@ -90,28 +90,18 @@ class PairProcessor(Processor):
 
 
 @register_task
-class Pairs(ExampleTask[PairProcessor]):
+class Pairs(PairsKind, ExampleTask[PairProcessor]):
     """Translation and everything that looks like it."""
 
-    name: ClassVar[str] = "pairs"
     shape: ClassVar[str] = "N-M"
-    used: ClassVar[frozenset[str]] = frozenset(
-        {"source", "target", "missing", "tokens", "vocab_size", "shared", "reverse", "truncate"}
-    )
     metric: ClassVar[str] = "chrf"
     model: ClassVar[str] = "transformer"
     ladder: ClassVar[tuple[str, ...]] = ("nearest", "ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
     example: ClassVar[type | None] = Pair
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
-    two_files: ClassVar[bool] = True
-    turn: ClassVar[int] = 3
     writes: ClassVar[bool] = True
-    input_column: ClassVar[str] = "source"
     echoes: ClassVar[bool] = True
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and is_of_pairs(head.table, bool(head.unclear))
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: PairProcessor | None = None
@@ -125,11 +115,6 @@ class Pairs(ExampleTask[PairProcessor]):
         rows = processor.rows(train), processor.rows(valid)
         account = account_of(train)
         return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
-
-    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
-        if data.startswith(PREFIX):
-            return world_of(data, self.name, seed).examples("valid")
-        return sides_of(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> PairProcessor:
         target, told = read_files(verified, {"source": Any, "truncate": bool})
@@ -196,15 +181,11 @@ class Pairs(ExampleTask[PairProcessor]):
         mark = "=" if self.is_right(example, answer) else f"(right: {example.target})"
         return f"{example.source} -> {answer.text} {mark}"
 
-    def keys(self, examples: Sequence[Pair]) -> Iterable[str]:
-        return column(examples, "source")
-
     def typed(self, example: Pair) -> str:
         return example.source
 
-    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
-        role = role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
-        return read_unlabelled(data, role, settings.choices, settings.missing)
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        return role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: PairProcessor = run.processor

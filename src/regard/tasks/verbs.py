@@ -72,7 +72,7 @@ class Classifies(Protocol):
         ...
 
     def probabilities(self, model: nn.Module, processor: Any, inputs: Sequence[Any]) -> np.ndarray:
-        """(n, C): a row for each input, which sums to 1."""
+        """(n, C): a row for each input, which sums to 1; where words have classes, (n,) arrays (words, C)."""
         ...
 
 

@@ -18,6 +18,7 @@ from regard import tasks
 from regard.core import registry
 from regard.data.example import Labelled
 from regard.errors import RegardError, UsageError
+from regard.run.answer_file import predict_file, settings_with
 from regard.tasks.forecast import Forecast
 
 TEXTS = [f"a {word} film, part {n}" for n in range(20) for word in ("fine", "dull")]
@@ -172,6 +173,23 @@ def test_a_single_text_where_several_are_asked_for_names_the_way_out(runs: Runs)
         runs["labelled"].predict({"q": ["a"], "z": ["b"]})
     with pytest.raises(UsageError, match="row 2: there is nothing in the column 'comment'"):
         runs["labelled"].predict({"comment": ["a", None]})
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"comment": ["a dull film"], "review": ["a fine film"]},
+        {"id": ["1"], "Review": ["a fine film"]},
+        {"q": ["a fine film"], "z": ["7"]},
+        {"only": ["a fine film"]},
+    ],
+)
+def test_the_same_column_is_read_of_a_table_in_memory_and_of_a_file(runs: Runs, table: dict[str, list[str]], tmp_path):
+    pandas.DataFrame(table).to_csv(tmp_path / "asked.csv", index=False)
+    settings = settings_with(runs["labelled"], {"data.header": "yes"})
+    predict_file(runs["labelled"], tmp_path / "asked.csv", tmp_path / "answers.csv", settings=settings)
+    told = pandas.read_csv(tmp_path / "answers.csv")["answer"].tolist()
+    assert runs["labelled"].predict(table) == told
 
 
 @pytest.mark.parametrize("name", ENCODING)

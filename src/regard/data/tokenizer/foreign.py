@@ -29,8 +29,13 @@ BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 BEFORE = "a"  # a token that no decoder changes
 
 
+class JsonText(str):
+    """JSON that the library alone reads: a quarter of a million tokens are not made Python's first."""
+
+
 class ForeignTokenizer(Tokenizer):
-    """model: its JSON. special: tokens by what they are for, see SPECIALS; start is what a text begins with.
+    """model: its JSON, read or as text. special: tokens by what they are for, see SPECIALS; start is what a text begins
+    with.
 
     first       what stands before the words of every text, after the start. turn: what ends an answer.
     chat        the template by which a conversation is written; "" without one.
@@ -41,8 +46,10 @@ class ForeignTokenizer(Tokenizer):
     kind = "huggingface"
     sees_texts = True
 
-    def __init__(self, model: dict[str, Any], special: dict[str, str], vocab_size: int, chat: str = "") -> None:
-        self.model, self.special, self._size, self.chat = model, special, vocab_size, chat
+    def __init__(
+        self, model: dict[str, Any] | JsonText, special: dict[str, str], vocab_size: int, chat: str = ""
+    ) -> None:
+        self._model, self.special, self._size, self.chat = model, special, vocab_size, chat
         self._inner = library_tokenizer(model)
         self._id_of = {use: self._id(use, token) for use, token in special.items()}
         for use in NEEDED:
@@ -52,7 +59,8 @@ class ForeignTokenizer(Tokenizer):
         if largest >= vocab_size:
             raise ValueError(f"vocab_size {vocab_size}: there is a token of id {largest}")
         self._specials = self._outside_text() | set(self._id_of.values())
-        decoders = _decoders(model.get("decoder"))
+        decoder = self._inner.decoder
+        decoders = _decoders(None if decoder is None else json.loads(decoder.__getstate__()))
         self._by_bytes, self._falls_back = "ByteLevel" in decoders, "ByteFallback" in decoders
         self.brings_space = self._by_bytes or "Metaspace" in decoders or "Replace" in decoders
         self._pieces_of: dict[tuple[int, bool], bytes] = {}
@@ -105,8 +113,9 @@ class ForeignTokenizer(Tokenizer):
         return name if token in self._specials else super().token_text(token)
 
     def settings(self) -> dict[str, Any]:
+        model = json.loads(self._model) if isinstance(self._model, JsonText) else self._model
         chat = {"chat": self.chat} if self.chat else {}
-        return {"model": self.model, "special": self.special, "vocab_size": self._size} | chat
+        return {"model": model, "special": self.special, "vocab_size": self._size} | chat
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
@@ -144,13 +153,16 @@ class ForeignTokenizer(Tokenizer):
         """The id of what is called so."""
         return self._inner.token_to_id(token)
 
-    def _largest(self) -> int:
-        """The last id of a token."""
-        return max(self._inner.get_vocab(with_added_tokens=True).values(), default=-1)
-
     def _outside_text(self) -> set[int]:
         """Ids that are no piece of a text, beside those that are for something."""
         return {number for number, token in self._inner.get_added_tokens_decoder().items() if token.special}
+
+    def _largest(self) -> int:
+        """The last id of a token."""
+        inner, size = self._inner, self._size
+        if size - list(map(inner.id_to_token, range(size))).count(None) == inner.get_vocab_size():
+            return size - 1  # as many ids below the size as there are tokens: none is above it
+        return max(inner.get_vocab(with_added_tokens=True).values(), default=-1)
 
     def _id(self, use: str, token: str) -> int:
         found = self._number(token)
@@ -177,18 +189,20 @@ class ForeignTokenizer(Tokenizer):
         return " ".join(names) if decoder is None else decoder.decode(names)
 
 
-def library_tokenizer(model: dict[str, Any]) -> tokenizers.Tokenizer:
+def library_tokenizer(model: dict[str, Any] | JsonText) -> tokenizers.Tokenizer:
     """The library's tokenizer of its JSON; raises ValueError or TypeError on what is none."""
     from tokenizers import Tokenizer as LibraryTokenizer
 
-    if not isinstance(model, dict):
+    if not isinstance(model, (dict, JsonText)):
         raise TypeError("model must be an object")
-    # Whole texts are read, one at a time: nothing is cut off and nothing filled up.
-    plain = model | {"truncation": None, "padding": None}
     try:
-        return LibraryTokenizer.from_str(json.dumps(plain))
+        found = LibraryTokenizer.from_str(model if isinstance(model, JsonText) else json.dumps(model))
     except Exception as error:
         raise ValueError(str(error)) from None
+    # Whole texts are read, one at a time: nothing is cut off and nothing filled up.
+    found.no_truncation()
+    found.no_padding()
+    return found
 
 
 def _decoders(decoder: Any) -> set[str]:
