@@ -68,8 +68,9 @@ def threshold(logits: np.ndarray, hits: np.ndarray) -> Threshold:
     both = int(told.sum()) + true
     value, after = best_threshold(chances, hits)
     f1 = 2 * int((told & hits).sum()) / both
-    errors = {"error_before": found.before, "error_after": found.after}
-    return Threshold(value, f1, after, n, temperature=found.temperature, **errors)
+    return Threshold(
+        value, f1, after, n, temperature=found.temperature, error_before=found.before, error_after=found.after
+    )
 
 
 def saved_threshold(verified: Callable[[str], Path]) -> Threshold:

@@ -86,10 +86,20 @@ def test_probabilities_are_those_of_the_answers_and_sum_to_one(runs: Runs):
     assert (run.classes, found.shape) == (["bad", "good"], (40, 2))
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
     assert [run.classes[place] for place in found.argmax(1)] == run.predict(REVIEWS)
-    with pytest.raises(UsageError, match="task text, and this needs one of labelled"):
+    with pytest.raises(UsageError, match="task text, and this needs one of labelled or tagged"):
         runs["text"].predict_proba(["a"])
-    with pytest.raises(UsageError, match="this needs one of labelled"):
+    with pytest.raises(UsageError, match="this needs one of labelled or tagged"):
         _ = runs["series"].classes
+
+
+def test_every_word_has_chances_of_its_tags_whatever_stands_beside_its_sentence(runs: Runs):
+    run, texts = runs["tagged"], ["the dog runs", "a", "", "the old cat sees a hen"]
+    found = run.predict_proba(texts)
+    assert [one.shape for one in found] == [(len(text.split()), 3) for text in texts]
+    for text, chances in zip(texts, found, strict=True):
+        np.testing.assert_allclose(chances.sum(1), 1, atol=1e-9)
+        np.testing.assert_allclose(run.predict_proba([text])[0], chances, atol=1e-5)
+        assert [run.classes[place] for place in chances.argmax(1)] == run.predict([text])[0]
 
 
 def test_tags_are_a_list_for_each_sentence_given_as_a_text_or_as_words(runs: Runs):
