@@ -88,7 +88,7 @@ def _held(sheet: Any, value: Any, name: str) -> Any:
 
 
 @contextmanager
-def _gzip(file: IO[bytes]) -> Iterator[gzip.GzipFile]:
+def _gzip(file: IO[bytes]) -> Iterator[Any]:
     with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as target:
         yield target
 

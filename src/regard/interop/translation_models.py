@@ -199,7 +199,7 @@ def _plan(
         shared=True,
     )
     bias = [Line("decoder.head.bias", "final_logits_bias", form=OneRow())] if has_bias else []
-    again = ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"]
+    again: list[str] = ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"]
     unused = ["model.decoder.layers.*.encoder_attn.k_proj.bias"]
     unused += [] if embedding.norm else ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"]
     return Plan(MODEL, config, table + bias, 0, "model.", dict.fromkeys(again, SHARED), tuple(unused), length)
