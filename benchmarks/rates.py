@@ -5,8 +5,9 @@
     python benchmarks/rates.py table rates.jsonl
 
 DIR holds tinyshakespeare/input.txt.gz, which language models read by its characters; the others are trained on the
-world of their task. Each training is one line of the file with all that it was made with; one that is there already is
-not made again, so that what was cut off goes on with the same command. The table is printed at the end.
+world of their task or, with --real, on the data set of it that DIR holds (multi30k, sst, ud_english_ewt, epf). Each
+training is one line of the file with all that it was made with; one that is there already is not made again, so that
+what was cut off goes on with the same command. The table is printed at the end.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tasks import DATA
+
 import regard
 from regard.core.registry import entry, names
 from regard.errors import NumericError
@@ -30,6 +33,7 @@ GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
 WITHIN = 0.02
 TEXT = {"tokens": "chars", "valid": "tail:0.02"}
 WORLDS = {"world:stories": "world:stories?train=2000&valid=100"}
+REAL = {"pairs": "multi30k", "labelled": "sst2", "tagged": "ewt", "series": "epf"}  # by task
 
 
 def main() -> None:
@@ -82,6 +86,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--whole", action="store_true", help="every rate of the grid, also beyond one that is worse")
+    parser.add_argument("--real", action="store_true", help="the data set of a task instead of its world, where known")
     parser.add_argument("--length", type=int, help="tokens of a row; the package's own without")
     parser.add_argument("--batch-size", type=int, help="rows of a step; the model's own without")
     parser.add_argument("--device", default="cpu")
@@ -100,7 +105,7 @@ def asked(model: str, factor: float, seed: int, given: argparse.Namespace) -> di
     default = default_rate(model, given.size)
     line = {"model": model, "size": given.size, "default": default, "factor": factor, "rate": default * factor}
     line |= {"seed": seed, "steps": given.steps, "length": given.length, "batch_size": given.batch_size}
-    return line | {"device": given.device}
+    return line | {"device": given.device} | ({"real": True} if given.real else {})
 
 
 def default_rate(model: str, size: str) -> float:
@@ -123,7 +128,7 @@ def close(rate: float, other: float) -> bool:
 def measured(line: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
     """The held-out loss at the end of the training; none where it diverged."""
     settings = {key: line[key] for key in ("length", "batch_size") if line[key] is not None}
-    path, more = data_of(line["model"], given.data)
+    path, more = data_of(line["model"], given)
     start, loss = time.monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -151,11 +156,13 @@ def measured(line: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
     return {"loss": loss, "seconds": round(time.monotonic() - start, 1)}
 
 
-def data_of(model: str, data: Path) -> tuple[str, dict[str, Any]]:
-    """Characters of Shakespeare for what continues a text, else the world of its task."""
+def data_of(model: str, given: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Characters of Shakespeare for what continues a text, else a data set or the world of its task."""
     task = task_named(entry(model).task)
     if task.takes_anything:
-        return str(data / "tinyshakespeare/input.txt.gz"), TEXT
+        return str(given.data / "tinyshakespeare/input.txt.gz"), TEXT
+    if given.real and task.name in REAL:
+        return DATA[REAL[task.name]](given.data, given.data, argparse.Namespace(market="NP"))
     assert task.world is not None
     return WORLDS.get(task.world, task.world), {"task": task.name}
 

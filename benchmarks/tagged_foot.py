@@ -131,18 +131,25 @@ def crfsuite(data: Data, strength: float) -> tuple[TaggingReport, float, str] | 
     return tagging_report(list(column(data.valid, "tags")), answers), seconds, f"{steps} steps"
 
 
-def neural(train: Path, valid: Path, budget: str, seed: int, count: int) -> tuple[TaggingReport, float, str]:
-    """The neural tagger as it is by default; `count` of them, from this seed on, in the mean."""
+def neural(train: Path, valid: Path, steps: int, count: int) -> Iterator[tuple[str, tuple[TaggingReport, float, str]]]:
+    """The neural tagger as it is by default: `count` seeds in one ensemble, each by itself and all in the mean."""
     import regard
 
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
         where = {"out": f"{folder}/run", "quiet": True, "valid": str(valid), "threads": 1}
-        run = regard.train("tagger", str(train), budget=budget, seed=seed, ensemble=count, **where)
+        run = regard.train("tagger", str(train), budget=f"{steps * count}steps", ensemble=count, **where)
         seconds = time.process_time() - start
-        scores = dict(run.evaluate().scores)
-        told = f"{budget}, {sum(one.numel() for one in run.model.parameters()):,} parameters"
-    return TaggingReport(scores["accuracy"], scores["tokens"], span_f1=scores.get("span_f1")), seconds, told
+        parts = sorted((Path(folder) / "run" / "parts").iterdir())
+        for seed, part in enumerate(parts):
+            yield f"tagger, seed {seed}", (_judged(regard.load(part)), seconds / count, f"{steps} steps")
+        told = f"{sum(one.numel() for one in run.model.parameters()):,} parameters"
+        yield f"tagger, ensemble of {count}", (_judged(run), seconds, told)
+
+
+def _judged(run: Any) -> TaggingReport:
+    scores = dict(run.evaluate().scores)
+    return TaggingReport(scores["accuracy"], scores["tokens"], span_f1=scores.get("span_f1"))
 
 
 def show(name: str, model: str, found: tuple[TaggingReport, float, str] | None) -> None:
@@ -158,7 +165,7 @@ def main() -> None:
     parser.add_argument("--only", default="ewt,wnut17")
     parser.add_argument("--strength", type=float, default=0.1)
     parser.add_argument("--steps", type=int, default=0, help="also train the neural tagger for so many steps")
-    parser.add_argument("--seeds", type=int, default=3, help="trainings of it; then as many in the mean")
+    parser.add_argument("--seeds", type=int, default=3, help="trainings of it, each told by itself and all in the mean")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("| data | model | accuracy | span F1 | fit CPU s | what it took |")
@@ -174,11 +181,8 @@ def main() -> None:
         if "O" in data.classes:
             best = CrfConfig(n, strength=0.1, pairs="all", min_words=2, outside=1.0)
             show(name, "crf strength=0.1 pairs=all min_words=2 outside=1", own(data, best))
-        for seed in range(options.seeds) if options.steps else ():
-            show(name, f"tagger, seed {seed}", neural(train, valid, f"{options.steps}steps", seed, 1))
-        if options.steps:
-            whole = f"{options.steps * options.seeds}steps"
-            show(name, f"tagger, ensemble of {options.seeds}", neural(train, valid, whole, 0, options.seeds))
+        for label, found in neural(train, valid, options.steps, options.seeds) if options.steps else ():
+            show(name, label, found)
 
 
 if __name__ == "__main__":

@@ -75,8 +75,9 @@ def measured(arguments: argparse.Namespace, settings: list[str]) -> dict[str, An
     scores = {"": run.evaluate().to_dict()}
     if arguments.beam:
         scores |= {name: run.evaluate(**options).to_dict() for name, options in BEAMS.items()}
-    lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
-    steps = max(line["step"] for line in lines)
+    kept = folder / "run" / "metrics.jsonl"
+    lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    steps = max((line.get("step", 0) for line in lines), default=0)  # none of a model that is fitted at once
     shutil.rmtree(folder)
     return {
         "data": arguments.name,

@@ -73,6 +73,9 @@ def generate(
     weights: Annotated[
         str | None, typer.Option(help="int8: linear maps in 8 bits, of which less is read.", metavar="int8")
     ] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="PROMPT is what you say to a model that was taught to answer.")
+    ] = False,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
     """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line.
@@ -93,20 +96,37 @@ def generate(
     if weights is not None:
         loaded = loaded.with_weights(weights)
         screen.note(f"{loaded.weights}")
+    if chat:
+        _chat(screen, loaded, text, options, n)
+        return
     if not isinstance(loaded.task, Generates):
         _answer_all(screen, loaded, text, options | {"n_best": n})
         return
-    prompts = _prompts(text or "", lines)
+    _write(screen, loaded, _prompts(text or "", lines), options, Copies(n, flags.beam, "" if lines else "\n", *count))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How many texts of each prompt, whether of a beam, what stands between them, and what a draft proposes at once."""
+
+    n: int
+    beam: int | None
+    between: str
+    drafted: int | None = None
+
+
+def _write(screen: Screen, run: Run, prompts: list[str], options: dict[str, Any], copies: Copies) -> None:
+    """Print the continuation of every prompt, a single one as it comes."""
     drafter = None
-    if flags.draft is not None:
-        drafter = loaded.drafter(flags.draft, *count)
-        options["draft"] = drafter
-    if len(prompts) * n == 1 and flags.beam is None and not screen.json:
-        _stream(prompts[0], loaded.stream(prompts[0], **options))
+    if "draft" in options:
+        count = () if copies.drafted is None else (copies.drafted,)
+        drafter = options["draft"] = run.drafter(options["draft"], *count)
+    if len(prompts) * copies.n == 1 and copies.beam is None and not screen.json:
+        _stream(prompts[0], run.stream(prompts[0], **options))
     else:
-        texts = loaded.write(prompts, copies=n, **options)
-        told = {"fallbacks": loaded.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
-        _show(screen, texts, told, "" if lines else "\n")
+        texts = run.write(prompts, copies=copies.n, **options)
+        told = {"fallbacks": run.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
+        _show(screen, texts, told, copies.between)
     if drafter is not None:
         screen.note(drafter.tally.told)
 
@@ -117,6 +137,18 @@ def _options(flags: TextFlags, seed: int) -> dict[str, Any]:
         raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
     options = asdict(flags) | {"seed": seed, "stop": tuple(flags.stop)}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _chat(screen: Screen, run: Run, text: str | None, options: dict[str, Any], n: int) -> None:
+    """Print what the model says to `text`."""
+    if not text:
+        raise UsageError(f"{run.path}: there is nothing to answer; say something, or pipe it in")
+    from regard.run import chat
+
+    if n == 1 and "beam" not in options and not screen.json:
+        _stream("", chat.stream(run, text, options))
+        return
+    _show(screen, chat.answers(run, text, options, n), {"fallbacks": run.fallbacks}, "\n")
 
 
 def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:

@@ -19,7 +19,9 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.core.dropout import dropout
+from regard.kernels import decode_cpu
 from regard.kernels.choice import HALF, takes_kernel
+from regard.kernels.decode_cpu import Compiled
 from regard.kernels.operators import if_built
 from regard.kernels.pointwise import rms_norm
 
@@ -75,7 +77,7 @@ class LayerNorm(nn.LayerNorm):
             return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 
 
-class RmsNorm(nn.Module):
+class RmsNorm(Compiled, nn.Module):
     """x / sqrt(mean(x^2) + epsilon) * weight."""
 
     adds = True
@@ -94,6 +96,8 @@ class RmsNorm(nn.Module):
         return _normed(self.own, x, add, self.weight, None, self.epsilon, False)
 
     def own(self, x: Tensor) -> Tensor:
+        if self.compiled and decode_cpu.takes(x, self.weight):
+            return decode_cpu.rms_norm(x, self.weight, self.epsilon)
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
             return rms_norm(x, self.weight, self.epsilon)
         with torch.autocast(x.device.type, enabled=False):
@@ -116,6 +120,8 @@ def _normed(
 
 def _takes_kernel(x: Tensor, weight: Tensor | None, bias: Tensor | None, add: Tensor | None) -> bool:
     """Of norms over the last axis that have a weight."""
+    if torch.compiler.is_compiling():
+        return False  # before sizes are looked at: what is compiled would be so for these alone
     width = x.shape[-1]
     few = weight is not None and weight.dim() == 1 and width <= WIDEST and x.numel() <= MOST_ROWS * width
     few = few and (add is None or add.shape == x.shape)

@@ -32,9 +32,8 @@ DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
 COMPARISON = "comparison"  # where a value comes from that a comparison gives or finds
-# What is known already is not to be unlearnt by large steps.
-FINE_TUNING, TUNING = {"lr": 1e-3}, "fine-tuning"
-RATE = "train.lr"
+RATE, START, LORA = "train.lr", "train.start", "model.lora"
+OF_ALL = {"name": str, "size": str, "lora": int}  # settings of a model, whatever it is
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,13 @@ class Settings:
         return {
             key: part.value
             for key, part in given.items()
-            if key not in ("name", "size") and part.place != "default" and not part.place.startswith("size ")
+            if key not in OF_ALL and part.place != "default" and not part.place.startswith("size ")
         }
+
+    @property
+    def lora(self) -> int | None:
+        """The rank of what is learnt beside what was learnt before; None: that itself is learnt on."""
+        return self.table[LORA].value if LORA in self.table else None
 
     @property
     def origins(self) -> dict[str, str]:
@@ -119,7 +123,7 @@ def resolve(*layers: Layer) -> Settings:
             checked(given[key].value, str, key)
     table = _defaults(given)
     table |= _checked(given, table["model.name"].value)
-    if RATE not in given and table[RATE].place != TUNING:
+    if RATE not in given:
         width = table.get(f"model.{WIDTH}", Origin(None, "")).value
         table[RATE] = Origin(*own_rate(_entry(table["model.name"].value), width))
     return Settings(table)
@@ -170,7 +174,7 @@ def known_settings(section: str, model: str) -> dict[str, Any]:
         return {name: hint for name, (hint, _) in train_settings().items()}
     known = _entry(model)
     hints = typing.get_type_hints(known.preset)
-    return {"name": str, "size": str} | {name: hints.get(name, Any) for name in known.parameters_of_preset()}
+    return OF_ALL | {name: hints.get(name, Any) for name in known.parameters_of_preset()}
 
 
 @cache
@@ -219,8 +223,6 @@ def _defaults(given: Mapping[str, Origin]) -> Layer:
     table |= _model_defaults(table["model.name"].value, table["model.size"].value)
     table |= _training_defaults()
     table |= _model_training(table["model.name"].value)
-    if "train.start" in given:
-        table |= {f"train.{key}": Origin(value, TUNING) for key, value in FINE_TUNING.items()}
     return table
 
 

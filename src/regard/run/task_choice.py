@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, UsageError, nearest
-from regard.run.settings import DEFAULT_DATA, Layer, Origin
+from regard.run.settings import DEFAULT_DATA, START, Layer, Origin
 from regard.tasks import AUTO, names, task_named
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ def with_task(given: Layer) -> Layer:
     """`given` with its task and model told where they were left open; what does not fit together is refused."""
     layer = with_kind(given)
     found, model = str(layer["data.task"].value), _value(given, "model.name", None)
+    if START in given:
+        layer = _of_start(layer, found, is_told=_value(given, "data.task", AUTO) != AUTO)
+        model, found = _value(layer, "model.name", None), str(layer["data.task"].value)
     if model is None:
         layer["model.name"] = Origin(task_named(found).model, f"task {found}")
         return layer
@@ -36,6 +39,23 @@ def with_kind(given: Layer) -> Layer:
         found = _task_of_data(path, given, _value(given, "model.name", None)) if by_columns is None else by_columns
         layer["data.task"] = Origin(found, "told from the data" if by_columns is None else "told by its columns")
     return layer
+
+
+def _of_start(layer: Layer, kind: str, *, is_told: bool) -> Layer:
+    """The layer with the task, the rate, and the model where it goes on, of a run that starts from another."""
+    from regard.core.registry import entry
+    from regard.run.start import task_of_start, with_tuning
+
+    path, model = str(layer[START].value), _value(layer, "model.name", None)
+    if model in _models() and entry(str(model)).fitted:
+        raise UsageError(f"--from: {model} is fitted at once and has no encoder to load; leave it out")
+    task, name = task_of_start(path, kind, is_told)
+    layer = with_tuning(layer if is_told else layer | {"data.task": Origin(task, layer["data.task"].place)})
+    if name is None:
+        return layer
+    if model not in (None, name):
+        raise UsageError(f"--model {model}: the run in {path} is one of {name}, which goes on; leave out --model")
+    return layer | {"model.name": Origin(name, f"run {path}")}
 
 
 def begin_reading(given: Layer) -> None:

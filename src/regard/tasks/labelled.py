@@ -80,6 +80,7 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
     ladder: ClassVar[tuple[str, ...]] = (
         *("majority", "naive_bayes", "linear"),
         *("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
+        "classifier",
     )
     example: ClassVar[type | None] = Labelled
     world: ClassVar[str | None] = "world:reviews"

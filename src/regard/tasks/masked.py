@@ -232,9 +232,8 @@ class MaskedText(MaskedKind, ExampleTask[MaskedProcessor]):
         def named(token: int) -> str:
             return MASK if token == mask else token_label(tokenizer, token)
 
-        return Reading(
-            model, (tokens,), (text_side("text", tokenizer, ids.tolist(), labels),), forward, named, (), given
-        )
+        side = text_side("text", tokenizer, ids.tolist(), labels)
+        return Reading(model, (tokens,), (side,), forward, named, (), given, vectors=lambda x: model(x)[0])
 
     def ids(self, processor: MaskedProcessor, text: str) -> np.ndarray:
         return gapped(text, processor.masking).ids if MASK in text else processor.framed(text)

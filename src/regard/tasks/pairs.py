@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.bidirectional import reverse
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
-from regard.core.stack import reverse
 from regard.data.example import Pair, account_of, column
 from regard.data.pairs import NAMES
 from regard.data.ragged import in_batches, ragged
@@ -25,6 +25,7 @@ from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
 from regard.data.unlabelled import Role
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
+from regard.decoding.scored_text import ScoredText
 from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import alignment_accuracy, chrf_of_each, require_metrics, translation_scores
@@ -34,6 +35,7 @@ from regard.tasks.encoding import Encoded, encoded
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.kinds import PairsKind
 from regard.tasks.pair_files import sides_of
+from regard.tasks.pair_score import scored_pair
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
 from regard.tasks.role import role_of
@@ -75,11 +77,16 @@ class PairProcessor(Processor):
 
     def read(self, text: str) -> np.ndarray:
         """The ids of a source with its `<eos>`, so that no source is empty."""
-        return np.append(self.source.encode(text), self.source.eos_id)
+        return np.array([*self.source.opening[1:], *self.source.encode(text), self.source.eos_id])
+
+    def write(self, text: str) -> np.ndarray:
+        """The ids of a target, between its start and its `<eos>`."""
+        return np.array([*self.target.opening[1:], *self.target.encode(text)], dtype=np.int64)
 
     def rows(self, pairs: Sequence[Pair]) -> PairRows:
         sources, targets = (watched(column(pairs, side), "tokenising", "texts") for side in ("source", "target"))
-        return PairRows(ragged(map(self.read, sources)), ragged(map(self.target.encode, targets)), self.target.eos_id)
+        read, write = ragged(map(self.read, sources)), ragged(map(self.write, targets))
+        return PairRows(read, write, self.target.eos_id, self.target.start_id)
 
 
 @register_task
@@ -125,7 +132,7 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
         whole: Any = model
         source = cut(rows.source, whole.max_source_length, settings.truncate, "the source of pair")
         limit = None if whole.max_length is None else whole.max_length - 1
-        return PairRows(source, cut(rows.target, limit, settings.truncate, "the target of pair"), rows.eos_id)
+        return replace(rows, source=source, target=cut(rows.target, limit, settings.truncate, "the target of pair"))
 
     def answers(
         self, model: nn.Module, processor: PairProcessor, inputs: Sequence[Any], options: TextOptions | None = None
@@ -137,6 +144,9 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
                 names = ("text", "log_prob", "score")
                 details["others"] = [{name: getattr(other, name) for name in names} for other in written.others]
             yield Answer(written.text, details)
+
+    def score(self, model: nn.Module, processor: PairProcessor, text: str) -> ScoredText:
+        return scored_pair(model, processor, text)
 
     def encoded(self, model: nn.Module, processor: PairProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
         """The vectors of the words that are read, which what is written looks at."""
@@ -256,7 +266,7 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
             source, lengths = sources.padded(rows, 0)
             texts = [[*processor.target.encode(pairs[row].target).tolist(), processor.target.eos_id] for row in rows]
             given = whole.given(source.to(device), lengths.to(device))
-            found = attention_of(given, texts, range(len(rows)), processor.target.eos_id)
+            found = attention_of(given, texts, range(len(rows)), processor.target.opening)
             if found is None:
                 return None
             # Of words alone: the end of a text is none.

@@ -23,7 +23,8 @@ from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.decoding.mixture import MixtureConfig
-from regard.decoding.text import ScoredText, TextGenerator, TextOptions
+from regard.decoding.scored_text import ScoredText
+from regard.decoding.text import TextGenerator, TextOptions
 from regard.errors import CheckpointError, UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.tasks import register_task
@@ -281,7 +282,10 @@ class PlainText(TextKind, Task[TextProcessor]):
         side = text_side("text", tokenizer, ids, (START, *labels_of(tokenizer, ids[1:], given)))
         tokens = torch.tensor([ids], device=run.device)
         names, following = token_names(tokenizer), next_tokens(ids)
-        return Reading(model, (tokens,), (side,), lambda x: logits_of(model, x), names, following, given)
+        return Reading(
+            *(model, (tokens,), (side,), lambda x: logits_of(model, x), names, following, given),
+            vectors=lambda x: model(x)[0],
+        )
 
     def ids(self, processor: TextProcessor, text: str) -> np.ndarray:
         return processor.read(text)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.data.settings import DataSettings
-    from regard.decoding.text import ScoredText, TextGenerator
+    from regard.decoding.scored_text import ScoredText
+    from regard.decoding.text import TextGenerator
     from regard.evaluation.each import EachScore
     from regard.tasks.dataset import Dataset
     from regard.tasks.encoding import Encoded
@@ -42,6 +43,11 @@ class Scores(Protocol):
     """Tells how probable a text is, token by token."""
 
     def score(self, model: nn.Module, processor: Any, text: str) -> ScoredText: ...
+
+
+@runtime_checkable
+class ScoresPassages(Scores, Protocol):
+    """Scores texts, and has some at hand."""
 
     def passages(self, processor: Any, examples: Any, count: int, tokens: int) -> Sequence[str]:
         """The first documents of a held-out part, each cut to so many tokens."""

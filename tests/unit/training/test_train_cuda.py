@@ -50,7 +50,7 @@ def test_a_resume_on_the_device_is_bit_for_bit(tmp_path, name, optimiser):
     if weight_hash(whole.cpu()) != weight_hash(again.cpu()):
         pytest.skip("this device does not repeat itself")
     # A run whose budget was twelve steps from the start, broken off after nine.
-    resumed = _broken_off(tmp_path / "broken", name, settings)
+    resumed, _ = _broken_off(tmp_path / "broken", name, settings)
     assert weight_hash(resumed.cpu()) == weight_hash(whole.cpu())
 
 
@@ -62,7 +62,10 @@ def test_a_compiled_resume_on_the_device_is_bit_for_bit(tmp_path):
     assert result.choice["compile"]
     if weight_hash(whole.cpu()) != weight_hash(again.cpu()):
         pytest.skip("this device does not repeat itself")
-    assert weight_hash(_broken_off(tmp_path / "broken", "gpt", settings).cpu()) == weight_hash(whole.cpu())
+    resumed, found = _broken_off(tmp_path / "broken", "gpt", settings)
+    if found.choice != result.choice:
+        pytest.skip("another kernel was the fastest when the run that was broken off began")
+    assert weight_hash(resumed.cpu()) == weight_hash(whole.cpu())
 
 
 def _broken_off(path, name, settings):
@@ -76,7 +79,7 @@ def _broken_off(path, name, settings):
 
     with pytest.raises(InterruptedError):
         run(path, name, sampler=Cut(), **settings)
-    return run(path, name, resume="last", **settings)[0]
+    return run(path, name, resume="last", **settings)
 
 
 def test_the_device_and_the_host_learn_the_same(tmp_path):
