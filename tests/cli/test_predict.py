@@ -394,7 +394,7 @@ def test_a_file_is_replaced_only_by_force_and_written_by_one_at_a_time(
         (("twice.csv",), "2 columns are called 'comment'; rename all but one"),
         (("none.csv",), "there is no file none.csv"),
         (("latin.csv",), "not UTF-8"),
-        (("in.csv", "--out", "a.xlsx"), "answers are written to .csv .tsv .jsonl .json .parquet"),
+        (("in.csv", "--out", "a.ods"), "answers are written to .csv .tsv .jsonl .json .parquet"),
         (("in.csv", "--out", "nowhere/a.csv"), "there is no folder nowhere"),
         (("in.csv", "--out", "/dev/null"), "is no regular file"),
         (("in.csv", "--resume"), "name it with --out"),

@@ -138,6 +138,7 @@ def test_a_temperature_that_was_asked_for_is_used(there: Path) -> None:
         (["train", "t.conll", "--valid", "new.conll"], DATA, "new.conll, line 3: the tag 'NN'"),
         (["train", "p.tsv", "--valid", "none.tsv"], DATA, "none.tsv"),
         (["train", "p.tsv", "--set", "data.history=5"], USAGE, "data.history means nothing to the task pairs"),
+        (["train", "p.tsv", "--set", "train.packed=true"], USAGE, "train.packed means nothing to the task pairs"),
         (["train", "l.tsv", "--set", "data.shared=false"], USAGE, "data.shared means nothing to the task labelled"),
         (["train", "t.conll", "--set", "data.tokens=bpe"], USAGE, "data.tokens means nothing to the task tagged"),
         (["train", "a.en", "--set", "data.tag=upos"], USAGE, "data.tag means nothing to the task text"),

@@ -60,7 +60,7 @@ def test_rows_are_counted_and_shown_as_the_csv_module_reads_them(mark: str, end:
 
 def test_what_is_looked_at_is_what_the_task_itself_would_read(tmp_path):
     path = tmp_path / "any.csv"
-    path.write_text("text,label\n" + "".join(f'"a, {n}",x{n % 2}\n' for n in range(60)))
+    path.write_text("text,label\n" + "".join(f'"a, {n}",x{n % 2}\n' for n in range(60)), encoding="utf-8")
     found = looked_at(path, valid="hash:0.2")
     changes = {"data.path": str(path), "data.task": "labelled", "data.valid": "hash:0.2", "model.name": "linear"}
     assert inspect_data({key: Origin(value, "test") for key, value in changes.items()}) == found
@@ -87,7 +87,7 @@ def test_torch_is_not_imported_to_look_at_data(tmp_path):
         "plain.txt": "".join(f"a line of text, {n}\n" for n in range(400)),
     }
     for name, content in files.items():
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", CODE, *files], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told, has_torch = json.loads(done.stdout)
