@@ -78,7 +78,11 @@ def test_a_run_of_a_task_is_shown_verified_and_explained_by_its_settings(name: s
 def test_what_is_for_language_models_refuses_a_run_of_a_task(name: str, argv: list[str], there: Path) -> None:
     outcome = call_here(*(f"runs/{name}" if word == "RUN" else word for word in argv))
     assert (outcome.code, outcome.out) == (USAGE, "")
-    assert outcome.err == f"regard: error: runs/{name} is a run of the task {name}, and this needs one of text\n"
+    needed = "text or pairs" if argv[0] == "score" else "text"
+    told = f"runs/{name} is a run of the task {name}, and this needs one of {needed}"
+    if (argv[0], name) == ("score", "pairs"):
+        told = "a pair is scored: give SOURCE and TARGET with a TAB between them, and no other TAB"
+    assert outcome.err == f"regard: error: {told}\n"
     assert not (there / "out.arpa").exists()
 
 

@@ -96,39 +96,33 @@ def generate(
     if weights is not None:
         loaded = loaded.with_weights(weights)
         screen.note(f"{loaded.weights}")
-    if chat:
-        _chat(screen, loaded, text, options, n)
-        return
-    if not isinstance(loaded.task, Generates):
+    if not chat and not isinstance(loaded.task, Generates):
         _answer_all(screen, loaded, text, options | {"n_best": n})
         return
-    _write(screen, loaded, _prompts(text or "", lines), options, Copies(n, flags.beam, "" if lines else "\n", *count))
-
-
-@dataclass(frozen=True)
-class Copies:
-    """How many texts of each prompt, whether of a beam, what stands between them, and what a draft proposes at once."""
-
-    n: int
-    beam: int | None
-    between: str
-    drafted: int | None = None
-
-
-def _write(screen: Screen, run: Run, prompts: list[str], options: dict[str, Any], copies: Copies) -> None:
-    """Print the continuation of every prompt, a single one as it comes."""
     drafter = None
-    if "draft" in options:
-        count = () if copies.drafted is None else (copies.drafted,)
-        drafter = options["draft"] = run.drafter(options["draft"], *count)
-    if len(prompts) * copies.n == 1 and copies.beam is None and not screen.json:
-        _stream(prompts[0], run.stream(prompts[0], **options))
+    if flags.draft is not None:
+        drafter = loaded.drafter(flags.draft, *count)
+        options["draft"] = drafter
+    if chat:
+        _chat(screen, loaded, text, options, n)
     else:
-        texts = run.write(prompts, copies=copies.n, **options)
-        told = {"fallbacks": run.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
-        _show(screen, texts, told, copies.between)
+        _continue(screen, loaded, _prompts(text or "", lines), options, n, "" if lines else "\n")
     if drafter is not None:
         screen.note(drafter.tally.told)
+
+
+def _continue(screen: Screen, run: Run, prompts: list[str], options: dict[str, Any], n: int, between: str) -> None:
+    """Print what comes after each prompt."""
+    if len(prompts) * n == 1 and "beam" not in options and not screen.json:
+        _stream(prompts[0], run.stream(prompts[0], **options))
+    else:
+        _show(screen, run.write(prompts, copies=n, **options), _told(run, options), between)
+
+
+def _told(run: Run, options: dict[str, Any]) -> dict[str, Any]:
+    """What a program is told beside texts."""
+    draft = options.get("draft")
+    return {"fallbacks": run.fallbacks} | ({} if draft is None else {"draft": draft.tally.to_dict()})
 
 
 def _options(flags: TextFlags, seed: int) -> dict[str, Any]:
@@ -148,7 +142,7 @@ def _chat(screen: Screen, run: Run, text: str | None, options: dict[str, Any], n
     if n == 1 and "beam" not in options and not screen.json:
         _stream("", chat.stream(run, text, options))
         return
-    _show(screen, chat.answers(run, text, options, n), {"fallbacks": run.fallbacks}, "\n")
+    _show(screen, chat.answers(run, text, options, n), _told(run, options), "\n")
 
 
 def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:

@@ -167,13 +167,13 @@ def _safetensors(run: Run, path: Path, asked: Asked) -> Exported:
 def _arpa(run: Run, path: Path, _asked: Asked) -> Exported:
     from regard.interop.arpa_write import write_arpa
     from regard.models.ngram import NgramModel
-    from regard.tasks.verbs import Scores
+    from regard.tasks.verbs import ScoresPassages
 
     if format_of(path, None) != "arpa":
         raise UsageError(f"{path}: a run is exported as FILE.arpa, FILE.arpa.gz or FILE.arpa.xz")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent}")
-    run.able(Scores)
+    run.able(ScoresPassages)
     if not isinstance(run.model, NgramModel):
         told = f"ARPA files hold n-gram models, and this is a {run.config['model']['name']} model"
         raise UsageError(f"{run.path}: {told}")
