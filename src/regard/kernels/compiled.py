@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, list[type]] = {
     "linear_float": [*[ADDRESS] * 4, *[COUNT] * 3],
     "linear_int8": [*[ADDRESS] * 5, *[COUNT] * 3],
     "linear_blocks": [*[ADDRESS] * 4, *[COUNT] * 4],
-    "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 2, NUMBER],
+    "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
     "attend": [*[ADDRESS] * 12, NUMBER, NUMBER],
 }
 

@@ -290,7 +290,7 @@ void linear_blocks(float *y, const float *x, const uint8_t *w, const float *bias
             y[i * n + j] = ROWS[kind](x + i * k, sums + i * groups, w + j * row_bytes, k) + (bias ? bias[j] : 0);
 }
 
-/* y (n, k): each row of x over its root mean square, times weight. */
-void norm_rms(float *y, const float *x, const float *weight, int64_t n, int64_t k, float epsilon) {
-    for (int64_t i = 0; i < n; i++) placed(y + i * k, x + i * k, k, weight, epsilon, 0, 0);
+/* y (m, k): each row of x over its root mean square, times weight (n), where n is k. */
+void norm_rms(float *y, const float *x, const float *weight, int64_t m, int64_t n, int64_t k, float epsilon) {
+    for (int64_t i = 0; i < m && n == k; i++) placed(y + i * k, x + i * k, k, weight, epsilon, 0, 0);
 }

@@ -27,7 +27,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from regard.kernels import decode_cpu
 from regard.kernels.compiled import library
-from regard.kernels.decode_cpu import FEW_ROWS, Compiled
+from regard.kernels.decode_cpu import FEW_ROWS, Compiled, Step
 
 SMALLEST = 1 << 18  # weights, below which a matrix stays near the processor anyhow
 MOST_BYTES = 4 << 30
@@ -70,10 +70,14 @@ class PackedLinear(Compiled, nn.Linear):
 
     packed: Packed | None = None
 
+    def to_step(self) -> Step | None:
+        return decode_cpu.linear(self.weight, self.bias)
+
     def by_copy(self, x: Tensor) -> Tensor | None:
         """x W^T + b, where compiled code or a copy takes x."""
-        if self.compiled and decode_cpu.takes(x, self.weight, self.bias):
-            return decode_cpu.linear(x, self.weight, self.bias)
+        y = None if self.compiled is None else self.compiled(x)
+        if y is not None:
+            return y
         return self.packed.product(x, self.bias) if self.packed is not None and self.packed.takes(x) else None
 
 
@@ -105,7 +109,7 @@ def packed_weights(model: object, rows: int, *, copies: bool = True) -> Iterator
             if not _users[model]:
                 for part in model.modules():
                     if isinstance(part, Compiled):
-                        part.compiled = False
+                        part.compiled = None
                 for part in _parts(model):
                     part.packed = None
 
@@ -114,7 +118,7 @@ def _use_copies(model: nn.Module, rows: int, copies: bool) -> None:
     if rows <= FEW_ROWS and is_large(model) and library() is not None:
         for part in model.modules():
             if isinstance(part, Compiled):
-                part.compiled = True
+                part.compiled = part.to_step()
         return
     if not copies:
         return

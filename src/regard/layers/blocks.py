@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from regard.errors import UsageError, nearest
 from regard.kernels import decode_cpu
 from regard.kernels.blocks import KINDS, blocks_linear_readable, dequantised, row_bytes
-from regard.kernels.decode_cpu import Compiled
+from regard.kernels.decode_cpu import Compiled, Step
 from regard.layers.head import LinearHead
-from regard.layers.linear import SOME_ROWS, Activation, Linear, after
+from regard.layers.linear import Activation, Linear, after
 
 
 class _BlockWeights(Compiled, nn.Module):
@@ -26,6 +26,12 @@ class _BlockWeights(Compiled, nn.Module):
     blocks: Tensor
     kind: str
     bias: Tensor | None
+
+    def to_step(self) -> Step | None:
+        known = KINDS[self.kind]
+        return decode_cpu.linear_blocks(
+            self.blocks, known.number, self.blocks.shape[1] // known.bytes * known.size, self.bias
+        )
 
     @property
     def weight(self) -> Tensor:
@@ -38,9 +44,8 @@ class _BlockWeights(Compiled, nn.Module):
 
     def times(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
         """g(x W^T + b) + r."""
-        if self.compiled and decode_cpu.takes(x, self.bias, most=SOME_ROWS):
-            y = decode_cpu.linear_blocks(x, self.blocks, KINDS[self.kind].number, self.bias)
-        else:
+        y = None if self.compiled is None else self.compiled(x)
+        if y is None:
             y = blocks_linear_readable(x, self.blocks, self.kind, self.bias)
         return after(y, activation, residual)
 
@@ -61,6 +66,9 @@ class BlockHead(_BlockWeights, LinearHead):  # pyright: ignore[reportIncompatibl
 
 class BlockEmbedding(_BlockWeights, nn.Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]
     """A table in blocks that a head has too."""
+
+    def to_step(self) -> None:
+        """Nothing is multiplied."""
 
     def forward(self, input: Tensor) -> Tensor:
         rows = F.embedding(input.flatten(), self.blocks)

@@ -23,11 +23,11 @@ from torch import Tensor, nn
 from regard.errors import UsageError
 from regard.kernels import decode_cpu
 from regard.kernels.choice import takes_kernel
-from regard.kernels.decode_cpu import Compiled
+from regard.kernels.decode_cpu import Compiled, Step
 from regard.kernels.int8 import PackedInt8, dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8
 from regard.kernels.int8 import quantised as quantised_matrix
 from regard.layers.head import LinearHead
-from regard.layers.linear import FEW_ROWS, SOME_ROWS, Activation, Linear, after, kernel_product
+from regard.layers.linear import FEW_ROWS, Activation, Linear, after, kernel_product
 
 Weights = Literal["int8"]
 
@@ -50,6 +50,9 @@ class _Int8Weights(Compiled, nn.Module):
             self._packed = PackedInt8.of(self.q, self.scale)
         return self._packed
 
+    def to_step(self) -> Step | None:
+        return decode_cpu.linear_int8(self.q, self.scale, self.bias)
+
     @property
     def weight(self) -> Tensor:
         """W as it is multiplied with, made anew."""
@@ -61,12 +64,13 @@ class _Int8Weights(Compiled, nn.Module):
 
     def times(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
         """g(x W^T + b) + r."""
+        quick = None if self.compiled is None else self.compiled(x)
+        if quick is not None:
+            return after(quick, activation, residual)
         if self.takes_whole(x, residual):
             found = kernel_product(x, self.q, self.bias, activation, residual, self.scale)
             if found is not None:
                 return found
-        if self.compiled and decode_cpu.takes(x, self.bias, most=SOME_ROWS):
-            return after(decode_cpu.linear_int8(x, self.q, self.scale, self.bias), activation, residual)
         exact = torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel()
         packed = None if exact else self.packed()
         if packed is None:
@@ -99,6 +103,9 @@ class Int8Head(_Int8Weights, LinearHead):  # pyright: ignore[reportIncompatibleV
 
 class Int8Embedding(_Int8Weights, nn.Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """A table of 8 bits that a head has too."""
+
+    def to_step(self) -> None:
+        """Nothing is multiplied."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.q).float() * F.embedding(input, self.scale[:, None])

@@ -21,7 +21,7 @@ from regard.core.config import Config, check
 from regard.core.dropout import dropout
 from regard.kernels import decode_cpu
 from regard.kernels.choice import HALF, takes_kernel
-from regard.kernels.decode_cpu import Compiled
+from regard.kernels.decode_cpu import Compiled, Step
 from regard.kernels.operators import if_built
 from regard.kernels.pointwise import rms_norm
 
@@ -93,11 +93,13 @@ class RmsNorm(Compiled, nn.Module):
     def forward(self, x: Tensor, add: Tensor) -> tuple[Tensor, Tensor]: ...
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """The norm of x; or, of x + add, the sum and its norm."""
-        return _normed(self.own, x, add, self.weight, None, self.epsilon, False)
+        quick = self.compiled(x) if self.compiled is not None and add is None else None
+        return _normed(self.own, x, add, self.weight, None, self.epsilon, False) if quick is None else quick
+
+    def to_step(self) -> Step | None:
+        return decode_cpu.rms_norm(self.weight, self.epsilon)
 
     def own(self, x: Tensor) -> Tensor:
-        if self.compiled and decode_cpu.takes(x, self.weight):
-            return decode_cpu.rms_norm(x, self.weight, self.epsilon)
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
             return rms_norm(x, self.weight, self.epsilon)
         with torch.autocast(x.device.type, enabled=False):

@@ -8,8 +8,6 @@ score   dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
 H, G    heads, and groups of heads that share keys and values (Ainslie et al. 2023); G = H is the plain form
 window  a position sees itself and the window - 1 positions before it (Beltagy et al. 2020)
 rotary, alibi, relative  positions inside the scores, see layers/position.py and layers/distance.py
-
-Keys and values of the past are in the state, see mixers/kv_cache.py.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +28,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap, is_heard
 from regard.kernels.decode_attention import can_decode, decode_attention
-from regard.kernels.decode_cpu import Compiled
+from regard.kernels.decode_cpu import AttentionStep, CompiledAttention
 from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
 from regard.layers.distance import RELATIVE, RelativeConfig, distance_bias
@@ -111,7 +109,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
         }
 
 
-class SelfAttention(Compiled, Mixer):
+class SelfAttention(CompiledAttention, Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
     state_grows = skips_state = packs = True
@@ -230,19 +228,22 @@ class SelfAttention(Compiled, Mixer):
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
             return False
         alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
-        return alike and can_decode(q[:, 0], state.keys, compiled=self.compiled)
+        return alike and (can_decode if self.compiled is None else self.compiled.takes)(q[:, 0], state.keys)
 
     def _decoded(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState) -> Tensor | None:
         """Heads (B, H, K) of one token by the kernel, which also norms, turns and keeps it; None without the kernel."""
-        c = self.config
-        scale = self.score.scale * math.log(c.base or math.e)
-        norms = None
+        given = q[:, 0], (k[:, 0], v[:, 0]), (state.keys, state.values), state.count
+        return decode_attention(*given, **self._of_kernels()) if self.compiled is None else self.compiled(*given)
+
+    def to_step(self) -> AttentionStep:
+        return AttentionStep(**self._of_kernels())
+
+    def _of_kernels(self) -> dict[str, Any]:
+        c, norms = self.config, None
         if isinstance(self.query_norm, RmsNorm) and isinstance(self.key_norm, RmsNorm):
             norms = self.query_norm.weight, self.key_norm.weight, self.query_norm.epsilon
-        base = c.rotary.base if c.position == "rotary" else None
-        new, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
-        settings = {"scale": scale, "window": c.window, "norms": norms, "base": base}
-        return decode_attention(q[:, 0], new, cache, state.count, **settings)
+        scale, base = self.score.scale * math.log(c.base or math.e), c.rotary.base if c.position == "rotary" else None
+        return {"scale": scale, "window": c.window, "norms": norms, "base": base}
 
     def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""
@@ -264,13 +265,8 @@ class SelfAttention(Compiled, Mixer):
         c = self.config
         mask, is_causal, dropout = None, False, c.dropout if self.training else 0.0
         plain = c.window is None and self.distance_bias is None
-        if (
-            not plain
-            and c.position != "relative"
-            and place.start is None
-            and place.lengths is None
-            and flex_takes(q, k, dropout)
-        ):
+        flexible = not plain and c.position != "relative" and place.start is None and place.lengths is None
+        if flexible and flex_takes(q, k, dropout):
             slopes = alibi_slopes(c.n_heads, q.device).to(q.dtype) if c.position == "alibi" else None
             scale = self.score.scale * math.log(c.base or math.e)
             return flex_attention(q, k, v, causal=c.causal, window=c.window, slopes=slopes, scale=scale)
