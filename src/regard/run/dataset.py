@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from regard.core.fitted import Begins, FitSettings, Tell
 from regard.data import settings as data_settings
 from regard.errors import RegardError, TooSmall
-from regard.run.settings import COMPARISON, Origin, Settings
+from regard.run.settings import COMPARISON, TUNING, Origin, Settings
 from regard.run.start_vectors import start_vectors
 from regard.run.training_file import refuse_training_file
 from regard.tasks import saved_name, task_named
@@ -136,5 +136,5 @@ def told_smaller(usual: Settings, less: Settings) -> str:
 
 
 def _is_automatic(place: str) -> bool:
-    """Whether a value is a default, of the package, of a model or of a comparison."""
-    return place in ("default", COMPARISON) or place.startswith("model ")
+    """Whether a value is a default, of the package, of a model, of a comparison or of learning on."""
+    return place in ("default", COMPARISON, TUNING) or place.startswith("model ")

@@ -32,6 +32,7 @@ DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
 COMPARISON = "comparison"  # where a value comes from that a comparison gives or finds
+TUNING = "fine-tuning"  # the same of what suits learning on from another run
 RATE, START, LORA = "train.lr", "train.start", "model.lora"
 OF_ALL = {"name": str, "size": str, "lora": int}  # settings of a model, whatever it is
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError
-from regard.run.dataset import LENGTH, start_of
-from regard.run.settings import LORA, RATE, START, Layer, Origin, Settings
+from regard.run.dataset import LENGTH, ROWS, start_of
+from regard.run.settings import LORA, RATE, START, TUNING, Layer, Origin, Settings
 from regard.tasks import saved_task, task_named
 from regard.tasks.pretrained import read_start
 from regard.training.settings import TrainSettings
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from regard.core.data_spec import DataSpec
     from regard.tasks.pretrained import Start
 
-TUNING, OPTIMISER = "fine-tuning", "train.optimiser"
+OPTIMISER = "train.optimiser"
 # What is known already is not to be unlearnt by large steps, and the wider the model the smaller they are: 2e-4 at
 # MiniLM's width was measured (benchmarks/results/fine-tuning-cpu.md), 5e-5 at BERT's is the highest of its paper.
 # Changes of low rank begin at nothing and take larger steps.
@@ -46,12 +46,14 @@ def task_of_start(path: str, kind: str, is_told: bool = False) -> tuple[str, str
 
 
 def with_tuning(layer: Layer) -> Layer:
-    """The layer with what suits learning on, beneath what is given: rate, plainer optimiser, texts of its length."""
+    """The layer with what suits learning on, beneath what is given: rate, plainer optimiser, size of batches."""
     start = read_start(str(layer[START].value), task_named(str(layer["data.task"].value)))
     rate = OF_LORA if LORA in layer else tuning_rate(_width(start.found.to_dict()))
     usual = {RATE: Origin(rate, TUNING), OPTIMISER: Origin("adamw", TUNING)}
     if start.max_length is not None and start.max_length < TrainSettings.length:
         usual |= {LENGTH: Origin(start.max_length, TUNING)}
+    if start.batch_size is not None:
+        usual |= {ROWS: Origin(start.batch_size, TUNING)}
     return usual | layer
 
 

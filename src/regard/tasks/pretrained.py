@@ -55,6 +55,7 @@ class Start(ABC):
     version: str
 
     free: ClassVar[tuple[str, ...]]  # settings of the model that it leaves open
+    batch_size: ClassVar[int | None] = None  # that suits it, where it is not that of the task's model
 
     @cached_property
     def processor(self) -> Processor | None:
@@ -108,6 +109,7 @@ class NewHead(Start):
     """The encoder of a language model, under the head of another task."""
 
     free: ClassVar[tuple[str, ...]] = OF_THE_HEAD
+    batch_size: ClassVar[int | None] = 16  # little is to be learnt: more steps of fewer texts each bring it sooner
 
     def config(self, config: Config, changes: Collection[str]) -> Config:
         from regard.models.labeller import LabellerConfig
