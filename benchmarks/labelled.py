@@ -84,7 +84,7 @@ def network(split: Split, job: Job, options: Options) -> dict[str, Any]:
         paths = [Path(folder) / name for name in ("train.tsv", "judged.tsv")]
         for path, rows in zip(paths, ((texts, labels), (asked, expected)), strict=True):
             path.write_text("".join(f"c{label}\t{text}\n" for text, label in zip(*rows, strict=True)), encoding="utf-8")
-        more = {} if job.model == CLASSIFIER else {"ensemble": options.ensemble}
+        more: dict[str, Any] = {} if job.model == CLASSIFIER else {"ensemble": options.ensemble}
         start = time.perf_counter()
         run: Any = regard.train(
             None, str(paths[0]), task="labelled", budget=options.budget, seed=job.seed, out=f"{folder}/run",
@@ -92,9 +92,11 @@ def network(split: Split, job: Job, options: Options) -> dict[str, Any]:
         )  # fmt: skip
         seconds = time.perf_counter() - start
         accuracy = run.evaluate(str(paths[1])).to_dict()["accuracy"]
+        whole = Path(folder) / "run" / "metrics.jsonl"
+        files = [file for file in whole.parent.rglob("metrics.jsonl") if file != whole] or [whole]  # members of one
         steps = [
             max((int(json.loads(line).get("step", 0)) for line in file.read_text().splitlines()), default=0)
-            for file in sorted((Path(folder) / "run").rglob("metrics.jsonl"))
+            for file in files
         ]
         members = [part for part in run.model.modules() if hasattr(part, "share")]
         told = {"steps": steps, "shares": [float(part.share) for part in members]}

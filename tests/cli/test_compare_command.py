@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +200,11 @@ def test_the_claims_are_listed_and_their_page_is_written(here: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["compare.md", "reproduce.md"])
-def test_the_commands_of_the_page_work(page: str, here: Path) -> None:
+def test_the_commands_of_the_page_work(page: str, here: Path, trained: Path) -> None:
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
     lines = [f"it is {word} {n}\t{word}\n" for n in range(40) for word in ("good", "bad")]
     (here / "my.tsv").write_text("".join(["text\tlabel\n", *lines]), encoding="utf-8")
+    shutil.copytree(trained, here / "runs" / "minilm")
     text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("regard ")]
@@ -210,7 +212,8 @@ def test_the_commands_of_the_page_work(page: str, here: Path) -> None:
     for line in lines:
         argv = shlex.split(line)[1:]
         if argv[0] == "compare":
-            smaller = {"world:reviews": "world:reviews?train=30&valid=20", "lstm,gpt": "fnn"}
+            smaller = {"world:reviews": "world:reviews?train=30&valid=20", "lstm,gpt": "fnn", "my.csv": "my.tsv"}
+            smaller |= {"linear,lstm,runs/minilm,runs/gpt2?lora=8": "linear,runs/minilm?lora=8"}
             argv = [smaller.get(word, word) for word in argv]
             models = [] if "--models" in argv else ["--models", "fnn?lr=0.01,lstm?lr=0.01"]
             argv = [*argv, *models, *SHORTEST, "--force"]

@@ -58,11 +58,11 @@ def test_every_command_of_the_page_works_in_its_order(here: Path):
 def test_the_flag_says_which_run_cannot_be_started_from(here: Path, trained: Path):
     (here / "reviews.tsv").write_text(REVIEWS, encoding="utf-8")
     assert call_here("train", "reviews.tsv", "--from", str(trained), "--budget", "1steps", "--out", "first").code == 0
-    outcome = call_here("train", "reviews.tsv", "--from", "first", "--budget", "1steps", "--out", "second")
+    (here / "my.txt").write_text(TEXT, encoding="utf-8")
+    outcome = call_here("train", "my.txt", "--from", "first", "--budget", "1steps", "--out", "second")
     assert outcome.code == 2
-    assert (
-        outcome.err == "regard: error: --from first: is a run of the task labelled; start from one of text or masked\n"
-    )
+    told = "is a run of the task labelled, and the data is of the task text; start from one of text"
+    assert outcome.err == f"regard: error: first: {told}\n"
     assert not (here / "second").exists()
     outcome = call_here("train", "reviews.tsv", "--from", "nowhere", "--budget", "1steps", "--out", "second")
     assert outcome.code in (2, 4)

@@ -166,10 +166,10 @@ def test_the_page_shows_its_runs(plugin: Installed):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("score", "runs/grades", TYPED), "is a run of the task ordinal, and this needs one of text"),
+        (("score", "runs/grades", TYPED), "is a run of the task ordinal, and this needs one of text or pairs"),
         (("explain", "runs/grades", TYPED, "--target", "x"), "writes nothing from a source"),
         (("generate", "runs/grades", TYPED, "--beam", "2"), "--beam means nothing to a run of the task ordinal"),
-        (("train", "meals.tsv", "--from", "runs/grades"), "a run of the task ordinal has no encoder to load"),
+        (("train", "my.txt", "--from", "runs/grades"), "of the task ordinal, and the data is of the task text"),
         (("train", "meals.tsv", "--task", "ordinl"), "did you mean 'ordinal'?"),
         (("train", "meals.tsv", "--model", "captioner"), "choose --model grader"),
         (("train", "meals.tsv", "--set", "data.bio=false"), "data.bio means nothing to the task ordinal"),

@@ -20,7 +20,10 @@ class CompareFlags:
     """What a comparison may be told."""
 
     models: Annotated[
-        str | None, typer.Option(help="Which, joined by commas; settings after ?: lstm?n_layers=3.", metavar="A,B")
+        str | None,
+        typer.Option(
+            help="Which, joined by commas, also folders of runs; settings after ?: lstm?n_layers=3.", metavar="A,B"
+        ),
     ] = None
     budget: Annotated[str | None, typer.Option(help="Of each model: 1m, 3Mtokens, 1e15flops.", metavar="AMOUNT")] = None
     seeds: Annotated[int | None, typer.Option(help="Trainings of each model at its best rate.", metavar="N")] = None

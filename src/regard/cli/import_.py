@@ -16,7 +16,11 @@ def add_to(app: typer.Typer) -> None:
 def import_(
     source: Annotated[
         str,
-        typer.Argument(help="A folder, FILE.gguf or hf:OWNER/NAME.", metavar="SOURCE", show_default=False),
+        typer.Argument(
+            help="A folder, FILE.gguf, vectors.txt, FILE.npz, g2p: or hf:OWNER/NAME.",
+            metavar="SOURCE",
+            show_default=False,
+        ),
     ],
     out: Annotated[str, typer.Option(help="Folder of the run.", metavar="RUN", show_default=False)],
     common: Common,
@@ -27,7 +31,8 @@ def import_(
 ) -> None:
     """Take over a model that somebody else has trained.
 
-    A folder with config.json, safetensors and tokenizer.json, or a GGUF file, becomes a run like one of your own.
+    A folder with config.json, safetensors and a tokenizer, a GGUF file, a file of word vectors (GloVe, fastText) or the
+    network of g2p-en becomes a run like one of your own.
     Architectures: docs/weights.md. No pickle is read and no code of a folder is run.
     """
     from dataclasses import asdict

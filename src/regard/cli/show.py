@@ -97,6 +97,12 @@ def _show_comparison(screen: Screen, path: Path) -> None:
         screen.line(visible(line))
 
 
+def _kind(config: dict[str, Any]) -> str:
+    """The size of a run's model, or the run that it was started from."""
+    start = config.get("train", {}).get("start")
+    return str(config["model"].get("size")) if start is None else f"from {start}"
+
+
 def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
     from regard.run.index import task_facts
 
@@ -105,7 +111,7 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
     tokenizer = facts["tokenizer"]
     tokens = f" as {tokenizer['kind']}, {tokenizer['vocab_size']} in all" if tokenizer else ""
     rows = [
-        ("model", f"{model.get('name')} {model.get('size')}, {facts['parameters']:,} parameters"),
+        ("model", f"{model.get('name')} {_kind(config)}, {facts['parameters']:,} parameters"),
         *([("state", _state(facts["state"]))] if facts["state"] else []),
         ("task", facts["task"]),
         ("data", f"{data.get('path')}{tokens}"),

@@ -48,7 +48,7 @@ class TrainFlags:
         str | None, typer.Option(help="Of pairs the second file or column, of a series the column.", metavar="NAME")
     ] = None
     start: Annotated[
-        str | None, typer.Option("--from", help="A run whose encoder and tokenizer are fine-tuned.", metavar="RUN")
+        str | None, typer.Option("--from", help="A run to begin with: its encoder, or all of it.", metavar="RUN")
     ] = None
     like: Annotated[str | None, typer.Option(help="A run whose settings and data the new one has.", metavar="RUN")] = (
         None

@@ -92,14 +92,16 @@ def _tried(rows: SparseRows, labels: np.ndarray, how: Solving, tell: Tell) -> di
     if len(rows) < FEWEST or how.n_classes < 2 or len(rows.values) * width > MOST_SOUGHT:
         return {}
     part, right = np.arange(len(rows)) % FOLDS, dict.fromkeys(STRENGTHS, 0)
-    rough = replace(how, tolerance=ROUGH)
+    # Of both losses the hinge alone is asked: it is solved for sooner, and the strength matters more to it.
+    rough = replace(how, tolerance=ROUGH, loss="hinge" if how.loss == "both" else how.loss)
+    weak = HINGE if how.loss == "both" else 1.0
     for fold in range(FOLDS):
         inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
         asked, expected = rows.taken(outside).matrix(), labels[outside]
         of = _examples(rows.taken(inside), labels[inside], how)
         for number, strength in enumerate(STRENGTHS):
             tell("choosing a strength", (fold * len(STRENGTHS) + number) / (FOLDS * len(STRENGTHS)))
-            found = _solve(of, rough, strength, lambda _: None)
+            found = _solve(of, rough, strength * weak, lambda _: None)
             z = (asked @ found.weights + found.bias).numpy()
             told = (z[:, 0] > 0) if how.n_classes == 2 else z.argmax(1)
             right[strength] += int((told == expected).sum())

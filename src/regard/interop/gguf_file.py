@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, UsageError
 from regard.kernels.blocks import KINDS, unpacked
 from regard.storage.regular import open_regular
 from regard.storage.tensors import Form
@@ -177,7 +177,7 @@ class Renamed:
 
     def __init__(self, file: GgufFile, names: dict[str, str], change: Callable[[str, Tensor], Tensor]) -> None:
         self._file, self._names, self._change = file, names, change
-        self.forms = {new: file.forms[old] for new, old in names.items()}
+        self.forms = {new: self._changed_form(new) for new in names}
 
     def __getitem__(self, name: str) -> Tensor:
         return self._change(name, self._file[self._names[name]])
@@ -191,3 +191,10 @@ class Renamed:
 
     def told(self, name: str) -> str:
         return self._file.told(self._names[name])
+
+    def _changed_form(self, name: str) -> Form:
+        form = self._file.forms[self._names[name]]
+        try:
+            return Form(tuple(self._change(name, torch.empty(form.shape, device="meta")).shape), form.dtype)
+        except (UsageError, RuntimeError) as error:
+            raise CheckpointError(f"{self.told(name)}: {form}: {' '.join(str(error).split())[:120]}") from None

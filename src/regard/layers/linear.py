@@ -89,6 +89,8 @@ def has_few_rows(
     x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None, most: int = SOME_ROWS
 ) -> bool:
     """Whether a kernel for few rows takes a product; most: rows of 16 bits a number."""
+    if torch.compiler.is_compiling():
+        return False  # before sizes are looked at: what is compiled would be so for these alone
     most = most if x.dtype in HALF else FEW_ROWS
     few = x.numel() <= most * x.shape[-1] and weight.is_contiguous()
     return few and takes_kernel(x, weight, bias, residual)

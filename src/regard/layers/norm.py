@@ -122,6 +122,8 @@ def _normed(
 
 def _takes_kernel(x: Tensor, weight: Tensor | None, bias: Tensor | None, add: Tensor | None) -> bool:
     """Of norms over the last axis that have a weight."""
+    if torch.compiler.is_compiling():
+        return False  # before sizes are looked at: what is compiled would be so for these alone
     width = x.shape[-1]
     few = weight is not None and weight.dim() == 1 and width <= WIDEST and x.numel() <= MOST_ROWS * width
     few = few and (add is None or add.shape == x.shape)

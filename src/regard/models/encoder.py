@@ -14,10 +14,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.core.bidirectional import reverse
 from regard.core.config import Config
 from regard.core.context import Context
 from regard.core.mixer import Mixer
-from regard.core.stack import MixerConfig, reverse
+from regard.core.stack import MixerConfig
 from regard.errors import UsageError
 from regard.models.language import initialise
 
@@ -73,7 +74,7 @@ class Encoder(nn.Module):
             )
         if self.config.reverse:
             source = reverse(source, lengths)
-        start = torch.zeros(len(source), dtype=torch.long, device=source.device)
+        start = torch.zeros(source.shape[0], dtype=torch.long, device=source.device)
         x = self.embedding(source, start)
         if self.stack is not None:
             x, _ = self.stack(x, None, Context(lengths=lengths))

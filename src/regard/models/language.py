@@ -113,7 +113,9 @@ class LanguageModel(Traced):
             padded, lengths = unpack(tokens, context.offsets)
             h, state = self.forward(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state
-        start = torch.zeros(len(tokens), dtype=torch.long, device=tokens.device) if state is None else state.position
+        start = (
+            torch.zeros(tokens.shape[0], dtype=torch.long, device=tokens.device) if state is None else state.position
+        )
         if context.offsets is not None:
             start = places_within(context.offsets)[None].to(tokens.device)
         h, state = self.stack(self.embedding(tokens, start), state, context)

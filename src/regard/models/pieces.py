@@ -32,6 +32,7 @@ class Pieces:
 
 def pieces(tokens: Tensor, lengths: Tensor, size: int) -> Pieces:
     """The texts (B, T ..) in pieces of `size`; a text of no tokens is one empty piece."""
+    lengths = lengths.to(tokens.device)
     n = -(-tokens.shape[1] // size)
     room = tokens.new_zeros(tokens.shape[0], n * size, *tokens.shape[2:])
     room[:, : tokens.shape[1]] = tokens
@@ -47,6 +48,7 @@ def pieces(tokens: Tensor, lengths: Tensor, size: int) -> Pieces:
 
 def one_piece(tokens: Tensor, lengths: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """A piece of each text, its beginning drawn from all that are possible; tokens (B, W ..) and lengths (B,)."""
+    lengths = lengths.to(tokens.device)
     room = (lengths - size).clamp(min=0)
     first = (torch.rand(len(lengths), device=lengths.device) * (room + 1)).long().minimum(room)
     place = first[:, None] + torch.arange(size, device=lengths.device)  # (B, W)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from regard.core.fitted import Begins, FitSettings, Tell
 from regard.data import settings as data_settings
 from regard.errors import RegardError, TooSmall
-from regard.run.settings import COMPARISON, Origin, Settings
+from regard.run.settings import COMPARISON, TUNING, Origin, Settings
+from regard.run.start_vectors import start_vectors
 from regard.run.training_file import refuse_training_file
 from regard.tasks import saved_name, task_named
-from regard.tasks.pretrained import read_start, require_start
+from regard.tasks.pretrained import read_start
 from regard.tasks.verbs import Fits
+from regard.tasks.vocabulary import require_tokenizer_free
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.tasks.dataset import Dataset
+    from regard.tasks.pretrained import Start
     from regard.tasks.processor import Processor
     from regard.tasks.task import Task
     from regard.training.display import Display
@@ -43,16 +46,24 @@ def task_of(settings: Settings) -> Task[Any]:
     training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
     task = task_named(saved_name({"data": settings.section("data")})).with_settings(training, data)
     task.refuse_untrained(training)
-    if training.start is None:
-        return task
-    require_start(task)
-    return task.starting_from(read_start(training.start))
+    start = start_of(settings)
+    return task if start is None or start.processor is not None else task.starting_from(start)
+
+
+def start_of(settings: Settings) -> Start | None:
+    """What a run with these settings begins with; None where all that it learns begins at random."""
+    path = settings["train.start"]
+    return None if path is None else read_start(str(path), task_named(saved_name({"data": settings.section("data")})))
 
 
 def load_dataset(settings: Settings, processor: Processor | None = None) -> Dataset[Any]:
-    """What a run with these settings reads, in the terms of `processor` where one is given."""
+    """What a run with these settings reads, in the terms of `processor`, or of the run that it starts from."""
     data = data_settings.from_dict(settings.section("data"))
     refuse_training_file(data)
+    start = start_of(settings)
+    if start is not None and start.processor is not None:
+        require_tokenizer_free(data)
+        processor = processor or start.processor
     return task_of(settings).ready(data, settings["train.seed"], processor)
 
 
@@ -81,7 +92,8 @@ def work(settings: Settings, data: Dataset[Any], model: nn.Module) -> TrainingPr
 
 
 def begin(model: nn.Module, settings: Settings, dataset: Dataset[Any], tell: Tell) -> None:
-    """Solve for what a model has that is solved for before its first step, where there is such a part."""
+    """Solve for what a model has that is solved for before its first step, and give words the vectors they begin with,
+    where there is such a part."""
     from regard.training.settings import from_dict
 
     task = task_of(settings)
@@ -89,6 +101,8 @@ def begin(model: nn.Module, settings: Settings, dataset: Dataset[Any], tell: Tel
         training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
         problem = task.fitting(dataset, model, training, data)
         model.begin(problem.data, FitSettings(training.seed, training.memory_bytes), tell)
+    if settings["train.vectors"] is not None:
+        start_vectors(model, dataset.processor, settings["train.vectors"], tell)
 
 
 def fitted(settings: Settings, make: Callable[[Settings], T]) -> tuple[Settings, T]:
@@ -122,5 +136,5 @@ def told_smaller(usual: Settings, less: Settings) -> str:
 
 
 def _is_automatic(place: str) -> bool:
-    """Whether a value is a default, of the package, of a model or of a comparison."""
-    return place in ("default", COMPARISON) or place.startswith("model ")
+    """Whether a value is a default, of the package, of a model, of a comparison or of learning on."""
+    return place in ("default", COMPARISON, TUNING) or place.startswith("model ")

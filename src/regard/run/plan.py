@@ -12,7 +12,7 @@ from regard.errors import UsageError
 from regard.run.like import settings_like
 from regard.run.paths import free_path, latest_path, refuse_another, saved_settings
 from regard.run.recipe import read_recipe
-from regard.run.settings import DEFAULT_MODEL, Layer, Origin, Settings, resolve, section_of
+from regard.run.settings import DEFAULT_MODEL, LORA, START, Layer, Origin, Settings, resolve, section_of
 from regard.run.task_choice import with_task
 
 CONFIG = "config.json"
@@ -38,7 +38,8 @@ class Job:
     @property
     def title(self) -> str:
         """What is trained on what, for the display."""
-        model = f"{self.settings['model.name']} {self.settings['model.size']}"
+        start = self.settings[START]
+        model = f"{self.settings['model.name']} {self.settings['model.size'] if start is None else f'from {start}'}"
         return f"{model} on {self.settings['data.path']} -> {self.out}"
 
 
@@ -64,8 +65,9 @@ def plan(
         given = settings_like(Path(like).expanduser(), given) | given
     keywords = dict(keywords)
     # What the task is told by is needed before it is known which model, and so which settings, there are.
-    telling = {key: keywords.pop(key) for key in ("task", "target", "number", "labels") if key in keywords}
-    given |= {f"data.{key}": Origin(value, "argument") for key, value in telling.items() if value is not None}
+    telling = {f"data.{key}": keywords.pop(key, None) for key in ("task", "target", "number", "labels")}
+    telling |= {START: keywords.pop("start", None), LORA: keywords.pop("lora", None)}
+    given |= {key: Origin(value, "argument") for key, value in telling.items() if value is not None}
     name = _name(given)
     default = free_path if resume == "no" else latest_path
     path = default(name) if out is None else Path(out).expanduser()

@@ -26,8 +26,10 @@ from torch import Tensor
 from regard.core.device import device_named, move
 from regard.data import settings as data_settings
 from regard.decoding.draft import TOKENS, Drafter
-from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
+from regard.decoding.scored_text import ScoredText
+from regard.decoding.text import Text, TextGenerator, TextOptions, options_from
 from regard.errors import UsageError, blamed_on, nearest
+from regard.run import chat
 from regard.run.at_hand import Data, at_hand
 from regard.run.drafting import drafter_of, with_drafter
 from regard.run.inputs import inputs_of, is_one
@@ -99,7 +101,7 @@ class Run(TrainedRun):
         return [one.prediction for one in self._answered(inputs_of(self, inputs, "predict"), options)]
 
     def predict_proba(self, inputs: Any) -> np.ndarray:
-        """The probability of each of `classes` for each input, (n, C). inputs: as of `predict`."""
+        """The probability of each of `classes` for each input, (n, C); of tags (n,) arrays (words, C). As `predict`."""
         task = self.able(Classifies)
         return task.probabilities(self.model, self.processor, inputs_of(self, inputs, "predict_proba"))
 
@@ -128,6 +130,10 @@ class Run(TrainedRun):
     def stream(self, prompt: str = "", **options: Any) -> Iterator[str]:
         """What comes after the prompt, piece by piece; no piece cuts a character."""
         return self.writer.stream(self.task.given(prompt, "stream: "), options_from(with_drafter(self, options)))
+
+    def chat(self, messages: chat.Messages, **options: Any) -> str:
+        """What a model that was taught to answer says to a person, or after all turns of a conversation."""
+        return chat.answers(self, messages, with_drafter(self, options))[0].text
 
     def drafter(self, draft: str | Path | Run, tokens: int = TOKENS) -> Drafter:
         """What proposes `tokens` at a time to this run's texts: another run with the same tokenizer, or "ngram", the

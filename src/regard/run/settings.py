@@ -32,9 +32,9 @@ DEFAULT_DATA = DEFAULT_PATH
 DEFAULT_MODEL = "gpt"
 DEFAULT_SIZE = "small"
 COMPARISON = "comparison"  # where a value comes from that a comparison gives or finds
-# What is known already is not to be unlearnt by large steps.
-FINE_TUNING, TUNING = {"lr": 1e-3}, "fine-tuning"
-RATE = "train.lr"
+TUNING = "fine-tuning"  # the same of what suits learning on from another run
+RATE, START, LORA = "train.lr", "train.start", "model.lora"
+OF_ALL = {"name": str, "size": str, "lora": int}  # settings of a model, whatever it is
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,13 @@ class Settings:
         return {
             key: part.value
             for key, part in given.items()
-            if key not in ("name", "size") and part.place != "default" and not part.place.startswith("size ")
+            if key not in OF_ALL and part.place != "default" and not part.place.startswith("size ")
         }
+
+    @property
+    def lora(self) -> int | None:
+        """The rank of what is learnt beside what was learnt before; None: that itself is learnt on."""
+        return self.table[LORA].value if LORA in self.table else None
 
     @property
     def origins(self) -> dict[str, str]:
@@ -113,26 +118,44 @@ def parse_value(text: str) -> Any:
 
 def resolve(*layers: Layer) -> Settings:
     """One table from layers, later ones winning over earlier ones and all of them over the defaults."""
+    given = _joined(layers)
+    for key in ("model.name", "model.size"):  # what the other settings are depends on these two
+        if key in given:
+            checked(given[key].value, str, key)
+    table = _defaults(given)
+    table |= _checked(given, table["model.name"].value)
+    if RATE not in given:
+        width = table.get(f"model.{WIDTH}", Origin(None, "")).value
+        table[RATE] = Origin(*own_rate(_entry(table["model.name"].value), width))
+    return Settings(table)
+
+
+def resolve_data(*layers: Layer) -> Settings:
+    """The same where nothing is said of a model and none is asked for: settings of data and of training."""
+    given = _joined(layers)
+    return Settings(_data_defaults() | _training_defaults() | _checked(given, DEFAULT_MODEL))
+
+
+def _joined(layers: Iterable[Layer]) -> Layer:
     given: Layer = {}
     for layer in layers:
         given |= _renamed(layer)
     for key in given:
         _refuse_misplaced(key)
-    for key in ("model.name", "model.size"):  # what the other settings are depends on these two
-        if key in given:
-            checked(given[key].value, str, key)
-    table = _defaults(given)
+    return given
+
+
+def _checked(given: Layer, model: str) -> Layer:
+    """What was said, each setting as it is declared; an unknown one is refused."""
+    table: Layer = {}
     for key, origin in given.items():
         section, _, name = key.partition(".")
-        hints = known_settings(section, table["model.name"].value)
+        hints = known_settings(section, model)
         if name not in hints:
-            subject = f"{table['model.name'].value} has" if section == "model" else "there is"
+            subject = f"{model} has" if section == "model" else "there is"
             raise UsageError(f"{origin.place}: {key}: {subject} no such setting{nearest(name, hints)}")
         table[key] = Origin(checked(origin.value, hints[name], key), origin.place)
-    if RATE not in given and table[RATE].place != TUNING:
-        width = table.get(f"model.{WIDTH}", Origin(None, "")).value
-        table[RATE] = Origin(*own_rate(_entry(table["model.name"].value), width))
-    return Settings(table)
+    return table
 
 
 def _renamed(layer: Layer) -> Layer:
@@ -152,7 +175,7 @@ def known_settings(section: str, model: str) -> dict[str, Any]:
         return {name: hint for name, (hint, _) in train_settings().items()}
     known = _entry(model)
     hints = typing.get_type_hints(known.preset)
-    return {"name": str, "size": str} | {name: hints.get(name, Any) for name in known.parameters_of_preset()}
+    return OF_ALL | {name: hints.get(name, Any) for name in known.parameters_of_preset()}
 
 
 @cache
@@ -195,15 +218,21 @@ def section_of(name: str, model: str) -> str:
 
 
 def _defaults(given: Mapping[str, Origin]) -> Layer:
-    table: Layer = {f"data.{name}": Origin(default, "default") for name, (_, default) in data_settings().items()}
+    table = _data_defaults()
     table["model.name"] = given.get("model.name", Origin(DEFAULT_MODEL, "default"))
     table["model.size"] = given.get("model.size", Origin(DEFAULT_SIZE, "default"))
     table |= _model_defaults(table["model.name"].value, table["model.size"].value)
-    table |= {f"train.{name}": Origin(default, "default") for name, (_, default) in train_settings().items()}
+    table |= _training_defaults()
     table |= _model_training(table["model.name"].value)
-    if "train.start" in given:
-        table |= {f"train.{key}": Origin(value, TUNING) for key, value in FINE_TUNING.items()}
     return table
+
+
+def _data_defaults() -> Layer:
+    return {f"data.{name}": Origin(default, "default") for name, (_, default) in data_settings().items()}
+
+
+def _training_defaults() -> Layer:
+    return {f"train.{name}": Origin(default, "default") for name, (_, default) in train_settings().items()}
 
 
 def _model_defaults(model: Any, size: Any) -> Layer:

@@ -10,21 +10,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.core.data_spec import EXAMPLE, DataSpec
+from regard.core.data_spec import EXAMPLE
 from regard.core.device import device_named
 from regard.core.fitted import Noted
 from regard.core.plugin import typed_name
+from regard.core.registry import entry
 from regard.data.in_memory import described
 from regard.errors import UsageError
 from regard.run.at_hand import Data, at_hand
 from regard.run.calibration import calibrate
-from regard.run.dataset import begin, fitted, load_dataset, saved_processor, task_of, tell, told_smaller, work
+from regard.run.dataset import begin, fitted, load_dataset, saved_processor, start_of, task_of, tell, told_smaller, work
 from regard.run.live import display_for, working
 from regard.run.paths import require_name
 from regard.run.plan import CONFIG, Job, plan
 from regard.run.settings import Origin, Settings
+from regard.run.start import begin_from, model_config, refuse_lora_alone
 from regard.storage.lock import refuse_in_use
-from regard.tasks.pretrained import read_start
 from regard.tasks.verbs import Fits, able
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | Non
     with working(display):
         own = None if job.resume == "no" else saved_processor(job.settings, job.out)
         dataset = data or load_dataset(job.settings, own)
-        config = _model_config(job.settings, dataset.spec)
+        config = model_config(job.settings, dataset.spec)
         fit = _fitted if config.fitted else _learnt if training.ensemble == 1 else _ensemble
         result = fit(job, task, config, dataset, training, display)
         run = load_folder(job.out, device=training.device, processor=dataset.processor)
@@ -120,18 +121,20 @@ def _learnt(
 ) -> Result:
     """A model that is trained by steps, from the beginning or from the encoder of another run."""
     from regard.training import loop
+    from regard.training.frozen import freeze
     from regard.training.random_streams import seed_all
     from regard.training.settings import from_dict
 
-    start = read_start(training.start) if training.start is not None else None
-    config = config if start is None else start.config(config, _changes(job.settings))
     _tell_need(job, config, training, display)
     tell(job.settings, dataset, display)
     seed_all(training.seed)
     model = config.build()
-    begin(model, job.settings, dataset, Noted(display.note))
+    start = start_of(job.settings)
+    if start is None or start.processor is None:
+        begin(model, job.settings, dataset, Noted(display.note))
     if start is not None:
-        start.load(model)
+        begin_from(start, model, job.settings)
+    freeze(model, training.freeze)
     settings, problem = fitted(job.settings, lambda asked: work(asked, dataset, model))
     if settings is not job.settings:
         display.note(told_smaller(job.settings, settings))
@@ -175,7 +178,11 @@ def _checked(job: Job) -> TrainSettings:
     refuse_in_use(job.out)
     # How much of a series is read where nobody says so is told by its step, once it is known.
     history = job.settings["data.history"] or UNTOLD_HISTORY
-    fitted = _model_config(job.settings, replace(EXAMPLE, history=history)).fitted
+    fitted = (
+        entry(job.settings["model.name"])
+        .config(replace(EXAMPLE, history=history), job.settings["model.size"], **job.settings.model_changes)
+        .fitted
+    )
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if fitted else "continue it with --resume or "
         raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
@@ -187,25 +194,10 @@ def _checked(job: Job) -> TrainSettings:
             f"{job.settings['model.name']} is fitted at once, there is nothing to resume; fit it again into another "
             f"--out (counts of texts can be merged: docs/counting.md)"
         )
-    if fitted and training.start is not None:
-        raise UsageError(
-            f"--from: {job.settings['model.name']} is fitted at once and has no encoder to load; leave it out"
-        )
+    refuse_lora_alone(job.settings)
     precision_of(training.precision, device_named(training.device))
     refuse_absent(training.track)
     return training
-
-
-def _model_config(settings: Settings, spec: DataSpec | int) -> Config:
-    from regard.core.registry import entry
-
-    return entry(settings["model.name"]).config(spec, settings["model.size"], **settings.model_changes)
-
-
-def _changes(settings: Settings) -> list[str]:
-    """What somebody said about the model."""
-    is_sized = settings.table["model.size"].place != "default"
-    return [*settings.model_changes, *(["size"] if is_sized else [])]
 
 
 def _tell_need(job: Job, config: Config, training: TrainSettings, display: Display) -> None:
@@ -224,7 +216,9 @@ def description(settings: Settings, dataset: Dataset[Any]) -> dict[str, Any]:
     """What config.json says of the settings and of the data beside what the training loop knows."""
     from regard.core.version import __version__
 
-    model = settings.section("model")
+    model, start = settings.section("model"), start_of(settings)
+    if start is not None:  # what a preset says is not so of what was found
+        model = {key: value for key, value in model.items() if key in ("name", "size", *start.free)}
     return {
         "regard": __version__,
         "model": {"name": model.pop("name"), "size": model.pop("size"), "settings": model},

@@ -16,7 +16,7 @@ from regard.data.worlds import PREFIX, from_spec
 from regard.errors import ResourceError, Stopped, UsageError
 from regard.run.at_hand import Data, at_hand
 from regard.run.recipe import read_recipe
-from regard.run.settings import Layer, Origin, Settings, resolve, section_of
+from regard.run.settings import START, Layer, Origin, Settings, resolve, section_of
 from regard.run.task_choice import with_task
 from regard.storage import disk
 from regard.storage.lock import only_writer
@@ -24,11 +24,10 @@ from regard.studies.board import Board, board_for
 from regard.studies.comparison import Comparison, reported_before
 from regard.studies.entrant import Size, common_size, count, entrants_for, sized
 from regard.studies.identity import TRACK
-from regard.studies.ledger import KEPT, clear, read_kept, refuse_other
+from regard.studies.ledger import KEPT, agreed, clear, read_kept, refuse_other
 from regard.studies.measure import recall_bits
 from regard.studies.preflight import fitted_layers, refuse_too_small
 from regard.studies.protocol import (
-    DEFAULT_TOTAL,
     HAND,
     SLICE,
     SMALL_BATCH,
@@ -45,12 +44,12 @@ from regard.studies.row import Row
 from regard.studies.scaling import AT, SCALES
 from regard.tasks.dataset import Dataset
 from regard.training.interrupt import Interrupt
-from regard.training.run_folder import refuse_file
+from regard.training.run_folder import refuse_file, weights_hash
 from regard.training.track import refuse_absent
 
-RUNS = Path("runs")
-# Learnt in half a minute, with forgetting seen by distance; its documents are short, so that a batch has more of them.
-FIRST_DATA, FIRST_BATCH = "world:witness", 16
+RUNS, SIZE = Path("runs"), "model.size"
+# Of the comparison without data. Its budget is in steps, so that what it shows does not hang on the machine.
+FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "700 steps", 16, 1
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 
@@ -75,8 +74,9 @@ def compare(
 ) -> Comparison:
     """Train several models on the same data under the same budget and rank them. What is told goes to stderr.
 
-    models      names of `regard.models()`, also with settings as in "lstm?n_layers=3"; None: the ladder of the task.
-    data        what `regard.train` takes; None: world:witness, about four minutes in all.
+    models      names of `regard.models()`, also with settings as in "lstm?n_layers=3", or folders of runs to begin
+                with, as in "runs/gpt2?lora=8"; None: the ladder of the task.
+    data        what `regard.train` takes; None: world:witness, 700 steps of each model.
     budget      of each model, such as "1m" or "500steps".
     seeds       trainings of each model; a winner needs three.
     size        of all models; unless told, all have as many parameters as suit the budget.
@@ -95,7 +95,7 @@ def compare(
     models = None if models is None else [typed_name(text) for text in models]
     with at_hand(data, "data") as path, at_hand(settings.get("valid"), "valid") as valid:
         settings |= {} if valid is None else {"valid": valid}
-        named = {"data.path": path, "model.size": size}
+        named = {"data.path": path, SIZE: size}
         given |= {key: Origin(value, "argument") for key, value in named.items() if value is not None}
         given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
         refuse_absent(str(given[TRACK].value) if TRACK in given else None)
@@ -105,12 +105,16 @@ def compare(
 
 @dataclass(frozen=True)
 class _Planned:
-    """scales: of each label, its part of the common size. shared: settings of every model."""
+    """scales: of each label, its part of the common size. shared: settings of every model.
+
+    starts  the runs that models begin with, each with the hash of its weights.
+    """
 
     protocol: Protocol
     layers: dict[str, Layer]
     scales: dict[str, float]
     shared: dict[str, Any]
+    starts: dict[str, str]
 
     @property
     def settings(self) -> list[Settings]:
@@ -135,32 +139,38 @@ def _plan(given: Layer, models: Sequence[str] | None, asked: Asked) -> _Planned:
     if path == "-":
         raise UsageError("a comparison reads its data several times: save standard input to a file first")
     given = given | {"data.path": Origin(_fixed(path), HAND)}
-    plain = {key: origin for key, origin in given.items() if not key.startswith("model.") or key == "model.size"}
+    plain = {key: origin for key, origin in given.items() if not key.startswith("model.") or key == SIZE}
     task = str(with_task(plain)["data.task"].value)
     entrants = entrants_for(task, models)
     refuse_folds(asked.folds, task, path, plain)
-    budget = asked.budget or (f"{DEFAULT_TOTAL / len(entrants):.3g}s" if is_first else "1m")
-    seeds = seeds_for(budget, asked.seeds, asked.folds)
+    budget = asked.budget or (FIRST_BUDGET if is_first else "1m")
+    seeds = seeds_for(budget, FIRST_SEEDS if is_first and asked.seeds is None else asked.seeds, asked.folds)
     per_byte = own_tokens(task, {one.label: one.changes for one in entrants})
     protocol = Protocol(path, task, budget, seeds, SLICE, TEST_SHARE, asked.parameters, asked.folds, per_byte)
     shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}
     device = str(given["train.device"].value) if "train.device" in given else "cpu"
-    if "train.batch_size" not in given and is_short(protocol.main_budget) and not device.startswith("cuda"):
+    small = is_short(protocol.main_budget) and not device.startswith("cuda")
+    if "train.batch_size" not in given and (is_first or small):
         shared["train.batch_size"] = Origin(FIRST_BATCH if is_first else SMALL_BATCH, HAND)
     layers, scales_of = {}, {}
     for one in entrants:
-        layer = with_task(shared | one.changes)
-        for scale in asked.scales if not _fitted(layer) else (1.0,):
-            label = one.label if len(asked.scales) == 1 or _fitted(layer) else f"{one.label}{AT}{scale:g}"
+        # A run has the size that it was found at.
+        layer = with_task({k: v for k, v in shared.items() if k != SIZE or START not in one.changes} | one.changes)
+        has_one = _has_one_size(layer)
+        for scale in asked.scales if not has_one else (1.0,):
+            label = one.label if len(asked.scales) == 1 or has_one else f"{one.label}{AT}{scale:g}"
             layers[label], scales_of[label] = layer, scale
-    return _Planned(protocol, layers, scales_of, {key: one.value for key, one in shared.items() if key != TRACK})
+    starts = {str(one.changes[START].value) for one in entrants if START in one.changes}
+    hashes = {path: weights_hash(Path(path).expanduser()) for path in sorted(starts)}
+    told = {key: one.value for key, one in shared.items() if key != TRACK}
+    return _Planned(protocol, layers, scales_of, told, hashes)
 
 
-def _fitted(layer: Layer) -> bool:
-    """Whether a model is fitted at once, and so has one size only."""
+def _has_one_size(layer: Layer) -> bool:
+    """Whether a model is fitted at once, or begins with another run."""
     from regard.core.data_spec import EXAMPLE
 
-    return count(resolve(layer), EXAMPLE) is None
+    return START in layer or count(resolve(layer), EXAMPLE) is None
 
 
 @dataclass(frozen=True)
@@ -210,7 +220,8 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     spec = readings.first[0].spec
     common = protocol.parameters or common_size(settings, spec, suitable_size(protocol.main_budget, device))
     if not force:
-        common = _agreed(path, planned, common, readings.fingerprint)
+        asked = {**protocol.to_dict(), **planned.shared}
+        common = agreed(path, asked, planned.starts, common, readings.fingerprint)
     found = {
         label: sized(one, data[label].spec, round(common * planned.scales[label]))
         for label, one in zip(planned.layers, settings, strict=True)
@@ -228,6 +239,7 @@ def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: 
         "settings": planned.shared,
         "parameters": ready.parameters,
         "data": ready.readings.fingerprint,
+        "starts": (read_kept(path) or {}).get("starts", {}) | planned.starts,
     }
     disk.publish(path / KEPT, [json.dumps(told, default=str).encode()])
     data, known_by = ready.readings.data, ready.readings.fingerprints
@@ -242,22 +254,6 @@ def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: 
     best = _optimum(rows, ready.readings.first[0], protocol)
     left_out = tuple(label for label in reported_before(path) if label not in planned.layers)
     return Comparison(protocol, tuple(rows), path, _facts(ready.readings), best, race.stopped, left_out)
-
-
-def _agreed(path: Path, planned: _Planned, common: int, data: str) -> int:
-    """The common size, which a comparison that goes on with the same data keeps; other settings are refused."""
-    told = read_kept(path)
-    if told is None:
-        return common
-    here = json.loads(json.dumps({**planned.protocol.to_dict(), **planned.shared}, default=str))
-    there = {**told["protocol"], **told["settings"]}
-    apart = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
-    if apart:
-        shown = "; ".join(f"{key} {there.get(key)} there and {here.get(key)} here" for key in apart[:3])
-        raise UsageError(
-            f"{path} holds a comparison with other settings ({shown}): name another --out, or begin anew with --force"
-        )
-    return told["parameters"] if told.get("data") == data else common
 
 
 def _fixed(path: str) -> str:

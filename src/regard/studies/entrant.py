@@ -1,6 +1,7 @@
 """Entrants: the models of a comparison, which ones fit a task, and how they are brought to one size.
 
-An entrant is a name, with settings after a question mark: `lstm`, `lstm?n_layers=3`, `gpt?position=alibi&lr=1e-3`.
+An entrant is a name, with settings after a question mark: `lstm`, `lstm?n_layers=3`, `gpt?position=alibi&lr=1e-3`; or
+the folder of a run that it begins with: `runs/minilm`, `runs/gpt2?lora=8`.
 
 Models of the same size: the width at which a model has about so many parameters.
 """
@@ -10,14 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from regard.core.data_spec import DataSpec
 from regard.core.registry import entry
 from regard.errors import RegardError, UsageError
 from regard.run.rate import WIDTH
-from regard.run.settings import Layer, Origin, Settings, parse_value, section_of
-from regard.tasks import task_named
+from regard.run.settings import START, Layer, Origin, Settings, parse_value, section_of
+from regard.run.start import model_config, task_of_start
+from regard.tasks import TEXT, task_named
 from regard.training.estimate import count_parameters, on_meta
 
 WIDEST = 4096
@@ -85,11 +88,15 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Size:
-    """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same."""
+    """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same.
+
+    start  the run that it begins with: its size is that.
+    """
 
     width: int | None
     parameters: int
     note: str = ""
+    start: str = ""
 
     @property
     def fitted(self) -> bool:
@@ -97,24 +104,33 @@ class Size:
         return self.note == FITTED
 
 
-def read_entrant(text: str, headed: str | None = None) -> Entrant:
-    """The entrant that a person wrote. headed: the model of the task under whose head any encoder's name goes."""
+def read_entrant(text: str, task: str = TEXT) -> Entrant:
+    """The entrant that a person wrote, for data of a task."""
     name, _, query = text.strip().partition("?")
     if not name:
         raise UsageError("--models: a name is missing; write such as --models ngram,lstm,gpt")
-    from regard.core.registry import entry, names
-    from regard.models.encoder_stack import encoders
-
-    # A mixer is no model, and still the name of an encoder.
-    model = headed if headed is not None and name not in names() and name in encoders() else name
-    entry(model)
-    changes: Layer = {"model.name": Origin(name, "--models")}
+    model, changes = _named(name, task)
     for pair in query.split("&") if query else []:
         key, equals, value = pair.partition("=")
         if not equals:
             raise UsageError(f"--models {text}: expected key=value after the question mark, found {pair!r}")
         changes[key if "." in key else section_of(key, model)] = Origin(parse_value(value), "--models")
     return Entrant(text.strip(), changes)
+
+
+def _named(name: str, task: str) -> tuple[str, Layer]:
+    """The model of a name or of a folder, and what is said by it."""
+    from regard.core.registry import entry, names
+    from regard.models.encoder_stack import encoders
+
+    known = task_named(task)
+    if name not in names() and ("/" in name or Path(name).expanduser().is_dir()):
+        _, own = task_of_start(name, task, is_told=True)
+        return own or known.model, {START: Origin(name, "--models")}
+    # A mixer is no model, and still the name of an encoder.
+    model = known.headed if known.headed is not None and name not in names() and name in encoders() else name
+    entry(model)
+    return model, {"model.name": Origin(name, "--models")}
 
 
 def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
@@ -125,8 +141,7 @@ def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
         ladder = task_named(task).ladder
         others = [name for name in names() if name not in (*MODELS, *ladder) and entry(name).task == task]
         models = [*ladder, *others]
-    headed = task_named(task).headed
-    found = [read_entrant(text, headed) for text in models]
+    found = [read_entrant(text, task) for text in models]
     labels = [one.label for one in found]
     for label in labels:
         if labels.count(label) > 1:
@@ -143,7 +158,7 @@ def common_size(settings: Sequence[Settings], spec: DataSpec | int, suitable: in
     width of 48: a large vocabulary alone may take more than would suit. Heads want a width that they divide, so that
     such a model sets the size and the others, whose width is free, follow.
     """
-    neural = [one for one in settings if count(one, spec) is not None]
+    neural = [one for one in settings if one[START] is None and count(one, spec) is not None]
     stepping = [one for one in neural if "n_heads" in one.section("model")]
     return _common((stepping or neural)[0], spec, suitable) if neural else 0
 
@@ -161,7 +176,8 @@ def _common(reference: Settings, spec: DataSpec | int, suitable: int) -> int:
 
 def count(settings: Settings, spec: DataSpec | int, **changes: Any) -> int | None:
     """Parameters of the model that the settings describe; None of one that is fitted at once."""
-    return parameters(settings["model.name"], spec, settings["model.size"], **settings.model_changes | changes)
+    config = model_config(settings, spec, **changes)
+    return None if config.fitted else count_parameters(on_meta(config))
 
 
 def sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
@@ -169,6 +185,8 @@ def sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
     own = count(settings, spec)
     if own is None:
         return Size(None, 0, FITTED)
+    if settings[START] is not None:
+        return Size(None, own, "has the size that it was found at", settings[START])
     if WIDTH not in settings.section("model"):
         return Size(None, own, "has no width to set")
     if settings.table[f"model.{WIDTH}"].place == "--models":

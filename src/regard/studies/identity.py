@@ -24,7 +24,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.run.settings import Settings
 from regard.storage import manifest
 from regard.tasks.dataset import Dataset
-from regard.training.run_folder import WEIGHTS
+from regard.training.run_folder import weights_hash
 
 TRACK = "train.track"  # who is told of a training changes nothing of it
 
@@ -53,7 +53,7 @@ def mark(settings: Settings, data: str) -> str:
 
 def _start(path: str | None) -> str | None:
     """The weights that a fine-tuning begins with, by their hash."""
-    return None if path is None else manifest.read(Path(path).expanduser()).files[WEIGHTS].sha256
+    return None if path is None else weights_hash(Path(path).expanduser())
 
 
 def _content(value: Any, seen: dict[int, bytes]) -> Iterator[bytes]:

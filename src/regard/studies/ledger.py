@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -182,11 +182,38 @@ def read_kept(path: Path) -> dict[str, Any] | None:
         return None
     told = read_json(path / KEPT)
     hints = {"protocol": dict, "settings": dict, "parameters": int}
-    if not isinstance(told, dict) or not all(isinstance(told.get(key), kind) for key, kind in hints.items()):
+    starts = told.get("starts", {}) if isinstance(told, dict) else None
+    if not isinstance(starts, dict) or not all(isinstance(told.get(key), kind) for key, kind in hints.items()):
         raise CheckpointError(f"{path / KEPT}: not what a comparison keeps; choose another --out")
     if not 0 <= told["parameters"] <= LARGEST_SIZE:
         raise CheckpointError(f"{path / KEPT}: parameters: {told['parameters']} is no count; choose another --out")
     return told
+
+
+def agreed(path: Path, asked: Mapping[str, Any], starts: Mapping[str, str], common: int, data: str) -> int:
+    """The common size, which a comparison that goes on with the same data keeps; other settings are refused.
+
+    asked   its protocol and the settings of every model.
+    starts  runs that models begin with, each with the hash of its weights: one that has changed is refused.
+    """
+    told = read_kept(path)
+    if told is None:
+        return common
+    here, there = json.loads(json.dumps(asked, default=str)), {**told["protocol"], **told["settings"]}
+    apart = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
+    if apart:
+        shown = "; ".join(f"{key} {there.get(key)} there and {here.get(key)} here" for key in apart[:3])
+        raise UsageError(
+            f"{path} holds a comparison with other settings ({shown}): name another --out, or begin anew with --force"
+        )
+    before = told.get("starts", {})
+    for run, version in starts.items():
+        if before.get(run, version) != version:
+            raise UsageError(
+                f"--models {run}: the run has changed since {path} began; name another --out, or begin anew with "
+                f"--force"
+            )
+    return told["parameters"] if told.get("data") == data else common
 
 
 def clear(path: Path) -> None:

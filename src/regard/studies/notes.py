@@ -28,6 +28,7 @@ def notes(comparison: Comparison) -> list[str]:
     apart = [f"{row.label} {row.note}" for row in rows if row.note] + unlike
     if apart:
         told.append(f"Not equal: {'; '.join(apart)}.")
+    told += pretrained(rows)
     best = front(comparison)
     if 0 < len(best) < len(comparison.order):
         what = "quality, training time, speed of use and memory"
@@ -87,12 +88,24 @@ def what_of(protocol: Protocol) -> str:
 
 def sizes(comparison: Comparison) -> list[str]:
     """How many targets each parameter saw, which is what the size was to be chosen by."""
-    seen = [row.runs[0]["tokens"] / row.parameters for row in comparison.rows if row.parameters and row.runs]
+    rows = [row for row in comparison.rows if row.parameters and row.runs and not row.pretrained]
+    seen = [row.runs[0]["tokens"] / row.parameters for row in rows]
     if not seen:
         return []
     low, high = (f"{value:.2g}" for value in (min(seen), max(seen)))
     unit = task_named(comparison.protocol.task).unit
     return [f"A parameter saw {low if low == high else f'{low} to {high}'} {unit} in one training."]
+
+
+def pretrained(rows: Sequence[Row]) -> list[str]:
+    """What is to be known of models that had learnt before they came."""
+    names = [row.label for row in rows if row.pretrained]
+    if not names:
+        return []
+    return [
+        f"Pretrained: {', '.join(names)}. What such a model has read before is not counted in its budget, and may hold "
+        f"the text of the test."
+    ]
 
 
 def starred(rows: Sequence[Row]) -> list[str]:

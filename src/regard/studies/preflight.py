@@ -10,17 +10,18 @@ import torch
 
 from regard.core.config import Config
 from regard.core.data_spec import DataSpec
-from regard.core.registry import entry
 from regard.errors import DataError, UsageError
 from regard.run.dataset import LENGTH, ROWS, SMALL, fitted, told_smaller, work
 from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Settings, resolve
+from regard.run.start import model_config
 from regard.studies.entrant import Size
 from regard.studies.protocol import HAND, Protocol
 from regard.tasks.dataset import Dataset
 from regard.training import budget
 from regard.training.estimate import on_meta
 from regard.training.flops import flops_per_target
+from regard.training.frozen import freeze
 
 ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anything that fits these machines
 
@@ -76,14 +77,15 @@ def refuse_misfit(
         if found[label].fitted:
             continue
         try:
-            work(one, data[label], on_meta(_config(one, found[label], data[label].spec)))
+            model = on_meta(_config(one, found[label], data[label].spec))
+            freeze(model, one["train.freeze"])
+            work(one, data[label], model)
         except (UsageError, DataError) as error:
             raise type(error)(f"{label} cannot be trained so: {error}, or name other --models") from None
 
 
 def _config(settings: Settings, size: Size, spec: DataSpec | int) -> Config:
-    changes = settings.model_changes | ({} if size.width is None else {WIDTH: size.width})
-    return entry(settings["model.name"]).config(spec, settings["model.size"], **changes)
+    return model_config(settings, spec, **({} if size.width is None else {WIDTH: size.width}))
 
 
 def _one_step(settings: Settings, size: Size, kind: str, data: Dataset[Any]) -> float:

@@ -75,7 +75,8 @@ class Race:
         rows = []
         for label in self.layers:
             settings = self._settings(label)
-            row = Row(label, settings["model.name"], self.sizes[label].parameters, self.sizes[label].note)
+            size = self.sizes[label]
+            row = Row(label, settings["model.name"], size.parameters, size.note, pretrained=size.start)
             try:
                 self._entrant(row)
             except Stopped:

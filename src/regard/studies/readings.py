@@ -8,18 +8,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from regard.data.worlds import PREFIX
 from regard.errors import UsageError
 from regard.run.dataset import load_dataset
-from regard.run.settings import Layer, Origin, resolve
+from regard.run.settings import START, Layer, Origin, resolve
+from regard.storage import manifest
 from regard.studies.identity import fingerprint
 from regard.studies.protocol import HAND, Protocol
 from regard.tasks import task_named
 from regard.tasks.dataset import Dataset
 from regard.tasks.example_task import ExampleTask
-from regard.tasks.verbs import Scores
+from regard.tasks.verbs import ScoresPassages
+from regard.training import run_folder
 
 DATA = "data."
 OWN = frozenset({"data.tokens", "data.vocab_size"})  # what a model may have of its own
@@ -78,12 +81,20 @@ def own_tokens(task: str, changes: Mapping[str, Layer]) -> bool:
         if other is not None:
             raise UsageError(f"--models {label}: {other} is the same for all models; give it with --set {other}=VALUE")
     own = [label for label, layer in changes.items() if not OWN.isdisjoint(layer)]
+    begun = {label: _tokenizer(str(layer[START].value)) for label, layer in changes.items() if START in layer}
+    if len(begun) < len(changes) or len(set(begun.values())) > 1:
+        own += list(begun)
     known = task_named(task)
     if not own or not known.lower_is_better or known.metric != "loss":
         return False
-    if not isinstance(known, Scores):
+    if not isinstance(known, ScoresPassages):
         raise UsageError(f"--models {own[0]}: a loss by token is not compared with one by other tokens; leave it out")
     return True
+
+
+def _tokenizer(start: str) -> str:
+    """The tokens of a run that a model begins with, by their hash."""
+    return manifest.hash_file(run_folder.verified_tokenizer(Path(start).expanduser())).sha256
 
 
 def refuse_folds(folds: int, task: str, path: str, layer: Layer) -> None:

@@ -28,6 +28,7 @@ class Row:
     runs     what was measured of each training: for every seed one, or one of each fold.
     failed   why there is nothing, if there is nothing. code: the exit code of that failure.
     stopped  by a signal: tested are the seeds that had ended. held_out: the lowest loss of the one that had not.
+    pretrained  the run that it began with, which had learnt before; of none nothing.
     """
 
     label: str
@@ -42,6 +43,12 @@ class Row:
     code: int = 0
     stopped: bool = False
     held_out: float | None = None
+    pretrained: str = ""
+
+    @property
+    def told(self) -> str:
+        """Its name in a table."""
+        return f"{self.label} (pretrained)" if self.pretrained else self.label
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -69,6 +69,8 @@ def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
         columns.insert(OVER, "over best#")
         for cells in rows:
             cells.insert(OVER, _over(cells[1], comparison) if cells[2] else "")
+    for cells in rows:
+        cells[1] = comparison.row(cells[1]).told
     return columns, rows
 
 
@@ -162,7 +164,7 @@ def commands(comparison: Comparison) -> list[str]:
 
 def _has_larger(row: Row) -> bool:
     """Whether there is a size above that of a comparison."""
-    return LARGER in entry(row.model).sizes and AT not in row.label
+    return LARGER in entry(row.model).sizes and AT not in row.label and not row.pretrained
 
 
 def further(row: Row, protocol: Protocol) -> str:

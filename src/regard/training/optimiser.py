@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.core.mixer import Mixer
 from regard.errors import UsageError
+from regard.training.frozen import rate_factors
 from regard.training.settings import TrainSettings
 
 EPSILON = 1e-8
@@ -30,13 +31,18 @@ class Optimiser:
         inner = inner_matrix_names(model) & matrices if settings.optimiser == "muon" else set()
         if settings.optimiser == "muon" and not inner:
             raise UsageError("train.optimiser=muon: the model has no matrix inside a mixer to use it on; say adamw")
-        outer = {name: p for name, p in self.named.items() if name in matrices and name not in inner}
-        plain = {name: p for name, p in self.named.items() if name not in matrices}
-        self.rules: list[AdamW | Muon] = [
-            Muon({name: p for name, p in self.named.items() if name in inner}, settings.weight_decay),
-            AdamW(outer, settings.weight_decay, settings.betas),
-            AdamW(plain, 0.0, settings.betas),
-        ]
+        factors = rate_factors(self.named, settings.layer_decay)
+        # By the part of the rate that they learn at.
+        self.rules: list[tuple[float, AdamW | Muon]] = []
+        for factor in sorted(set(factors.values()), reverse=True):
+            some = {name: p for name, p in self.named.items() if factors[name] == factor}
+            outer = {name: p for name, p in some.items() if name in matrices and name not in inner}
+            plain = {name: p for name, p in some.items() if name not in matrices}
+            self.rules += [
+                (factor, Muon({name: p for name, p in some.items() if name in inner}, settings.weight_decay)),
+                (factor, AdamW(outer, settings.weight_decay, settings.betas)),
+                (factor, AdamW(plain, 0.0, settings.betas)),
+            ]
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -47,8 +53,8 @@ class Optimiser:
 
         skip: a boolean on the device; where it holds nothing changes. The host does not wait for it.
         """
-        for rule in self.rules:
-            rule.step(rate, skip)
+        for factor, rule in self.rules:
+            rule.step(rate if factor == 1 else rate * factor, skip)
 
     def clear(self) -> None:
         """Forget the gradients."""
@@ -57,7 +63,7 @@ class Optimiser:
 
     def tensors(self) -> dict[str, Tensor]:
         """The state by parameter name, such as `to_logits.weight/first`; copying into it restores it."""
-        return {name: tensor for rule in self.rules for name, tensor in rule.tensors().items()}
+        return {name: tensor for _, rule in self.rules for name, tensor in rule.tensors().items()}
 
 
 def matrix_names(model: nn.Module) -> set[str]:

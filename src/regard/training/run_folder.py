@@ -161,11 +161,17 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def verified_weights(path: Path) -> Path:
     """The file of the weights to use, checked against the manifest."""
+    weights_hash(path)
+    return verified(path, WEIGHTS)
+
+
+def weights_hash(path: Path) -> str:
+    """What the manifest says of the weights, by which a run that has changed is told; none yet: refused."""
     require_run(path)
-    if WEIGHTS not in manifest.read(path).files:
+    if (record := manifest.read(path).files.get(WEIGHTS)) is None:
         _refuse_begun(path)
         raise CheckpointError(f"{path}: has no weights yet; continue the training with --resume")
-    return verified(path, WEIGHTS)
+    return record.sha256
 
 
 def verified_tokenizer(path: Path) -> Path:

@@ -56,20 +56,25 @@ class SavedModel:
                 raise UsageError(f"the model writes {self.vocab_size} tokens, and the run knows {spec.vocab_size}")
 
     def with_weights(self, weights: Path) -> nn.Module:
-        """The model with the numbers of its verified file."""
+        """The model with the numbers of its verified file, changes of low rank merged into what they change."""
         from regard.core.fitted import OwnFile
+        from regard.layers.low_rank import merged
+        from regard.mixers.lora import without_lora
         from regard.storage import tensors
         from regard.training.estimate import WithoutChance
 
         if not isinstance(self.shapes, OwnFile):
             tensors.require_fits(self.shapes, weights)
+        plain = without_lora(self.config)
         # What the file holds need not be drawn first.
         with blamed_on(f"{self.path}: model.config"), WithoutChance():
-            model: nn.Module = _with_room(self.config.build(), self.weights)
+            model: nn.Module = _with_room(plain.build(), self.weights)
         if isinstance(model, OwnFile):
             model.open_file(weights)
-        else:
+        elif plain == self.config:
             tensors.assign_weights(model, weights)
+        else:
+            tensors.copy_into(tensors.weights_of(model), merged(tensors.read(weights)))
         return model
 
 

@@ -86,6 +86,10 @@ def _is_tracks(value: Any) -> bool:
     return value is None or (isinstance(value, str) and bool(parsed(value)))
 
 
+def _is_named(value: Any) -> bool:
+    return isinstance(value, str) and all(word.strip() for word in value.split(","))
+
+
 def _setting(default: Any, on_resume: OnResume, rule: _Rule) -> Any:
     return dataclasses.field(default=default, metadata={"on_resume": on_resume, "rule": rule})
 
@@ -94,6 +98,7 @@ YES_NO = _Rule("true or false", lambda v: isinstance(v, bool))
 AUTO_YES_NO = _Rule("auto, true or false", lambda v: isinstance(v, bool) or v == "auto")
 FRACTION = _number(0, 1, "a number from 0 to 1")
 BELOW_ONE = _Rule("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
+FACTOR = _Rule("a number above 0 and up to 1", lambda v: _is_number(v) and 0 < v <= 1)
 RATE = _Rule("a number above 0 and up to 100", lambda v: _is_number(v) and 0 < v <= 100)
 
 
@@ -138,7 +143,10 @@ class TrainSettings:
     threads, device None and "auto": what the machine offers
     track           where the numbers go beside the run folder, such as tensorboard, wandb or mlflow (docs/training.md)
     ensemble        trainings, at the seeds from `seed` on, whose answers are averaged; the budget is for all of them
-    start           the folder of a run whose encoder is taken over, weights and tokenizer; None: all weights are random
+    start           the folder of a run that this one begins with; None: all weights are random
+    vectors         a file of word vectors, or a run they were imported to, that embeddings begin with, word by word
+    freeze          parts of the model that are left as they are, by name, such as embedding,layers.0-3
+    layer_decay     rates fall by this factor from each layer to the one below it; 1: all learn at the same
     memory, spill   of a model that counts: about how much memory to work in, such as 512M or 2G, and the folder for
                     what does not fit; None is the system's for temporary files
     """
@@ -190,6 +198,11 @@ class TrainSettings:
     start: str | None = _setting(
         None, "identity", _Rule("the folder of a run", lambda v: v is None or isinstance(v, str))
     )
+    vectors: str | None = _setting(
+        None, "identity", _Rule("a file of word vectors", lambda v: v is None or isinstance(v, str))
+    )
+    freeze: str | None = _setting(None, "identity", _maybe(_Rule("names of parts, joined by commas", _is_named)))
+    layer_decay: float = _setting(1.0, "override", FACTOR)
     seed: int = _setting(0, "identity", _count(0, 2**63 - 1))
     threads: int | None = _setting(None, "free", _maybe(_count(1, 4096)))
     device: str = _setting("auto", "free", _Rule("auto, cpu, cuda or cuda:N", is_device_name))

@@ -16,7 +16,6 @@ from regard.run.settings import Origin, Settings, resolve
 from regard.storage import manifest
 from regard.studies import identity
 from regard.studies.identity import fingerprint, mark
-from regard.training.run_folder import WEIGHTS
 
 LINES = [f"{'good' if i % 2 else 'bad'} words of line {i % 17} and {i}" for i in range(60)]
 
@@ -105,7 +104,6 @@ def test_data_device_format_and_version_count(monkeypatch: pytest.MonkeyPatch) -
 def test_the_weights_that_a_fine_tuning_begins_with_count(monkeypatch: pytest.MonkeyPatch) -> None:
     found = set()
     for sha in ("a" * 64, "b" * 64):
-        record = manifest.Manifest({WEIGHTS: manifest.FileRecord(1, sha)})
-        monkeypatch.setattr(manifest, "read", lambda _, record=record: record)
+        monkeypatch.setattr(identity, "weights_hash", lambda _, sha=sha: sha)
         found.add(mark(settings("classifier", {"start": "runs/bert"}, task="labelled"), "data"))
     assert len(found) == 2

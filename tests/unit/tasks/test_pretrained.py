@@ -17,7 +17,6 @@ from regard.data.example import Tagged
 from regard.data.tokenizer import train_tokenizer
 from regard.errors import RegardError
 from regard.storage import tensors
-from regard.tasks.pretrained import read_start
 from regard.tasks.vocabulary import PieceProcessor
 
 STORIES = "world:stories?train=60&valid=12"
@@ -131,11 +130,26 @@ def test_the_head_learns_and_the_encoder_moves(runs: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "data", "settings", "message"),
     [
-        ("classifier", REVIEWS, {}, "is a run of the task labelled; start from one of text or masked"),
-        ("ngram", REVIEWS, {}, "ngram has no encoder; start from a neural model"),
+        (
+            "classifier",
+            TAGS,
+            {},
+            "of the task labelled, and the data is of the task tagged; start from one of tagged or",
+        ),
+        ("ngram", REVIEWS, {}, "ngram is fitted at once and has nothing to go on with"),
         ("nothing", REVIEWS, {}, "nothing"),
-        ("bert", STORIES, {}, "a run of the task text has no encoder to load"),
-        ("bert", "world:dates?train=20&valid=5", {}, "a run of the task pairs has no encoder to load"),
+        (
+            "bert",
+            STORIES,
+            {"task": "text"},
+            "of the task masked, and the data is of the task text; start from one of text",
+        ),
+        ("bert", "world:dates?train=20&valid=5", {}, "and the data is of the task pairs; start from one of pairs"),
+        ("gpt", STORIES, {"n_layers": 3}, r"model.n_layers: the model is that of .*gpt; leave it out"),
+        ("gpt", STORIES, {"tokens": "bytes"}, "data.tokens: the tokens are those of the run"),
+        ("gpt", STORIES, {"lora": 0}, "expected a rank from 1 to 15, below the width of the model, found 0"),
+        ("gpt", STORIES, {"lora": 16}, "expected a rank from 1 to 15, below the width of the model, found 16"),
+        ("gpt", STORIES, {"freeze": "layer.0"}, "'layer.0' names no part of the model, did you mean 'layers.0'"),
         ("bert", REVIEWS, {"d_model": 32}, r"model.d_model: the encoder is that of .*bert; leave it out"),
         ("bert", REVIEWS, {"size": "base"}, r"model.size: the encoder is that of .*bert; leave it out"),
         ("bert", REVIEWS, {"tokens": "bpe"}, "data.tokens: the tokens are those of the run"),
@@ -158,7 +172,8 @@ def test_a_start_that_is_damaged_is_refused(runs: Path, tmp_path: Path):
     content[-1] ^= 1
     file.write_bytes(content)
     with pytest.raises(RegardError, match=re.escape(str(file))):
-        read_start(str(tmp_path / "bert"))
+        started(tmp_path, "bert", REVIEWS, tmp_path / "r")
+    assert not (tmp_path / "r" / "config.json").exists()
 
 
 def test_continuing_with_another_start_is_refused(runs: Path, tmp_path: Path):

@@ -22,9 +22,9 @@ IDENTITY = {
     "precision",
     "seed",
 }
-IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble"}
+IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble", "freeze"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
-OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar"}
+OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar", "layer_decay"}
 FREE = {"calibrate", "evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
 FREE |= {"threads", "device", "memory", "spill", "choose_by"}
 
@@ -51,7 +51,8 @@ def test_settings_survive_json():
         ("device", "cuda:x"), ("threads", 0), ("seed", -1), ("seed", 2**63), ("compile", "yes"), ("keep", 0),
         ("min_lr", 1.5), ("label_smoothing", 1.0), ("smoothing", "some"), ("budget", "5 parsecs"), ("budget", 5),
         ("carry_state", 1), ("packed", 1), ("samples", "lines"), ("on_save_error", "ignore"), ("evaluate_every", 0),
-        ("weight_decay", float("inf")), ("graphs", 1), ("compile", 1),
+        ("weight_decay", float("inf")), ("graphs", 1), ("compile", 1), ("freeze", ""), ("freeze", "head,"),
+        ("freeze", 3), ("layer_decay", 0), ("layer_decay", 1.5),
     ],
 )  # fmt: skip
 def test_a_value_out_of_range_is_refused_by_its_key(key, value):
@@ -75,7 +76,7 @@ def test_a_resume_refuses_another_value_of_an_identity_field(field):
         "ema": 0.5,
         "precision": "bfloat16",
     }
-    other |= {"word_dropout": 0.5, "start": "runs/bert", "class_weights": "balanced"}
+    other |= {"word_dropout": 0.5, "start": "runs/bert", "class_weights": "balanced", "freeze": "head"}
     changed = dataclasses.replace(TrainSettings(), **{field: other.get(field, 3)})
     with pytest.raises(UsageError, match=rf"train\.{field}: the run was started with"):
         require_resumable(TrainSettings(), changed)

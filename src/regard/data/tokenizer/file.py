@@ -10,6 +10,7 @@ from typing import Any
 from regard.data.tokenizer.character import ByteTokenizer, CharacterTokenizer
 from regard.data.tokenizer.foreign import ForeignTokenizer, JsonText
 from regard.data.tokenizer.integer import IntegerTokenizer
+from regard.data.tokenizer.piece import PieceTokenizer
 from regard.data.tokenizer.subword import BytePairTokenizer, UnigramTokenizer
 from regard.data.tokenizer.tokenizer import Tokenizer
 from regard.data.tokenizer.word import WordTokenizer
@@ -31,7 +32,7 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
 
 
 # With those that come with a model, and cannot be made of a text.
-KINDS = TOKENIZERS | {ForeignTokenizer.kind: ForeignTokenizer}
+KINDS = TOKENIZERS | {cls.kind: cls for cls in (ForeignTokenizer, PieceTokenizer)}
 
 
 def train_tokenizer(kind: str, texts: Iterable[str], *, vocab_size: int | None = None) -> Tokenizer:
