@@ -20,7 +20,7 @@ from regard.core.context import Context
 from regard.core.mixer import Mixer
 from regard.core.stack import MixerConfig
 from regard.errors import UsageError
-from regard.models.language import initialise
+from regard.models.language import check_deviations, initialise
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,9 @@ class EncoderConfig(Config, kind="encoder"):
     reverse: bool = False
     init_std: float | None = None
     embedding_std: float | None = None
+
+    def __post_init__(self) -> None:
+        check_deviations(self.init_std, self.embedding_std)
 
     def build(self) -> Encoder:
         return Encoder(self)
