@@ -56,9 +56,9 @@ JOBS = [
     tasks("wikitext2 tuned: awd-lstm", "wikitext2", "lstm", AWD, 0.9),
     tasks("multi30k tuned: transformer", "multi30k", "transformer", TRANSFORMER, 0.85, "--beam"),
     tasks("multi30k tuned: bahdanau", "multi30k", "bahdanau", BAHDANAU, 0.85, "--beam"),
-    Job("movie_reviews", "labelled.py {data} --only movie_reviews --budget 60s --jobs 5"),
-    Job("trec", "labelled.py {data} --only trec --budget 60s --jobs 3"),
-    Job("sst2", "labelled.py {data} --only sst2 --budget 60s --jobs 2"),
+    Job("movie_reviews", "labelled.py {data} --only movie_reviews --seeds 1 --budget 60s --jobs 5 --out {out}/m.jsonl"),
+    Job("trec", "labelled.py {data} --only trec --seeds 1 --budget 60s --jobs 3 --out {out}/trec.jsonl"),
+    Job("sst2", "labelled.py {data} --only sst2 --budget 60s --jobs 2 --out {out}/sst2.jsonl"),
     Job("ewt", "tagged_foot.py {data} --only ewt --steps 2400 --seeds 3"),
     *(Job(market, f"series_foot.py {{data}}/epf --only {market} --runs {{out}}/epf --train 4000steps --every 56d")
       for market in KNOWN),

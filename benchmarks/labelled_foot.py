@@ -25,10 +25,11 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.svm import LinearSVC
 
 from regard.core.config import Config
+from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, Nobody
 from regard.core.model import logits_of
 from regard.fitting.grams import WORD
-from regard.models.linear import LinearConfig
+from regard.models.linear import LinearConfig, linear
 from regard.models.naive_bayes import NaiveBayesConfig
 
 Split = tuple[list[str], np.ndarray, list[str], np.ndarray]
@@ -115,7 +116,7 @@ def rows_of(n_classes: int) -> dict[str, tuple[Callable[..., Any], Callable[...,
             own(LinearConfig(n_classes, weights="tfidf", loss="hinge", strength=1.0, **both)),
             peer(lambda: make_pipeline(union(), LinearSVC(C=1))),
         ),
-        "linear (default: nb, word 1-2 char 2-5)": (own(LinearConfig(n_classes, **both)), None),
+        "linear (default)": (own(linear(DataSpec(n_classes=n_classes))), None),
     }
 
 

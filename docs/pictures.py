@@ -24,11 +24,12 @@ STORY = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A view of a run: what it reads, which look, and options."""
+    """A view of a run: what it reads, which look, and options. run: its name, where it is not that of the picture."""
 
     given: str
     view: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    run: str = ""
 
 
 INSIDE = {
@@ -52,6 +53,13 @@ INSIDE = {
     "tags": Shown("The old man the boats near the market .", "answer"),
     "shapes": Shown(""),
     "market": Shown("", "forecast"),
+    # Of weights of others, imported as docs/weights.md says.
+    "lens": Shown("The capital of France is", "lens", run="gemma"),
+    "neurons": Shown("The capital of France is", "neurons", {"layer": 13, "neuron": 1543}, run="gemma"),
+    "induction": Shown("The capital of France is", "induction", run="gemma"),
+    "meaning": Shown(
+        "he sat on the bank of the river", "meaning", {"other": "the bank lends money", "word": "bank"}, run="minilm"
+    ),
 }
 
 
@@ -82,9 +90,10 @@ def _inside(runs: Path, only: str) -> None:
     folder = DOCS / "inside"
     folder.mkdir(exist_ok=True)
     for name, shown in INSIDE.items():
-        if (only and only != name) or not (runs / name).exists():
+        folder_of_run = runs / (shown.run or name)
+        if (only and only != name) or not folder_of_run.exists():
             continue
-        view = regard.load(runs / name, device="cpu").explain(shown.given, shown.view, **shown.options)
+        view = regard.load(folder_of_run, device="cpu").explain(shown.given, shown.view, **shown.options)
         (folder / f"{name}.svg").write_text(view.to_svg(), encoding="utf-8")
         print(name, view.name)
 

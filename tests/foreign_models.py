@@ -78,13 +78,49 @@ BOTH_WAYS: dict[str, Callable[[], Any]] = {
 }
 
 
+PAIRS = hf.AutoModelForSeq2SeqLM.from_config
+BOTH_SIDES: dict[str, Any] = {"vocab_size": VOCABULARY, "d_model": 16, "max_position_embeddings": POSITIONS}
+BOTH_SIDES |= {"encoder_layers": 1, "decoder_layers": N_LAYERS}
+for _side, _heads, _inner in (("encoder", 4, 24), ("decoder", 2, 20)):
+    BOTH_SIDES |= {f"{_side}_attention_heads": _heads, f"{_side}_ffn_dim": _inner}
+FROM_PAD = {"pad_token_id": 0, "eos_token_id": 1, "forced_eos_token_id": 1, "decoder_start_token_id": 0}
+T5: dict[str, Any] = {"vocab_size": VOCABULARY, "d_model": 16, "d_kv": 6, "d_ff": 24, "num_layers": 2}
+T5 |= {"num_decoder_layers": N_LAYERS, "num_heads": 2, "relative_attention_num_buckets": 8, **FROM_PAD}
+T5 |= {"relative_attention_max_distance": 20}
+# Those that read one text and write another.
+TRANSLATORS: dict[str, Callable[[], Any]] = {
+    "marian": lambda: PAIRS(
+        hf.MarianConfig(**BOTH_SIDES, **FROM_PAD, scale_embedding=True, activation_function="swish")
+    ),
+    "bart": lambda: PAIRS(hf.BartConfig(**BOTH_SIDES)),
+    "t5": lambda: PAIRS(hf.T5Config(**T5)),
+    "t5-gated": lambda: PAIRS(hf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+}
+
+
 def theirs_of(name: str) -> Any:
     """Weights far from their initial values, so that nothing hides behind a 0 or a 1."""
-    model = (CAUSAL | BOTH_WAYS | {"gemma-3-gguf": lambda: LM(hf.Gemma3TextConfig(**GROUPED | GGUF))})[name]()
+    model = (CAUSAL | BOTH_WAYS | TRANSLATORS | {"gemma-3-gguf": lambda: LM(hf.Gemma3TextConfig(**GROUPED | GGUF))})[
+        name
+    ]()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.25)
+        if name in TRANSLATORS and hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_()
+        if name == "marian":
+            exact_places(model)
     return model.eval()
+
+
+def exact_places(marian: Any) -> None:
+    """Marian's table of positions, which it rounds to float32, as it is to be."""
+    for side in (marian.model.encoder, marian.model.decoder):
+        table = side.embed_positions.weight
+        rows, width = table.shape
+        angles = torch.arange(rows).double()[:, None] / 10000 ** (torch.arange(0, width, 2).double() / width)
+        exact = torch.cat([angles.sin(), angles.cos()], 1)
+        side.embed_positions.weight = torch.nn.Parameter(exact, requires_grad=False)
 
 
 def ours_of(theirs: Any, folder: Path) -> Any:

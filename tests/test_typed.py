@@ -14,7 +14,7 @@ import pytest
 import regard
 from regard import Run
 from regard.data.records import Records
-from regard.decoding.text import ScoredText
+from regard.decoding.scored_text import ScoredText
 from regard.run.picture import Picture
 from regard.studies.comparison import Comparison
 from regard.tasks.forecast import Forecast

@@ -115,7 +115,8 @@ def test_a_fitted_translator_goes_through_the_verbs(pairs: Path, model: str, vie
     assert told("explain", "r", source)["view"] == view
     assert told("explain", "r", source, "--view", "next")["panels"]
     assert "nothing to resume" in refused("train", "--resume", "--out", "r")
-    assert "needs one of" in refused("score", "r", source)
+    assert "with a TAB between them" in refused("score", "r", source)
+    assert told("score", "r", f"{source}\tsieht das hund und das kuh")["log_prob"] < 0
     assert told("generate", "r", "never met words")["answers"][0]["log_prob"] <= 0
 
 

@@ -21,7 +21,7 @@ import sys
 import torch
 from regard.explain import registry
 
-def busy(*_):
+def busy(*_, **__):
     print("computes", file=sys.stderr, flush=True)
     a = torch.randn(64, 64)
     while True:

@@ -166,7 +166,7 @@ def test_the_page_shows_its_runs(plugin: Installed):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("score", "runs/grades", TYPED), "is a run of the task ordinal, and this needs one of text"),
+        (("score", "runs/grades", TYPED), "is a run of the task ordinal, and this needs one of text or pairs"),
         (("explain", "runs/grades", TYPED, "--target", "x"), "writes nothing from a source"),
         (("generate", "runs/grades", TYPED, "--beam", "2"), "--beam means nothing to a run of the task ordinal"),
         (("train", "my.txt", "--from", "runs/grades"), "of the task ordinal, and the data is of the task text"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import lzma
 import os
 import re
 import signal
@@ -17,6 +19,7 @@ import pytest
 from calling import call_here, commands_of, done, environment, refused, told
 
 from regard.cli.main import main
+from regard.data.table_writer import Delimited
 from regard.run.answer_file import predict_file
 from regard.run.run import load
 from regard.storage import disk
@@ -180,7 +183,7 @@ def test_columns_are_told_by_training_by_name_by_setting_or_refused(at: Path):
     write(at / "two.csv", "left,right\na fine film,a dull film\n")
     two = ("predict", "labelled", "two.csv", "--set", "data.header=yes")
     line = refused(*two)
-    assert "trained on 'comment'" in line
+    assert "the run reads the column 'comment', and the table has left, right" in line
     assert "say which with --set data.text=NAME" in line
     assert rows(done(*two, "--set", "data.text=right"))[0]["answer"] == "bad"
     assert rows(done(*two, "--set", "data.text=1"))[0]["answer"] == "good"
@@ -391,7 +394,7 @@ def test_a_file_is_replaced_only_by_force_and_written_by_one_at_a_time(
         (("twice.csv",), "2 columns are called 'comment'; rename all but one"),
         (("none.csv",), "there is no file none.csv"),
         (("latin.csv",), "not UTF-8"),
-        (("in.csv", "--out", "a.xlsx"), "answers are written to .csv .tsv .jsonl .json .parquet"),
+        (("in.csv", "--out", "a.ods"), "answers are written to .csv .tsv .jsonl .json .parquet"),
         (("in.csv", "--out", "nowhere/a.csv"), "there is no folder nowhere"),
         (("in.csv", "--out", "/dev/null"), "is no regular file"),
         (("in.csv", "--resume"), "name it with --out"),
@@ -429,6 +432,55 @@ def test_generate_says_what_it_takes_for_a_path(at: Path, runs: Path):
     assert done("generate", "labelled", "in.csv\nfine") == done("generate", "labelled", "in.csv\nfine", "--text")
     assert done("generate", "captions", str(runs / "pictures" / "01.png")) == "a red square\n"
     assert done("generate", "series", str(runs / "prices.csv")).startswith("time,")
+
+
+@pytest.mark.parametrize(("name", "opened"), [("a.csv.gz", gzip.open), ("a.tsv.xz", lzma.open)])
+def test_a_packed_file_holds_the_bytes_of_the_plain_one_and_always_the_same(name: str, opened, at: Path):
+    texts("in.csv", 10)
+    plain = Path(name).stem
+    for out in (plain, name):
+        done("predict", "labelled", "in.csv", "--out", out)
+    with opened(name) as file:
+        assert file.read() == Path(plain).read_bytes()
+    before = Path(name).read_bytes()
+    done("predict", "labelled", "in.csv", "--out", name, "--force")
+    assert Path(name).read_bytes() == before
+    assert "packed already" in refused("predict", "labelled", "in.csv", "--out", "a.parquet.gz")
+
+
+def test_a_workbook_holds_texts_as_texts_and_numbers_as_numbers(at: Path):
+    openpyxl = pytest.importorskip("openpyxl")
+    write(at / "in.jsonl", '{"id": 7, "comment": "=1+1 \\u0007"}\n{"id": null, "comment": "a dull film"}\n')
+    done("predict", "labelled", "in.jsonl", "--out", "a.xlsx", "--set", "data.text=comment")
+    rows = list(openpyxl.load_workbook("a.xlsx").active.iter_rows(values_only=True))
+    assert rows[0] == ("id", "comment", "answer", "probability")
+    assert rows[1][:2] == (7, "=1+1 \ufffd")
+    assert (rows[2][0], rows[2][2]) == (None, "bad")
+    assert all(isinstance(row[3], float) for row in rows[1:])
+
+
+def test_texts_are_drawn_by_temperature_and_a_block_is_drawn_unlike_the_one_before(at: Path, monkeypatch):
+    monkeypatch.setattr(task, "FEW_AT_ONCE", 2)
+    write(at / "p.jsonl", '{"text": "the cat"}\n' * 6)
+    drawn = ("predict", "text", "p.jsonl", "--temperature", "1.5", "--max-tokens", "12", "--json")
+    found = done(*drawn, "--seed", "3")
+    assert done(*drawn, "--seed", "3") == found != done(*drawn, "--seed", "4")
+    answers = [json.loads(line)["answer"] for line in found.splitlines()]
+    assert answers[:2] != answers[2:4] != answers[4:]
+    assert "say --temperature too" in refused("predict", "text", "p.jsonl", "--seed", "3")
+    assert "temperature means nothing" in refused("predict", "labelled", "p.jsonl", "--temperature", "1")
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+def test_rows_are_read_again_by_the_csv_module_as_they_were(mark: str):
+    column = ["plain", "", 'a "quote"', "a, b; c\td", "line\nend", "line\rend", " blank "]
+    columns = {"one": column, "two": [1, 2.5, None, True, ["a", "b,c"], "x", ""]}
+    written = Delimited(mark).rows(columns, 0)
+    found = list(csv.reader(io.StringIO(written, newline=""), delimiter=mark))
+    assert [row[0] for row in found] == column
+    assert [row[1] for row in found] == ["1", "2.5", "", "true", '["a", "b,c"]', "x", ""]
+    alone = Delimited(mark).rows({"one": column}, 0)
+    assert [row for (row,) in csv.reader(io.StringIO(alone, newline=""), delimiter=mark)] == column
 
 
 def test_python_has_the_same_and_answers_as_in_memory(at: Path, few: None):

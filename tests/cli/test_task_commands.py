@@ -78,7 +78,11 @@ def test_a_run_of_a_task_is_shown_verified_and_explained_by_its_settings(name: s
 def test_what_is_for_language_models_refuses_a_run_of_a_task(name: str, argv: list[str], there: Path) -> None:
     outcome = call_here(*(f"runs/{name}" if word == "RUN" else word for word in argv))
     assert (outcome.code, outcome.out) == (USAGE, "")
-    assert outcome.err == f"regard: error: runs/{name} is a run of the task {name}, and this needs one of text\n"
+    needed = "text or pairs" if argv[0] == "score" else "text"
+    told = f"runs/{name} is a run of the task {name}, and this needs one of {needed}"
+    if (argv[0], name) == ("score", "pairs"):
+        told = "a pair is scored: give SOURCE and TARGET with a TAB between them, and no other TAB"
+    assert outcome.err == f"regard: error: {told}\n"
     assert not (there / "out.arpa").exists()
 
 
@@ -138,6 +142,7 @@ def test_a_temperature_that_was_asked_for_is_used(there: Path) -> None:
         (["train", "t.conll", "--valid", "new.conll"], DATA, "new.conll, line 3: the tag 'NN'"),
         (["train", "p.tsv", "--valid", "none.tsv"], DATA, "none.tsv"),
         (["train", "p.tsv", "--set", "data.history=5"], USAGE, "data.history means nothing to the task pairs"),
+        (["train", "p.tsv", "--set", "train.packed=true"], USAGE, "train.packed means nothing to the task pairs"),
         (["train", "l.tsv", "--set", "data.shared=false"], USAGE, "data.shared means nothing to the task labelled"),
         (["train", "t.conll", "--set", "data.tokens=bpe"], USAGE, "data.tokens means nothing to the task tagged"),
         (["train", "a.en", "--set", "data.tag=upos"], USAGE, "data.tag means nothing to the task text"),

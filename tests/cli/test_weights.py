@@ -48,5 +48,5 @@ def test_other_names_and_models_without_weights_are_refused_in_one_line(trained:
         assert told in outcome.err
         assert outcome.err.count("\n") == 1
     narrow = regard.load(trained).with_weights("int8")
-    with pytest.raises(regard.errors.UsageError, match="8 bits already"):
+    with pytest.raises(regard.errors.UsageError, match="few bits already"):
         narrow.with_weights("int8")

@@ -6,9 +6,10 @@ import torch
 from exact import load, same, tensor
 from torch import Tensor
 
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.context import Context
 from regard.core.mixer import Mixer
-from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
+from regard.core.stack import MixerConfig, ResidualConfig, StackConfig
 from regard.core.tap import record
 from regard.layers.mlp import MlpConfig
 from regard.layers.score import softmax

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import TypeCheckError
 
 from regard.core import registry
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.context import Context
-from regard.core.stack import BidirectionalConfig, BlockConfig, MixerConfig, StackConfig
+from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.tap import record
 from regard.laws import LawResult, check_mixer, check_model
 from regard.laws.check import LAWS

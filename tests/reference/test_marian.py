@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from answers import answered
 from regard.core import registry
 from regard.core.context import real_tokens
 from regard.core.model import logits_of
+from regard.interop.translation_models import Side, layers_table
+from regard.interop.weight_table import Interleaved, Line
+from regard.layers.mlp import MlpConfig
+from regard.storage import tensors
 
 transformers = pytest.importorskip("transformers")
 
 WIDTH, N_HEADS, N_LAYERS, INNER, VOCABULARY = 12, 3, 2, 20, 13
 LENGTHS = torch.tensor([6, 2, 4])
-NAMES = {
-    "self_attn.out_proj": "mixer.heads_to_output",
-    "self_attn_layer_norm": "mixer_norm",
-    "fc1": "mlp.input_to_hidden",
-    "fc2": "mlp.hidden_to_output",
-    "final_layer_norm": "mlp_norm",
-    "encoder_attn.q_proj": "mixer.input_to_queries",
-    "encoder_attn.v_proj": "mixer.memory_to_values",
-    "encoder_attn.out_proj": "mixer.heads_to_output",
-    "encoder_attn_layer_norm": "mixer_norm",
-}
 
 
 def marian() -> Any:
@@ -62,59 +55,16 @@ def loaded(theirs: Any) -> Any:
     sizes = {"d_model": WIDTH, "n_heads": N_HEADS, "n_layers": N_LAYERS, "d_hidden": INNER}
     ours = registry.build("transformer", vocab_size=VOCABULARY, size="paper", dropout=0.0, **sizes).double().eval()
     state = theirs.state_dict()
-    table = "encoder.embedding.token_to_vector.weight"
-    weights = dict.fromkeys((table, "decoder" + table.removeprefix("encoder"), "decoder.head.weight"))
-    weights = {name: interleaved(state["model.shared.weight"]) for name in weights}
-    for side in ("encoder", "decoder"):
-        for number in range(N_LAYERS):
-            weights |= layer(state, side, number)
-    missing, unexpected = ours.load_state_dict(weights, strict=False)
-    assert not missing
-    assert not unexpected
+    side = partial(Side, n_layers=N_LAYERS, n_heads=N_HEADS, mlp=MlpConfig(WIDTH, INNER))
+    table = Line("encoder.embedding.token_to_vector.weight", "model.shared.weight", form=Interleaved(last=True))
+    own = tensors.weights_of(ours)
+    found = {
+        line.ours: line.form.ours([state[name] for name in line.theirs])
+        for line in [table, *layers_table(side("encoder"), side("decoder"), halves=True)]
+    }
+    assert found.keys() == own.keys()
+    tensors.copy_into(own, found)
     return ours
-
-
-def layer(state: dict[str, Tensor], side: str, number: int) -> dict[str, Tensor]:
-    """One of Marian's layers by our names: of a decoder two of ours."""
-    prefix, own = f"model.{side}.layers.{number}.", f"{side}.stack.layers.{number}."
-    within, across = own, own
-    if side == "decoder":
-        within, across = (f"{side}.stack.layers.{2 * number + part}." for part in (0, 1))
-    found = {}
-    for kind in ("weight", "bias"):
-        parts = [state[f"{prefix}self_attn.{name}_proj.{kind}"] for name in "qkv"]
-        joined = torch.cat([reading(part) if kind == "weight" else part for part in parts])
-        found[f"{within}mixer.input_to_heads.{kind}"] = joined
-        for theirs, ours in NAMES.items():
-            if f"{prefix}{theirs}.{kind}" in state:
-                place = within if theirs.startswith("self_attn") else across
-                found[f"{place}{ours}.{kind}"] = rewired(state[f"{prefix}{theirs}.{kind}"], theirs, kind)
-    if side == "decoder":
-        found[f"{across}mixer.memory_to_keys.weight"] = reading(state[f"{prefix}encoder_attn.k_proj.weight"])
-    return found
-
-
-# Marian's positions are sines side by side and then cosines, ours take turns: its coordinates are ours in this order.
-ORDER = torch.arange(WIDTH).reshape(2, WIDTH // 2).T.flatten()
-
-
-def interleaved(rows: Tensor) -> Tensor:
-    """Vectors of the stream, as the last axis, in our order."""
-    return rows[..., ORDER]
-
-
-def reading(weight: Tensor) -> Tensor:
-    """A map that reads from the stream."""
-    return weight[:, ORDER]
-
-
-def rewired(value: Tensor, name: str, kind: str) -> Tensor:
-    """A weight whose side towards the stream is in our order."""
-    if name.endswith("norm") or (kind == "bias" and name.endswith(("out_proj", "fc2"))):
-        return value[ORDER]
-    if kind == "bias":
-        return value
-    return value[ORDER] if name.endswith(("out_proj", "fc2")) else reading(value)
 
 
 @torch.no_grad()

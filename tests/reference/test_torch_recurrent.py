@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.context import Context, real_tokens
 from regard.core.mixer import Mixer
-from regard.core.stack import BidirectionalConfig, MixerConfig, StackConfig
+from regard.core.stack import MixerConfig, StackConfig
 from regard.core.state import State
 from regard.core.tap import record
 from regard.mixers.gru import GruConfig

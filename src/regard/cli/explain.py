@@ -26,6 +26,7 @@ class Asked:
     steps: Annotated[bool, typer.Option("--steps", help="Every number at one position; --view steps.")] = False
     layer: Annotated[int | None, typer.Option(help="A layer, from 1 on.", metavar="N")] = None
     head: Annotated[int | None, typer.Option(help="A head, from 1 on; the mean without it.", metavar="N")] = None
+    neuron: Annotated[int | None, typer.Option(help="A unit of a net, from 1 on.", metavar="N")] = None
     position: Annotated[
         int | None, typer.Option(help="A token by its number, from 1 on; 0 is the start.", metavar="N")
     ] = None
@@ -123,8 +124,8 @@ def _asked(run: Any, asked: Asked, what_if: WhatIf, text: str | None) -> tuple[s
         if not what_if.word:
             raise UsageError("--compare: name the word of both texts with --word")
         return view or "meaning", first, options | {"other": second}
-    if view == "meaning":
-        raise UsageError('meaning is of a word in two texts: regard explain RUN --compare "TEXT" "TEXT" --word WORD')
+    if view == "meaning" and not what_if.word:
+        raise UsageError('meaning is of a word: regard explain RUN "TEXT" --view meaning --word WORD, or --compare')
     if what_if.scale:
         view = view or "senses"
     own = text is None and run.task.reads_files

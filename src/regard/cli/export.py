@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from regard.cli.options import Common, command
-from regard.errors import UsageError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,33 +16,42 @@ def add_to(app: typer.Typer) -> None:
 
 def export(
     run: Annotated[str, typer.Argument(help="The folder of a run.", metavar="RUN", show_default=False)],
-    out: Annotated[str, typer.Argument(help="FILE.arpa, also .gz or .xz.", metavar="FILE", show_default=False)],
+    out: Annotated[
+        str,
+        typer.Argument(
+            help="A new folder (hf, onnx), or FILE.gguf, FILE.safetensors, FILE.arpa, also .gz or .xz.",
+            metavar="DEST",
+            show_default=False,
+        ),
+    ],
     common: Common,
+    to: Annotated[
+        str | None,
+        typer.Option(help="hf, onnx, gguf, safetensors or arpa; told from the ending of DEST where it can be."),
+    ] = None,
+    licence: Annotated[str | None, typer.Option(help="Under which it is passed on, for the model card.")] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Tokens for which an ONNX state has room.")] = None,
+    half: Annotated[bool, typer.Option("--half", help="GGUF in numbers of 16 bits.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what was exported there before.")] = False,
 ) -> None:
     """Write a run for other programs.
 
-    An n-gram model as an ARPA file, which KenLM and SRILM read. generate, score, evaluate and explain take FILE.arpa
-    in the place of a run.
+    hf: a folder that transformers loads with equal logits. onnx: graphs for onnxruntime, of every neural model. gguf:
+    for llama.cpp. safetensors: weights by readable names. arpa: an n-gram model, for KenLM and SRILM. What goes where,
+    and what it loses: docs/weights.md.
     """
-    path = Path(out).expanduser()
-    if not path.name.endswith((".arpa", ".arpa.gz", ".arpa.xz")):
-        raise UsageError(f"{out}: a run is exported as FILE.arpa, FILE.arpa.gz or FILE.arpa.xz")
-    if not path.parent.is_dir():
-        raise UsageError(f"{out}: there is no folder {path.parent}")
-    from regard.interop.arpa_write import write_arpa
-    from regard.models.ngram import NgramModel
-    from regard.run.run import load
-    from regard.tasks.verbs import Scores
+    from dataclasses import asdict
 
-    loaded = load(run, device="cpu")
-    loaded.able(Scores)
-    if not isinstance(loaded.model, NgramModel):
-        raise UsageError(f"{run}: ARPA files hold n-gram models, and this is a {loaded.config['model']['name']} model")
-    write_arpa(loaded.model, loaded.tokenizer, path)
-    if loaded.tokenizer.kind != "words":
-        common.screen.note(f"its words are {loaded.tokenizer.kind}: who reads it must split text in the same way")
-    elif loaded.config["data"].get("documents") != "line":
-        common.screen.note("its sentences are not lines: count with data.documents=line for other programs")
-    size = path.stat().st_size
-    common.screen.object({"file": str(path), "bytes": size})
-    common.screen.line(f"{path}: {size:,} bytes")
+    from regard.interop.export_run import Asked, export_run, format_of
+    from regard.run.run import load
+
+    format_of(Path(out), to)  # before a model is loaded
+    found = export_run(load(run, device="cpu"), out, to, Asked(licence, force, length, half))
+    for note in found.notes:
+        common.screen.note(note)
+    told = {key: value for key, value in asdict(found).items() if value is not None and key not in ("path", "notes")}
+    common.screen.object({"file": str(found.path)} | told)
+    kind = "" if found.architecture is None else f"{found.architecture}, "
+    room = "" if found.room is None else f", room for {found.room:,} tokens"
+    checked = "" if found.difference is None else f", largest difference {found.difference:.1e}"
+    common.screen.line(f"{found.path}: {kind}{found.bytes:,} bytes{room}{checked}")

@@ -73,6 +73,9 @@ def generate(
     weights: Annotated[
         str | None, typer.Option(help="int8: linear maps in 8 bits, of which less is read.", metavar="int8")
     ] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="PROMPT is what you say to a model that was taught to answer.")
+    ] = False,
     n: Annotated[int, typer.Option("--n", help="Texts for each prompt, or of each beam.", metavar="N", min=1)] = 1,
 ) -> None:
     """Continue a prompt, token by token; or translate, label, tag, caption or forecast what is given, line by line.
@@ -93,22 +96,33 @@ def generate(
     if weights is not None:
         loaded = loaded.with_weights(weights)
         screen.note(f"{loaded.weights}")
-    if not isinstance(loaded.task, Generates):
+    if not chat and not isinstance(loaded.task, Generates):
         _answer_all(screen, loaded, text, options | {"n_best": n})
         return
-    prompts = _prompts(text or "", lines)
     drafter = None
     if flags.draft is not None:
         drafter = loaded.drafter(flags.draft, *count)
         options["draft"] = drafter
-    if len(prompts) * n == 1 and flags.beam is None and not screen.json:
-        _stream(prompts[0], loaded.stream(prompts[0], **options))
+    if chat:
+        _chat(screen, loaded, text, options, n)
     else:
-        texts = loaded.write(prompts, copies=n, **options)
-        told = {"fallbacks": loaded.fallbacks} | ({} if drafter is None else {"draft": drafter.tally.to_dict()})
-        _show(screen, texts, told, "" if lines else "\n")
+        _continue(screen, loaded, _prompts(text or "", lines), options, n, "" if lines else "\n")
     if drafter is not None:
         screen.note(drafter.tally.told)
+
+
+def _continue(screen: Screen, run: Run, prompts: list[str], options: dict[str, Any], n: int, between: str) -> None:
+    """Print what comes after each prompt."""
+    if len(prompts) * n == 1 and "beam" not in options and not screen.json:
+        _stream(prompts[0], run.stream(prompts[0], **options))
+    else:
+        _show(screen, run.write(prompts, copies=n, **options), _told(run, options), between)
+
+
+def _told(run: Run, options: dict[str, Any]) -> dict[str, Any]:
+    """What a program is told beside texts."""
+    draft = options.get("draft")
+    return {"fallbacks": run.fallbacks} | ({} if draft is None else {"draft": draft.tally.to_dict()})
 
 
 def _options(flags: TextFlags, seed: int) -> dict[str, Any]:
@@ -117,6 +131,18 @@ def _options(flags: TextFlags, seed: int) -> dict[str, Any]:
         raise UsageError("--draft-tokens is how many tokens a draft proposes; name one with --draft")
     options = asdict(flags) | {"seed": seed, "stop": tuple(flags.stop)}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _chat(screen: Screen, run: Run, text: str | None, options: dict[str, Any], n: int) -> None:
+    """Print what the model says to `text`."""
+    if not text:
+        raise UsageError(f"{run.path}: there is nothing to answer; say something, or pipe it in")
+    from regard.run import chat
+
+    if n == 1 and "beam" not in options and not screen.json:
+        _stream("", chat.stream(run, text, options))
+        return
+    _show(screen, chat.answers(run, text, options, n), _told(run, options), "\n")
 
 
 def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:

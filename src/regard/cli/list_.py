@@ -38,7 +38,10 @@ def everything() -> dict[str, Any]:
 
 
 def list_everything(common: Common) -> None:
-    """List models, tasks, mixers, worlds, recipes, looks and studies."""
+    """List models, tasks, mixers, worlds, recipes, looks and studies.
+
+    In a terminal tables fit its width; in a pipe each part is one whole line, for grep and awk.
+    """
     from regard.run.catalogue import citation
     from regard.run.index import listed
 

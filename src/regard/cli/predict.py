@@ -27,7 +27,9 @@ class PredictFlags:
 
     out: Annotated[
         str | None,
-        typer.Option(help=".csv .tsv .jsonl .json .parquet; standard output without it.", metavar="FILE"),
+        typer.Option(
+            help=".csv .tsv .jsonl .json .parquet .xlsx, also .gz .zst; standard output without.", metavar="FILE"
+        ),
     ] = None
     sets: Annotated[
         list[str],
@@ -38,13 +40,17 @@ class PredictFlags:
         int | None, typer.Option(help="Of a run that writes: search with a beam of this width.", metavar="W")
     ] = None
     max_tokens: Annotated[int | None, typer.Option(help="Of a run that writes: tokens at most.", metavar="N")] = None
+    temperature: Annotated[
+        float | None, typer.Option(help="Of a run that writes: draw at this temperature.", metavar="T", min=0.0)
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="Of what is drawn.", metavar="N")] = None
     resume: Annotated[bool, typer.Option("--resume", help="Go on with FILE where a call was interrupted.")] = False
     force: Annotated[bool, typer.Option("--force", help="Replace FILE, and what was begun of it.")] = False
 
     @property
     def options(self) -> dict[str, Any]:
         """How texts are written, as far as somebody said."""
-        found = {"beam": self.beam, "max_tokens": self.max_tokens}
+        found = {"beam": self.beam, "max_tokens": self.max_tokens, "temperature": self.temperature, "seed": self.seed}
         return {name: value for name, value in found.items() if value is not None}
 
 
@@ -66,6 +72,8 @@ def predict(
     A table keeps its columns and gets answer and probability, a caption, or what else the run tells; CoNLL gets a tag a
     word; a series is forecast from its end on. Without --out, --json writes an object a line.
     """
+    if flags.seed is not None and flags.temperature is None:
+        raise UsageError("--seed is of what is drawn; say --temperature too")
     if flags.out is None and (flags.resume or flags.force):
         raise UsageError("--resume and --force are about a file; name it with --out")
     from regard.run.answer_file import predict_file, predict_stream, settings_with

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.options import CommonOnDevice, command
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.studies.claims.study import Study
 
 OUT = Path("runs/reproduce")
 
@@ -25,6 +28,10 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="The form that takes under a minute, of one seed.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="Show the claims and run nothing.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Write one page of all verdicts so far.")] = False,
+    on: Annotated[
+        str | None, typer.Option(help="The form of a study on a run with weights of others.", metavar="RUN")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Labelled text, of a form that needs some.", metavar="FILE")] = None,
     force: Annotated[bool, typer.Option("--force", help="Run again what is finished.")] = False,
     out: Annotated[Path, typer.Option(help="Where results go.", metavar="FOLDER")] = OUT,
 ) -> None:
@@ -38,7 +45,7 @@ def reproduce(
     on_gpu = (common.device or "cpu").startswith("cuda")
     if quick and on_gpu:
         raise UsageError("--quick is the form for a CPU; leave --device out")
-    chosen = [studies.study(name) for name in ids or studies.names()]
+    chosen = _chosen(ids or [], on, data)
     if listing:
         rows = [(one.id, studies.number_of(one.id), one.claim, one.source) for one in chosen]
         keys = ("study", "number", "claim", "source")
@@ -49,16 +56,27 @@ def reproduce(
     found = []
     if not report or ids:
         scale = "quick" if quick else "gpu" if on_gpu else "cpu"
-        for one in studies.reproduce(
-            [one.id for one in chosen], scale, device="cuda" if on_gpu else "cpu", out=out, force=force
-        ):
+        for one in studies.reproduce(chosen, scale, device="cuda" if on_gpu else "cpu", out=out, force=force):
             found.append(one)
             common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")
     if report:
-        found = [one for name in studies.names() if (one := studies.kept(name, out)) is not None]
+        found = studies.every_kept(out)
         common.screen.note(f"wrote {studies.write_page(verdicts_page(found), out)}")
     common.screen.object({"studies": [one.to_dict() for one in found]})
     rows = [(one.study, one.outcome, f"{one.seconds:.0f}", one.reason) for one in found]
     common.screen.table(("study", "verdict", "seconds#", "why"), rows)
     if any(one.outcome == "failed" for one in found):
         raise typer.Exit(1)
+
+
+def _chosen(ids: list[str], on: str | None, data: str | None) -> list[Study]:
+    """The studies that are named, or all; on a run where one is named."""
+    from regard.studies import registry
+
+    if data is not None and on is None:
+        raise UsageError("--data is for the form of a study on a run: name one with --on")
+    if on is None:
+        return [registry.study(name) for name in ids or registry.names()]
+    if not ids:
+        raise UsageError(f"--on: name the studies, of {', '.join(registry.ON_RUNS)}")
+    return [registry.study_on(name, on, data) for name in ids]

@@ -51,7 +51,7 @@ EMPTY = Context()
 
 def row_count(x: Tensor, context: Context) -> int:
     """The rows of x, or the sequences that lie end to end in it: the rows of a state."""
-    return len(x) if context.offsets is None else len(context.offsets) - 1
+    return x.shape[0] if context.offsets is None else len(context.offsets) - 1
 
 
 def real_tokens(lengths: Tensor | None, x: Tensor) -> Tensor:

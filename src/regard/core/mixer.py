@@ -62,7 +62,8 @@ def completed(forward: Callable[..., Called]) -> Callable[..., Called]:
 #   keep       a gate that is the share of the state which a token leaves
 #   state      what is carried on after each token, (B, T, ...)
 #   pooling    (B, T), what each position counts in a vector of the whole
-Meaning = Literal["attention", "alignment", "values", "gate", "keep", "state", "pooling"]
+#   neurons    (B, T, F), the hidden units of a net at each position
+Meaning = Literal["attention", "alignment", "values", "gate", "keep", "state", "pooling", "neurons"]
 Shows = Mapping[str, Meaning]
 
 

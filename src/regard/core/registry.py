@@ -68,7 +68,7 @@ MODELS = {
     "forecaster": "regard.models.forecaster",
 }
 MIXERS = (
-    *("mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
+    *("apart", "mean", "window", "rnn", "lstm", "gru", "attention", "cross", "given", "attentive", "gnmt"),
     *("s4d", "mamba", "ssd", "senses", "lora"),
 )
 # Parts of saved configs that are no architectures of their own.
@@ -91,6 +91,7 @@ class Entry:
     parameters   the parameter count published for the `paper` size, None where there is none, and the data of the
                  paper: its vocabulary, or all that its data says of itself.
     training     training settings that suit it, such as its learning rate; a person's own settings win over them.
+    rate_power   how its rate falls as it gets wider: 1 as the width, 0.5 as its root, 0 not at all (run/rate.py).
     task         what it is for, a name of regard.tasks.
     """
 
@@ -102,6 +103,7 @@ class Entry:
     parameters: tuple[int | None, int | DataSpec] | None
     training: dict[str, Any]
     task: str = "text"
+    rate_power: float = 1.0
 
     def counted_with(self, size: str, vocab_size: int) -> DataSpec:
         """The data that a size is counted with: `paper` with what it was published with, others with `vocab_size`."""
@@ -152,6 +154,7 @@ def register(
     parameters: tuple[int | None, int | DataSpec] | None = None,
     training: dict[str, Any] | None = None,
     task: str = "text",
+    rate_power: float = 1.0,
 ) -> Callable[[Callable[..., Config]], Callable[..., Config]]:
     """Add the decorated preset under `name`. A name may be taken once."""
 
@@ -161,7 +164,7 @@ def register(
         if taken != preset.__module__:
             raise UsageError(f"the model name {name!r} is taken by {taken}")
         summary = (inspect.getdoc(preset) or name).partition("\n")[0]
-        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, training or {}, task)
+        _entries[name] = Entry(name, preset, sizes, summary, paper, parameters, training or {}, task, rate_power)
         return preset
 
     return add

@@ -1,4 +1,4 @@
-"""Composition: Block (a mixer and a position-wise net on a residual stream), Stack, Residual, Bidirectional.
+"""Composition: Block (a mixer and a position-wise net on a residual stream), Stack, Residual.
 
 Each is itself a mixer, so that they nest, and their configs nest in the same way.
 """
@@ -16,7 +16,7 @@ from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.dropout import dropout, locks
 from regard.core.mixer import Called, Mixer
-from regard.core.state import Chain, Position, State, advance, zero_position
+from regard.core.state import Chain, State
 from regard.core.tap import Tap, is_heard
 
 
@@ -142,9 +142,13 @@ class Block(Mixer):
 
 @dataclass(frozen=True)
 class StackConfig(MixerConfig, kind="stack"):
-    """Layers applied one after the other; those within may be wider than what goes in and comes out."""
+    """Layers one after the other; those within may be wider than what goes in and comes out.
+
+    shared  parts, named as from a layer, that all layers which have them have as one, such as mixer.distance_bias.
+    """
 
     layers: tuple[MixerConfig, ...]
+    shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(len(self.layers) > 0, "a stack needs at least one layer")
@@ -175,8 +179,14 @@ class Stack(Mixer):
         super().__init__()
         self.layers = nn.ModuleList(layer.build() for layer in config.layers)
         self.streams = nn.ModuleList(Tap() for _ in config.layers)  # what comes out of each layer
+        share(self._mixers(), config.shared)
         inherit_facts(self, self._mixers())
         self.packs = type(self).packs and all(layer.packs for layer in self._mixers())
+
+    @property
+    def one_stream(self) -> bool:
+        """Whether every layer adds to what the one before gave, so that whoever reads the last can read them all."""
+        return all(getattr(layer, "residual", False) for layer in self.layers)
 
     def _mixers(self) -> list[Mixer]:
         return list(self.layers)  # pyright: ignore[reportReturnType]  # ModuleList forgets its element type
@@ -205,54 +215,14 @@ class ResidualConfig(MixerConfig, kind="residual"):
         return Block(BlockConfig(self.d_model, self.mixer))
 
 
-@dataclass(frozen=True)
-class BidirectionalConfig(MixerConfig, kind="bidirectional"):
-    """A mixer over the sequence and a second one over its reversal, concatenated: twice the width goes out.
-
-    `d_model` is the width of the input; each direction is `mixer`, and a linear map brings the pair back to
-    `d_model` when `project` holds.
-    """
-
-    mixer: MixerConfig
-    project: bool = True
-
-    @property
-    def d_read(self) -> int:
-        return self.mixer.d_read
-
-    @property
-    def d_given(self) -> int:
-        return self.d_model if self.project else 2 * self.d_model
-
-    def build(self) -> Bidirectional:
-        return Bidirectional(self)
-
-
-class Bidirectional(Mixer):
-    """y_t = [forward_t ; backward_t], where the backward part reads each row from its last real token to its first."""
-
-    causal, composed, skips_state = False, True, True
-
-    def __init__(self, config: BidirectionalConfig) -> None:
-        super().__init__()
-        self.past = config.mixer.build()
-        self.future = config.mixer.build()
-        self.pair_to_output = nn.Linear(2 * config.d_model, config.d_model) if config.project else nn.Identity()
-        self.reach = self.past.reach
-
-    @property
-    def max_length(self) -> int | None:
-        """Positions beyond which the mixer is undefined; None without such a limit."""
-        return getattr(self.past, "max_length", None)
-
-    def init_state(self, batch_size: int) -> State:
-        return Position(zero_position(batch_size, self.device_of_state()))
-
-    def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
-        past, _ = self.past(x, None, context)
-        future, _ = self.future(reverse(x, context.lengths), None, context)
-        y = self.pair_to_output(torch.cat([past, reverse(future, context.lengths)], -1))
-        return y, None if state is None else Position(advance(state.position, x.shape[1], context.lengths))
+def share(layers: list[Mixer], parts: tuple[str, ...]) -> None:
+    """Give the parts of these names of the first layer that has one to all others that do."""
+    for path, _, name in (part.rpartition(".") for part in parts):
+        owners = [dict(layer.named_modules()).get(path) for layer in layers]
+        having = [owner for owner in owners if isinstance(getattr(owner, name, None), nn.Module)]
+        check(len(having) > 0, f"shared: no layer has {path}.{name}")
+        for owner in having[1:]:
+            setattr(owner, name, getattr(having[0], name))
 
 
 def adds(part: nn.Module) -> bool:
@@ -262,15 +232,6 @@ def adds(part: nn.Module) -> bool:
     nothing to gain.
     """
     return getattr(part, "adds", False) and not torch.is_grad_enabled() and not is_heard(part)
-
-
-def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
-    """Each row's real tokens in reverse order, its padding left where it is."""
-    if lengths is None:
-        return x.flip(1)
-    t = torch.arange(x.shape[1], device=x.device)
-    index = torch.where(t < lengths[:, None], lengths[:, None] - 1 - t, t)  # (B, T)
-    return x.gather(1, index.reshape(*index.shape, *[1] * (x.dim() - 2)).expand_as(x))
 
 
 def inherit_facts(whole: Mixer, parts: list[Mixer]) -> None:

@@ -18,6 +18,7 @@ from regard.data.csv_rows import ragged, refuse_columns, row_by_row
 from regard.data.decoding import HEAD, LINE_LIMIT, decoded, refuse_foreign
 from regard.data.delimiter import Dialect
 from regard.data.packed import Column, Packed
+from regard.data.parity import odd_so_far
 from regard.data.source import named, opened, shown
 from regard.errors import DataError
 from regard.storage.arrays import Spool, release
@@ -64,8 +65,13 @@ class Cells(Column[str]):
         here = bounds.astype(np.int64)
         low = int(here[0, 0])
         part, text = self.data[low : int(here[-1, 1])].tobytes(), self._text
-        starts, stops = (here[:, 0] - low).tolist(), (here[:, 1] - low - 1).tolist()
-        return (text(part[start:stop]) for start, stop in zip(starts, stops, strict=True))
+        both = zip((here[:, 0] - low).tolist(), (here[:, 1] - low - 1).tolist(), strict=True)
+        if not part.isascii():
+            return (text(part[start:stop]) for start, stop in both)
+        # A byte is a character, so that all are decoded at once.
+        whole = part.decode("ascii")
+        found = (whole[start:stop] for start, stop in both)
+        return map(_unquoted, found) if self.quotes and '"' in whole else found
 
     def release(self) -> None:
         for array in (self.data, self.bounds):
@@ -102,6 +108,10 @@ class Cells(Column[str]):
         if self.quotes and data[:1] == b'"':
             data = data[1:-1].replace(b'""', b'"')
         return data.decode("utf-8")
+
+
+def _unquoted(cell: str) -> str:
+    return cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell
 
 
 @dataclass(frozen=True)
@@ -199,11 +209,10 @@ class _Index:
     def _rows(self, data: np.ndarray) -> int:
         """Take in the whole rows of some bytes; how many bytes those are."""
         marks = (data == NEWLINE) | (data == ord(self.dialect.delimiter))
-        quotes = np.flatnonzero(data == QUOTE) if self.dialect.quotes else np.empty(0, np.int64)
+        is_quote = data == QUOTE if self.dialect.quotes else np.zeros(0, bool)
+        quotes = np.flatnonzero(is_quote)
         if len(quotes):
-            inside = np.zeros(len(data), np.uint8)
-            inside[quotes] = 1
-            marks &= (np.cumsum(inside, dtype=np.uint8) & 1) == 0
+            marks &= ~odd_so_far(is_quote)
         places = np.flatnonzero(marks)
         ends = np.flatnonzero(data[places] == NEWLINE)
         if not len(ends):

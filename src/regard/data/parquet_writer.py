@@ -21,18 +21,13 @@ NUMBERS = ("null", "int", "float")
 WHOLE = 1 << 63
 
 
-def require_parquet() -> None:
-    """Refuse to begin without the library."""
-    needed("pyarrow.parquet", WHAT)
-
-
 def parquet_from_lines(lines: Path, out: Path) -> None:
     """Write `out` from the objects, one a line and all of the same keys, in `lines`."""
     arrow, parquet = needed("pyarrow", WHAT), needed("pyarrow.parquet", WHAT)
     kinds = _kinds(lines)
     schema = arrow.schema([(name, _type(arrow, kind)) for name, kind in kinds.items()])
     with open(out, "xb") as file, parquet.ParquetWriter(file, schema) as writer:
-        for rows in _chunks(lines):
+        for rows in line_chunks(lines):
             columns = [
                 arrow.array([_held(row[name], kind) for row in rows], _type(arrow, kind))
                 for name, kind in kinds.items()
@@ -40,7 +35,8 @@ def parquet_from_lines(lines: Path, out: Path) -> None:
             writer.write_table(arrow.Table.from_arrays(columns, schema=schema))
 
 
-def _chunks(lines: Path) -> Iterator[list[dict[str, Any]]]:
+def line_chunks(lines: Path) -> Iterator[list[dict[str, Any]]]:
+    """The objects of a file of them, some thousand at a time."""
     with open_regular(lines) as raw, open(raw.fileno(), encoding="utf-8", newline="\n", closefd=False) as text:
         rows = map(json.loads, text)
         while some := list(islice(rows, AT_ONCE)):
@@ -50,7 +46,7 @@ def _chunks(lines: Path) -> Iterator[list[dict[str, Any]]]:
 def _kinds(lines: Path) -> dict[str, str]:
     """The kind of each column."""
     found: dict[str, str] = {}
-    for rows in _chunks(lines):
+    for rows in line_chunks(lines):
         for row in rows:
             for name, value in row.items():
                 found[name] = _joined(found.get(name, "null"), _kind(value))

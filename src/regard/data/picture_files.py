@@ -16,6 +16,8 @@ from regard.data.unlabelled import Items, Role, Unlabelled, of_table
 from regard.errors import DataError
 from regard.storage.regular import open_regular
 
+PICTURE_ROLE = Role("file", usual=FILE_NAMES)
+
 
 def read_pictures(data: str, choices: Choices) -> Unlabelled:
     """The pictures of a folder by their names within it, of an .npz, of one file, or of a table beside them."""
@@ -42,7 +44,7 @@ def _of_table(data: str, choices: Choices) -> Unlabelled:
             raise DataError(f"{table.where(row)}: {missing}; mend it, or take the row away")
         return str(path)
 
-    found = of_table(table, Role("file", usual=FILE_NAMES), "empty", picture)
+    found = of_table(table, PICTURE_ROLE, "empty", picture)
     return Unlabelled(found.inputs, found.columns, found.places, found.named, mark=_mark, notes=found.notes)
 
 

@@ -6,25 +6,21 @@ Which columns hold texts and numbers: as told, by their names, else the longest 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from regard.data.account import Account
 from regard.data.choices import OPEN, Choices, Missing
 from regard.data.example import Examples, Rated
-from regard.data.header import looks_labelled, mean_length
-from regard.data.labelled import TEXT_NAMES
+from regard.data.header import looks_labelled
 from regard.data.missing import NO_VALUE, rows_with
-from regard.data.packed import Mapped, Numbers
-from regard.data.source import shown
+from regard.data.packed import Numbers
 from regard.data.table import Table, as_time, is_number
-from regard.data.tabular import describe, open_table
-from regard.errors import DataError, RegardError, UsageError
+from regard.data.tabular import open_table
+from regard.data.told_text import Told, choose_text, examples_of, head_of, named_among, only, refuse_same, told_names
+from regard.errors import DataError, RegardError
 
 NUMBER_NAMES = ("number", "score", "rating", "stars", "target", "value", "price", "y", "label")
 COUNTED = ("id", "idx", "index", "row")  # columns that number rows
-HEAD = 1_000  # rows by which columns are told
 
 
 def read_rated(
@@ -40,53 +36,27 @@ def read_rated(
     text, number  the name of a column, or its number from 1.
     missing       what is done about rows that lack one of them.
     """
-    known = [name.strip().lower() for name in (text, number) if name is not None and not name.isdecimal()]
-    table = open_table(data, choices, known)
+    table = open_table(data, choices, told_names(text, number))
     text_in, number_in = choose(table, text, number)
     kept = rows_with(table, {"text": text_in}, {"number": number_in}, missing)
     numbers = _numbers(table, number_in, kept.rows)
-    texts = table.cells[text_in]
-    account = Account(
-        data=data,
-        form=describe(table),
-        target=number_in,
-        columns={"text": text_in, "number": number_in},
-        ignored=[name for name in table.names if name not in (text_in, number_in)],
-        read=len(table),
-        dropped=kept.dropped,
-        first={"text": texts[int(kept.rows[0])] or "", "number": f"{numbers[int(kept.rows[0])]:g}"},
-    )
-    notes = [table.note, kept.told]
-    return Examples(
-        Rated,
-        {"text": Mapped(texts, _text), "number": Numbers(numbers), "where": table.places},
-        rows=kept.rows,
-        note=f"{shown(data)}: {'; '.join(filter(None, notes))}" if any(notes) else "",
-        settings={"text": text_in, "number": number_in},
-        account=account,
-    )
+    first = f"{numbers[int(kept.rows[0])]:g}"
+    return examples_of(Rated, data, table, kept, text_in, Told("number", number_in, Numbers(numbers), first))
 
 
 def choose(table: Table, text: str | None = None, number: str | None = None) -> tuple[str, str]:
     """The columns of texts and of numbers; what cannot be told is refused with the setting that tells it."""
-    head = {name: _filled(column) for name, column in zip(table.names, table.head(HEAD), strict=True)}
+    head = head_of(table, NO_VALUE)
     text_in = None if text is None else table.find("data.text", text)
     number_in = None if number is None else table.find("data.number", number)
-    lowered = {name: name.strip().lower() for name in head} if table.named else {}
     if number_in is None:
         found = [name for name in head if name != text_in and _is_of_numbers(head[name])]
-        named = [name for name in found if lowered.get(name) in NUMBER_NAMES]
-        others = [name for name in found if lowered.get(name) not in COUNTED]
-        number_in = _only(table, named or others, "number", "several columns hold numbers", "no column holds numbers")
+        rows = named_among(table, found, COUNTED)
+        chosen = named_among(table, found, NUMBER_NAMES) or [name for name in found if name not in rows]
+        number_in = only(table, chosen, "number", "several columns hold numbers", "no column holds numbers")
     if text_in is None:
-        found = [name for name in head if name != number_in and head[name] and not _is_of_numbers(head[name])]
-        named = [name for name in found if lowered.get(name) in TEXT_NAMES]
-        longest = sorted(found, key=lambda name: -mean_length(head[name]))
-        far = len(longest) > 1 and 2 * mean_length(head[longest[1]]) <= mean_length(head[longest[0]])
-        chosen = named or (longest[:1] if far else found)
-        text_in = _only(table, chosen, "text", "several columns may be the text", "no column holds texts")
-    if text_in == number_in:
-        raise UsageError(f"data.text and data.number are both column {text_in!r} of {shown(table.path)}")
+        text_in = choose_text(table, head, number_in, _is_of_numbers)
+    refuse_same(table, text_in, number_in, "number")
     return text_in, number_in
 
 
@@ -99,23 +69,10 @@ def is_of_numbers(table: Table) -> bool:
         text_in, number_in = choose(table)
     except RegardError:
         return False
-    head = dict(zip(table.names, table.head(HEAD), strict=True))
-    numbers, texts = _filled(head[number_in]), _filled(head[text_in])
+    head = head_of(table, NO_VALUE)
+    numbers, texts = head[number_in], head[text_in]
     whole = all(float(cell).is_integer() for cell in numbers)
     return not whole and not looks_labelled(numbers) and any(" " in cell and as_time(cell) is None for cell in texts)
-
-
-def _only(table: Table, found: Sequence[str], role: str, many: str, none: str) -> str:
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(table.names)
-    told = many if found else none
-    raise UsageError(f"{shown(table.path)}: {told}; its columns are {names}: say which with data.{role}=NAME")
-
-
-def _filled(column: Sequence[Any]) -> list[str]:
-    """The cells that have a value, without blanks around them; a cell may be a list, which is no text and no number."""
-    return [cell.strip() for cell in column if isinstance(cell, str) and cell.strip() not in NO_VALUE]
 
 
 def _is_of_numbers(cells: Sequence[str]) -> bool:
@@ -133,7 +90,3 @@ def _numbers(table: Table, name: str, rows: np.ndarray) -> np.ndarray:
             )
         found[row] = float(plain)
     return found
-
-
-def _text(cell: str | None) -> str:
-    return cell or ""

@@ -94,12 +94,15 @@ class Some:
 class PairRows:
     """source: ids that are read, each with its `<eos>`. target: ids that are written, without.
 
-    tokens = <eos> y_1 .. y_n, targets = y_1 .. y_n <eos>
+    tokens = <start> y_1 .. y_n, targets = y_1 .. y_n <eos>
+
+    start_id  of a text that is written; None for `eos_id`.
     """
 
     source: Ragged
     target: Ragged
     eos_id: int
+    start_id: int | None = None
 
     @property
     def sizes(self) -> np.ndarray:
@@ -115,7 +118,7 @@ class PairRows:
 
     def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:
         source, source_lengths = self.source.padded(rows, 0)
-        tokens, targets, lengths = written(self.target, rows, self.eos_id)
+        tokens, targets, lengths = written(self.target, rows, self.eos_id, self.start_id)
         return Batch(tokens, targets, lengths, numbers.tolist(), source=source, source_lengths=source_lengths)
 
 
@@ -145,12 +148,14 @@ class CaptionRows:
         return Batch(tokens, targets, lengths, numbers.tolist(), source=source)
 
 
-def written(target: Ragged, rows: np.ndarray, eos_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What a decoder reads and writes: (<eos> y_1 .. y_n), (y_1 .. y_n <eos>), and how long both are."""
+def written(
+    target: Ragged, rows: np.ndarray, eos_id: int, start_id: int | None = None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What a decoder reads and writes: (<start> y_1 .. y_n), (y_1 .. y_n <eos>), and how long both are."""
     padded, sizes = target.padded(rows, eos_id)
-    start = torch.full((len(padded), 1), eos_id)
-    tokens = torch.cat([start, padded], 1)
-    targets = torch.cat([padded, start], 1)
+    end = torch.full((len(padded), 1), eos_id)
+    tokens = torch.cat([end if start_id is None else torch.full_like(end, start_id), padded], 1)
+    targets = torch.cat([padded, end], 1)
     targets[torch.arange(targets.shape[1]) > sizes[:, None]] = NOT_COUNTED
     return tokens, targets, sizes + 1
 

@@ -3,38 +3,37 @@
 .csv .tsv     a header where the columns have names; texts as they are, lists as JSON
 .jsonl        an object a line; numbers are numbers, lists are lists
 .json         an array of such objects
-.parquet      by pyarrow, from the lines of a .jsonl (regard/data/parquet_writer.py)
+.parquet .xlsx, and .gz .xz .zst behind any other: made of the finished file (regard/data/converted.py)
 own form      of what is no table, such as CoNLL or lines of text
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.data.converted import EXCEL, PARQUET, written_suffix
 from regard.data.unlabelled import OwnForm, Unlabelled
 from regard.errors import UsageError
 
-PARQUET = (".parquet", ".pq")
-PLAIN = frozenset({str, int, float, type(None)})
+QUOTED = ('"', "\n", "\r")  # what a cell has in quotes alone, beside the mark between cells
 
 
 class RowWriter(ABC):
-    """Rows to text. names: of the columns, those of an answer last."""
+    """Rows to text."""
 
     def begin(self, names: Sequence[str]) -> str:
-        """What stands before the first row."""
+        """What stands before the first row. names: of the columns, those of an answer last."""
         return ""
 
     @abstractmethod
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        """Some rows, the first of which has that number."""
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        """Some rows by column, the first of which has that number."""
 
     def end(self) -> str:
         """What stands after the last row."""
@@ -49,22 +48,30 @@ class Delimited(RowWriter):
     header: bool = True
 
     def begin(self, names: Sequence[str]) -> str:
-        return self.rows(names, [names], 0) if self.header else ""
+        return self.rows({str(number): [name] for number, name in enumerate(names)}, 0) if self.header else ""
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        text = io.StringIO(newline="")
-        # Mostly there is nothing but texts and numbers, and then rows go in as they are.
-        is_plain = {type(one) for row in rows for one in row} <= PLAIN
-        csv.writer(text, delimiter=self.mark, lineterminator="\n").writerows(rows if is_plain else map(_cells, rows))
-        return text.getvalue()
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        cells = [self._cells(column) for column in columns.values()]
+        if len(cells) == 1:  # else a line with nothing in it would be no row
+            cells = [[cell or '""' for cell in cells[0]]]
+        return "".join(f"{line}\n" for line in map(self.mark.join, zip(*cells, strict=True)))
+
+    def _cells(self, column: Sequence[Any]) -> Sequence[str]:
+        """Values as cells, in quotes where they must be. Whole columns are looked at: mostly none must be."""
+        texts = column if set(map(type, column)) == {str} else list(map(_cell, column))
+        whole = "".join(texts)
+        if not any(sign in whole for sign in (self.mark, *QUOTED)):
+            return texts
+        must = re.compile(f"[{re.escape(self.mark)}{''.join(QUOTED)}]").search
+        return ['"' + text.replace('"', '""') + '"' if must(text) else text for text in texts]
 
 
 @dataclass(frozen=True)
 class JsonLines(RowWriter):
     """An object a line."""
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        return "".join(f"{_object(names, row)}\n" for row in rows)
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        return "".join(f"{line}\n" for line in _objects(columns))
 
 
 @dataclass(frozen=True)
@@ -74,8 +81,8 @@ class JsonArray(RowWriter):
     def begin(self, names: Sequence[str]) -> str:
         return "["
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        return "".join(f"{',' if first + number else ''}\n{_object(names, row)}" for number, row in enumerate(rows))
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        return "".join(f"{',' if number else ''}\n{line}" for number, line in enumerate(_objects(columns), first))
 
     def end(self) -> str:
         return "\n]\n"
@@ -88,24 +95,29 @@ class OwnLines(RowWriter):
     form: OwnForm
     n_kept: int
 
-    def rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int) -> str:
-        answers = (dict(zip(names[self.n_kept :], row[self.n_kept :], strict=True)) for row in rows)
+    def rows(self, columns: Mapping[str, Sequence[Any]], first: int) -> str:
+        names = list(columns)[self.n_kept :]
+        rows = zip(*(columns[name] for name in names), strict=True)
+        answers = (dict(zip(names, row, strict=True)) for row in rows)
         return "".join(self.form.written(number, answer) for number, answer in enumerate(answers, first))
 
 
 def writer_for(path: Path, found: Unlabelled) -> RowWriter:
     """What writes a file of that name from answers to what was found."""
-    suffix, own = path.suffix.lower(), found.own
+    suffix, own = written_suffix(path), found.own
     if suffix in (".csv", ".tsv", ".tab"):
         return Delimited("," if suffix == ".csv" else "\t", found.named)
-    if suffix in (".jsonl", ".ndjson", *PARQUET):
+    if suffix in (".jsonl", ".ndjson", *PARQUET, *EXCEL):
         return JsonLines()
     if suffix == ".json":
         return JsonArray()
     if own is not None and suffix in own.suffixes:
         return OwnLines(own, len(found.columns))
     also = "" if own is None else f", or as {own.told} in {' '.join(own.suffixes)}"
-    raise UsageError(f"{path}: answers are written to .csv .tsv .jsonl .json .parquet{also}; end the name with one")
+    raise UsageError(
+        f"{path}: answers are written to .csv .tsv .jsonl .json .parquet .xlsx{also}; end the name with one, .gz "
+        f"or .zst behind it to pack it"
+    )
 
 
 def writer_for_stream(found: Unlabelled, *, as_json: bool) -> RowWriter:
@@ -115,26 +127,14 @@ def writer_for_stream(found: Unlabelled, *, as_json: bool) -> RowWriter:
     return Delimited(",", found.named) if found.own is None else OwnLines(found.own, len(found.columns))
 
 
-def free_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Names for further columns; one that is taken gets a number.
-
-    >>> free_names(["text", "answer"], ["answer", "probability"])
-    ['answer_2', 'probability']
-    """
-    used, found = set(taken), list[str]()
-    for name in wanted:
-        number, own = 2, name
-        while own in used:
-            own, number = f"{name}_{number}", number + 1
-        used.add(own)
-        found.append(own)
-    return found
+def _cell(value: Any) -> str:
+    """A value as the text of a cell: nothing for None, lists as JSON."""
+    if type(value) is str:
+        return value
+    return "" if value is None else repr(value) if type(value) is float else json.dumps(value, ensure_ascii=False)
 
 
-def _cells(row: Sequence[Any]) -> list[Any]:
-    """Values as cells: csv writes texts and numbers by itself, and nothing for None."""
-    return [one if type(one) in PLAIN else json.dumps(one, ensure_ascii=False) for one in row]
-
-
-def _object(names: Sequence[str], row: Sequence[Any]) -> str:
-    return json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+def _objects(columns: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+    """Rows as objects of JSON."""
+    for row in zip(*columns.values(), strict=True):
+        yield json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False)

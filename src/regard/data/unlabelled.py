@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,7 @@ class Unlabelled:
     named    whether the columns have names, and not numbers alone.
     own      the file's own form, where it is no table.
     mark     what an input is known again by, where it does not stand in the columns.
+    read     the column whose texts are the inputs, where they are that of one as it is.
     notes    what had to be decided.
     """
 
@@ -78,6 +79,7 @@ class Unlabelled:
     named: bool = True
     own: OwnForm | None = None
     mark: Callable[[Any], bytes] | None = None
+    read: str | None = None
     notes: Sequence[str] = field(default=())
 
     def __len__(self) -> int:
@@ -85,9 +87,11 @@ class Unlabelled:
 
     def part(self, rows: np.ndarray) -> Asked:
         """Some of the inputs, with what is kept beside them."""
-        return Asked(
-            list(self.inputs.at(rows)), {name: list(column.raw(rows)) for name, column in self.columns.items()}
-        )
+        columns = {name: list(column.raw(rows)) for name, column in self.columns.items()}
+        texts = [] if self.read is None else columns[self.read]
+        # A cell that was a text is that text, which need not be made twice.
+        is_made = set(map(type, texts)) == {str}
+        return Asked(texts if is_made else list(self.inputs.at(rows)), columns)
 
     def release(self) -> None:
         """Let go of what was read so far."""
@@ -110,9 +114,16 @@ class Asked:
     inputs: list[Any]
     columns: dict[str, list[Any]]
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """What is kept beside each."""
-        return zip(*self.columns.values(), strict=True) if self.columns else repeat((), len(self.inputs))
+    def beside(self, answers: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[Any]]:
+        """The columns of the inputs, then those of their answers; of an input with several rows each has its own."""
+        rows = [row for of_one in answers for row in of_one]
+        columns = self.columns
+        if len(rows) != len(answers) or any(len(of_one) != 1 for of_one in answers):
+            counts = [len(of_one) for of_one in answers]
+            columns = {name: list(chain.from_iterable(map(repeat, column, counts))) for name, column in columns.items()}
+        own = list(rows[0]) if rows else []
+        names = free_names(list(columns), own)
+        return columns | {name: [row[key] for row in rows] for name, key in zip(names, own, strict=True)}
 
 
 class Items(Column[Any]):
@@ -153,13 +164,13 @@ def of_table(
     # The numbers of all rows of a long table are many bytes, which are needed only where rows are left out.
     some = table.taken(kept.rows) if len(kept.rows) < len(table) else table
     inputs: Column[Any] = Mapped(some.cells[name], _text)
+    read = name if make is None else None
     if make is not None:
         inputs = Numbered(some.cells[name], kept.rows if some is not table else None, make)
     other = f"{name} is read; the run was trained on {role.own}" if role.own not in (None, name) else ""
     notes = [note for note in (table.note, other, kept.told) if note]
-    return Unlabelled(
-        inputs, some.cells, some.places, named=table.named, notes=[f"{shown(table.path)}: {note}" for note in notes]
-    )
+    told = [f"{shown(table.path)}: {note}" for note in notes]
+    return Unlabelled(inputs, some.cells, some.places, named=table.named, read=read, notes=told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +198,11 @@ class Numbered(Column[Any]):
         self.cells.release()
 
 
-def choose_input(table: Table, role: Role) -> str:
-    """The column that a run reads: as told, as in training, by its name, or the only one, or the longest."""
+def choose_input(table: Table, role: Role, advice: str | None = None) -> str:
+    """The column that a run reads: as told, as in training, by its name, or the only one, or the longest.
+
+    advice: what to do where none of these tells it, of a caller who says no settings.
+    """
     if role.told is not None:
         return table.find(f"data.{role.setting}", role.told)
     if role.own is not None and role.own in table.cells:
@@ -204,10 +218,9 @@ def choose_input(table: Table, role: Role) -> str:
     lengths = sorted(((mean_length(cells), name) for name, cells in head), reverse=True)
     if 2 * lengths[1][0] <= lengths[0][0]:
         return lengths[0][1]
-    trained = f"the run was trained on {role.own!r}, and " if role.own is not None else ""
     raise UsageError(
-        f"{shown(table.path)}: {trained}several columns may be the {role.setting}; its columns are "
-        f"{', '.join(table.names)}: say which with --set data.{role.setting}=NAME"
+        f"{shown(table.path)}: the run reads the column {role.own or role.setting!r}, and the table has "
+        f"{', '.join(table.names)}; {advice or f'say which with --set data.{role.setting}=NAME'}"
     )
 
 
@@ -232,6 +245,22 @@ def limited(found: Unlabelled, most: int | None) -> Unlabelled:
     rows = np.arange(most)
     columns = {name: Chosen(column, rows) for name, column in found.columns.items()}
     return replace(found, inputs=Chosen(found.inputs, rows), columns=columns)
+
+
+def free_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Names for further columns; one that is taken gets a number.
+
+    >>> free_names(["text", "answer"], ["answer", "probability"])
+    ['answer_2', 'probability']
+    """
+    used, found = set(taken), list[str]()
+    for name in wanted:
+        number, own = 2, name
+        while own in used:
+            own, number = f"{name}_{number}", number + 1
+        used.add(own)
+        found.append(own)
+    return found
 
 
 def _text(cell: str | None) -> str:

@@ -91,8 +91,7 @@ class Engine:
     def __enter__(self) -> Self:
         self._mode.enter_context(eval_mode(self.model))
         self.entered = True
-        if self.packs:
-            self._mode.enter_context(packed_weights(self.model, self.width))
+        self._mode.enter_context(packed_weights(self.model, self.width, copies=self.packs))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

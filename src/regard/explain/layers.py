@@ -11,8 +11,29 @@ from torch import Tensor, nn
 
 from regard.core.stack import Stack
 from regard.core.tap import plain, record, resting
+from regard.tasks.reading import Reading
 
 BEFORE, AFTER = "before", "output"
+
+
+def has_stream(model: nn.Module) -> bool:
+    """Whether the layers of a model write to one stream, which its norm and its head can read after each of them."""
+    whole = plain(model)
+    reads = all(getattr(whole, name, None) is not None for name in ("embedding", "norm", "head"))
+    return reads and getattr(getattr(whole, "stack", None), "one_stream", False)
+
+
+def reader_of(reading: Reading) -> Any:
+    """The part of a model that reads the first side, with an embedding, a stack and a norm."""
+    model: Any = plain(reading.model)
+    return model if len(reading.sides) == 1 and hasattr(model, "embedding") else model.encoder
+
+
+def layers_of(reading: Reading) -> dict[str, Tensor]:
+    """Vectors (1, T, D) of the first side by layer; no head is asked where the side is the only one."""
+    model: Any = plain(reading.model)
+    call = (lambda: model(*reading.inputs)) if len(reading.sides) == 1 else lambda: reading.forward(*reading.inputs)
+    return vectors_by_layer(reader_of(reading), call)
 
 
 @torch.no_grad()

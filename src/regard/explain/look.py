@@ -24,7 +24,7 @@ from regard.terminal.label import label
 
 # What options are called on the command line, where it is not their own name.
 FLAGS = {"merge": "words", "scale": "set-sense", "other": "compare"}
-LEAST = {"layer": 1, "head": 1, "position": 0, "reduce": 0, "seed": 0}
+LEAST = {"layer": 1, "head": 1, "neuron": 1, "position": 0, "reduce": 0, "seed": 0}
 # What a generator takes for a seed, and a tensor for an index.
 MOST = 2**63 - 1
 # Tokens by what a look costs: it reads the text a few times and may show a map of it, or reads it dozens of times or
@@ -41,6 +41,7 @@ class Options:
     """What can be asked for; a look uses what concerns it.
 
     layer, head      from 1 on; None: the look's own choice, which for heads is their mean.
+    neuron           a unit of a feed-forward net, from 1 on; None: the one that writes most.
     side             of a model that reads one thing and writes another: source, target, ...
     position         a token by its number, as `numbers` counts them; None: the last one.
     target           the text that is taken to be written from a source.
@@ -49,7 +50,7 @@ class Options:
     by_values        weights times the size of the values they bring.
     reduce           of the numbers of a vector the first so many, for reading; 0 for all.
     temperature, top_k, top_p   of the next token.
-    seed             of a shuffle.
+    seed             of a shuffle, or of tokens that are drawn.
     other, word      a second text, and a word of both.
     scale            of one sense of a word, such as "sick:2=0.0".
     """
@@ -70,6 +71,7 @@ class Options:
     other: str = ""
     word: str = ""
     scale: str = ""
+    neuron: int | None = None
 
     def changed(self, **values: Any) -> Options:
         """The same with some values changed."""

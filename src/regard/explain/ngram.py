@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from regard.decoding.score import perplexity
-from regard.decoding.text import shown
+from regard.decoding.scored_text import shown
 from regard.errors import UsageError
 from regard.explain.ngram_lines import OrderStep, TokenExplanation, worked
 from regard.models.ngram import NgramModel

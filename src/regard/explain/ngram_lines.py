@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from regard.decoding.text import shown
+from regard.decoding.scored_text import shown
 from regard.ngram.estimate import Rules
 
 DIVISORS = {"add_k": "the counts after h + k x n", "witten_bell": "the counts after h + the different tokens after h"}

@@ -19,6 +19,8 @@ from regard.tasks.reading import END, START, Reading, Side
 
 # Numbers that outputs of one batch may have.
 AT_ONCE = 2**23
+# Multiplications and additions that a look may spend on reading a text again and again: about 15 seconds of two cores.
+WORK, FEWEST = 1.2e12, 8
 NO_WORDS = (START, END)
 
 
@@ -55,7 +57,7 @@ def outcome(reading: Reading, position: int | None = None) -> Outcome:
     outputs = reading.run()
     place = None
     if outputs.dim() == 3:
-        place = _own_choice(reading.main) if position is None else place_of(reading.main, position)
+        place = own_choice(reading.main) if position is None else place_of(reading.main, position)
     log_probs = log_probs_at(outputs, place)[0]
     target = reading.targets[place] if reading.targets and place is not None else None
     answer = int(log_probs.argmax()) if target is None else target
@@ -73,7 +75,8 @@ def number_of(reading: Reading, place: int | None) -> int | None:
     return None if place is None else numbers(reading.main)[place]
 
 
-def _own_choice(side: Side) -> int:
+def own_choice(side: Side) -> int:
+    """The place that is asked where nobody says which: the first mask, or the last that is no end of a text."""
     if MASK in side.labels:
         return side.labels.index(MASK)
     words = [place for place, label in enumerate(side.labels) if label != END]
@@ -97,9 +100,25 @@ def columns_of(reading: Reading, number: int, places: Sequence[int]) -> list[int
     return [last - place if turned else place for place in places]
 
 
-def without(tokens: Tensor, columns: Sequence[int]) -> Tensor:
-    """Rows of an input (1, T, ...) with one position left out of each, (n, T - 1, ...)."""
-    kept = [[place for place in range(tokens.shape[1]) if place != column] for column in columns]
+def passes(reading: Reading) -> int:
+    """How often a look may read a text again, by the size of the model and the length of the text; 8 times at least."""
+    numbers = sum(parameter.numel() for parameter in reading.model.parameters())
+    return max(FEWEST, int(WORK / max(1, 2 * numbers * max(len(side) for side in reading.sides))))
+
+
+def pieces(places: Sequence[int], most: int) -> list[list[int]]:
+    """Neighbouring places together, in at most so many pieces of equal size, but for the last.
+
+    >>> pieces([1, 2, 3], 3), pieces([1, 2, 3, 4, 5], 3)
+    ([[1], [2], [3]], [[1, 2], [3, 4], [5]])
+    """
+    size = -(-len(places) // most)
+    return [list(places[first : first + size]) for first in range(0, len(places), size)]
+
+
+def without(tokens: Tensor, columns: Sequence[Sequence[int]]) -> Tensor:
+    """Rows of an input (1, T, ...) with as many positions left out of each, (n, T - k, ...)."""
+    kept = [[place for place in range(tokens.shape[1]) if place not in left] for left in map(set, columns)]
     return tokens[0][torch.tensor(kept, device=tokens.device)]
 
 
@@ -124,19 +143,25 @@ def others(tokens: Tensor, columns: Sequence[int], source: Sequence[int], seed: 
 
 @torch.no_grad()
 def answers(
-    reading: Reading, number: int, rows: Tensor, keep: Callable[[Tensor, slice], Tensor] = lambda outputs, _: outputs
+    reading: Reading,
+    number: int,
+    rows: Tensor,
+    keep: Callable[[Tensor, slice], Tensor] = lambda outputs, _: outputs,
+    forward: Callable[..., Tensor] | None = None,
 ) -> Tensor:
     """What `keep` takes of the outputs for each of `rows` (n, T, ...) in the place of input `number`.
 
-    keep  outputs of some rows, and which these are, to one tensor of as many rows.
+    keep     outputs of some rows, and which these are, to one tensor of as many rows.
+    forward  what gives them, where it is not the model with its head.
     """
-    size = reading.run().numel()
-    step = max(1, AT_ONCE // max(1, size))
-    found = []
+    forward = forward or reading.forward
+    found, first, step = [], 0, 1  # the first row tells how large an answer is
     with resting(reading.model):
-        for first in range(0, len(rows), step):
+        while first < len(rows):
             part = slice(first, min(first + step, len(rows)))
-            found.append(keep(reading.forward(*_inputs(reading, number, rows[part])), part))
+            outputs = forward(*_inputs(reading, number, rows[part]))
+            found.append(keep(outputs, part))
+            first, step = part.stop, max(1, AT_ONCE // max(1, outputs[:1].numel()))
     return torch.cat(found)
 
 

@@ -101,8 +101,7 @@ def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
     tokenizer = run.tokenizer
     kept, rows, places, unknown = [], [], [], Counter[bool]()
     for one in sentences:
-        ids = run.task.ids(run.processor, " ".join(one.words))
-        found = _places(word_numbers(tokenizer, ids.tolist()), len(one.words), run.model.causal)
+        ids, found = placed_words(run, one.words)
         if found is None or (run.model.max_length is not None and len(ids) > run.model.max_length):
             continue
         unknown.update(bool(ids[place] == tokenizer.unknown_id) for place in found)
@@ -112,27 +111,42 @@ def read_words(run: Any, sentences: Sequence[Tagged], data: str) -> Told:
     share = unknown[False] / max(1, unknown.total())
     if share < KNOWN:
         raise DataError(f"{data}: {run.path} has tokens for {share:.0%} of its words: probe a run that knows them")
-    vectors = _vectors(run, rows, places)
+    vectors = word_vectors(run, rows, places)
     words = [word for one in kept for word in one.words]
     tags = [tag for one in kept for tag in one.tags]
     sentence = np.repeat(np.arange(len(kept)), [len(one.words) for one in kept])
     return Told(words, tags, sentence, vectors)
 
 
-def _places(numbers: list[int | None], count: int, last: bool) -> list[int] | None:
-    """The token that stands for each word: its last one where a model looks back only, else its first.
+def placed_words(run: Any, words: Sequence[str]) -> tuple[np.ndarray, list[int] | None]:
+    """The ids of words side by side, and the token that stands for each: its last one where a model looks back only,
+    else its first. None where the tokens do not make these words.
 
-    None where the tokens do not make these words.
+    A tokenizer may take a point for a part of the word before it: then words are told by how many tokens come before.
     """
+    ids, last = run.task.ids(run.processor, " ".join(words)), run.model.causal
     found: dict[int, int] = {}
-    for place, number in enumerate(numbers):
+    for place, number in enumerate(word_numbers(run.tokenizer, ids.tolist())):
         if number is not None and (last or number not in found):
             found[number] = place
-    return list(found.values()) if len(found) == count else None
+    return ids, list(found.values()) if len(found) == len(words) else _by_beginnings(run, words, ids)
+
+
+def _by_beginnings(run: Any, words: Sequence[str], ids: np.ndarray) -> list[int] | None:
+    ends = len(run.task.ids(run.processor, "")) - 1  # what stands after a text
+    found, before = [], 1
+    for count in range(1, len(words) + 1):
+        part = run.task.ids(run.processor, " ".join(words[:count]))
+        until = len(part) - ends
+        if until <= before or not np.array_equal(part[:until], ids[:until]):
+            return None
+        found.append(until - 1 if run.model.causal else before)
+        before = until
+    return found
 
 
 @torch.no_grad()
-def _vectors(run: Any, rows: list[np.ndarray], places: list[list[int]]) -> dict[str, Tensor]:
+def word_vectors(run: Any, rows: list[np.ndarray], places: list[list[int]]) -> dict[str, Tensor]:
     """Vectors (n, D) of all words by layer, in the order of the sentences."""
     ids = ragged(rows)
     found: dict[str, dict[int, Tensor]] = {}

@@ -14,6 +14,7 @@ from regard.core.plugin import load_entry_points
 from regard.core.tap import plain
 from regard.errors import TooLong, UsageError, nearest
 from regard.explain.inputs import length_of, positions_of, read, target_length
+from regard.explain.layers import has_stream
 from regard.explain.look import Look, Noted, Options, options_from, registered_looks
 from regard.explain.site import shown_by
 from regard.explain.view import View
@@ -36,6 +37,9 @@ FILES = (
     "states",
     "tagging",
     "next_token",
+    "lens",
+    "neurons",
+    "induction",
     "forgetting",
     "meaning",
     "what_if",
@@ -66,10 +70,15 @@ def view(run: Any, name: str | None, given: str, **options: Any) -> View:
     return shown(run, name, given, options_from(options), strict=True)
 
 
-def shown(run: Any, name: str | None, given: str, options: Options, strict: bool = False) -> View:
-    """The same with options that were checked; unless it is strict, those that do not concern the view are ignored."""
+def shown(
+    run: Any, name: str | None, given: str, options: Options, strict: bool = False, kept: dict[str, Any] | None = None
+) -> View:
+    """The same with options that were checked; unless it is strict, those that do not concern the view are ignored.
+
+    kept  what was seen of the same input before, which is added to.
+    """
     look = _chosen(run, name)
-    reading = replace(read(run, given, options.target), can=capabilities(run))
+    reading = replace(read(run, given, options.target), can=capabilities(run), kept=kept)
     noted = Noted(options)
     made = look.make(reading, noted)  # pyright: ignore[reportArgumentType]  # it answers like options
     if strict:
@@ -145,5 +154,6 @@ def capabilities(run: Any) -> Capabilities:
     inside = getattr(model, "looks_inside", True)
     fitted = bool(getattr(getattr(model, "config", None), "fitted", False)) or not inside
     shows = frozenset().union(*(shown_by(part) for part in model.modules() if inside))
+    shows |= {"stream"} if inside and has_stream(model) else set()
     answers = getattr(getattr(model, "head", None), "n_answers", 1) > 0
     return replace(run.task.can, answers=answers, fitted=fitted, shows=shows)

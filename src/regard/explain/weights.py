@@ -53,7 +53,7 @@ def weights_of(reading: Reading, meaning: str, options: Options) -> Weights:
     """The weights that `options` ask for: "attention" over the same side, or "alignment" over that of a memory."""
     site = site_at(sites(reading, meaning), options.layer, options.side)
     values_tap = site.tap("values") if options.by_values else None
-    seen = reading.trace(site.tap(meaning) if values_tap is None else f"{site.name}.*")
+    seen = reading.glimpse(site.tap(meaning) if values_tap is None else f"{site.name}.*")
     every = as_array(seen[site.tap(meaning)])  # (H, T, S)
     matrix = head_of(every, options.head)
     if values_tap is not None:
@@ -119,11 +119,11 @@ def attended(reading: Reading, found: Sequence[Site], keep: Callable[[Tensor], T
     Only what is kept stays in memory. Weights of a site that reads backwards are turned to the order of the text.
     """
     model, kept = plain(reading.model), []
-    fast = reading.run()
+    fast = reading.fast()
     with resting(model), ExitStack() as stack:
         for site in found:
             kept.append(stack.enter_context(record(model, site.tap("attention"), partial(_one, site, keep))))
-        difference = apart(reading.run(), fast)
+        difference = apart(reading.before_head(), fast)
     # A decoder that meets its source before any token has looked at nothing then: the last entry is that of the text.
     return [next(iter(seen.values()))[-1] for seen in kept], difference
 

@@ -1,8 +1,10 @@
 """The n-grams of texts by number: of words, and of characters within words.
 
 words        runs of letters and digits, with apostrophes inside, and single marks: it's, great, !
-n-grams      of words: 1 .. n neighbours in a text. Of characters: 2 .. 5 neighbours, say, of a word with a blank on
-             each side, so that " un" is a beginning and "ing " an end.
+n-grams      of words: 1 .. n neighbours in a text, and pairs with one or two words between that are not looked at, as
+             "what .. of" and "what ... of" (a mark is a word for itself, so that no word is written like that). Of
+             characters: 2 .. 5 neighbours, say, of a word with a blank on each side, so that " un" is a beginning and
+             "ing " an end.
 
 Words are numbered once; n-grams are numbers of numbers, and the text of one is made once for all its occurrences.
 """
@@ -87,8 +89,8 @@ def words_of(texts: Iterable[str], lower: bool = True) -> Words:
     return Words(list(index), np.concatenate(ids) if ids else np.zeros(0, np.int64), row_of, len(sizes))
 
 
-def word_grams(words: Words, order: int, numbers: Numbers, width: Callable[[], int]) -> SparseRows:
-    """How often each n-gram of 1 .. order words occurs in each text.
+def word_grams(words: Words, order: int, numbers: Numbers, width: Callable[[], int], skip: int = 0) -> SparseRows:
+    """How often each n-gram of 1 .. order words, and each pair with 1 .. skip words between, occurs in each text.
 
     numbers  its columns; width: how many there are when all were asked for.
     """
@@ -107,7 +109,23 @@ def word_grams(words: Words, order: int, numbers: Numbers, width: Callable[[], i
         here = numbers(names)[grams]
         rows.append(words.row_of[place][here >= 0])
         columns.append(here[here >= 0])
+    for between in range(1, skip + 1):
+        row, column = _pairs(words, between, numbers)
+        rows.append(row)
+        columns.append(column)
     return _by_text(np.concatenate(rows), np.concatenate(columns), None, words.n_texts, width())
+
+
+def _pairs(words: Words, between: int, numbers: Numbers) -> tuple[np.ndarray, np.ndarray]:
+    """The row and the column of all pairs of words with so many between."""
+    ahead, n_names = between + 1, np.int64(max(1, len(words.names)))
+    place = np.flatnonzero(words.row_of[:-ahead] == words.row_of[ahead:])
+    keys, grams = np.unique(words.ids[place] * n_names + words.ids[place + ahead], return_inverse=True)
+    first, last = np.divmod(keys, n_names)
+    gap = "." * ahead
+    names = [f"{words.names[a]} {gap} {words.names[b]}" for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+    here = numbers(names)[grams]
+    return words.row_of[place][here >= 0], here[here >= 0]
 
 
 def character_grams(

@@ -32,7 +32,7 @@ class Level:
     def of(cls, past: Float[Tensor, "B S _"], channels: Channels, steps: int) -> Level:
         """Of the last steps."""
         recent = channels.changing(past[:, -steps:])
-        middle = recent.median(1, keepdim=True).values
+        middle = _median(recent)
         return cls(middle, (recent - middle).abs().mean(1, keepdim=True) + LEAST_SPREAD, channels)
 
     def apply(self, inputs: PastKnown) -> PastKnown:
@@ -65,3 +65,11 @@ def stretched(window: PastKnown, channels: Channels) -> PastKnown:
 
 def _all_but_calendar(numbers: Float[Tensor, "B _ K"]) -> Float[Tensor, "B _ K"]:
     return torch.cat([numbers[..., :-CALENDAR].asinh(), numbers[..., -CALENDAR:]], -1)
+
+
+def _median(numbers: Float[Tensor, "B S _"]) -> Float[Tensor, "B 1 _"]:
+    """Of two in the middle the lower one, as torch's."""
+    if not torch.compiler.is_compiling():
+        return numbers.median(1, keepdim=True).values
+    # Sorted, which other programs can do: ONNX has no median.
+    return numbers.sort(1).values[:, (numbers.shape[1] - 1) // 2][:, None]

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.fitting.spans import places
+
 AT_ONCE = 1 << 22  # entries that are sorted together
 
 
@@ -60,6 +62,13 @@ class SparseRows:
     def of_length_one(self, values: np.ndarray) -> SparseRows:
         """With `values` (P,), each row brought to a length of 1."""
         return self.with_values(values / np.sqrt(self.sums(values * values))[self.row_of])
+
+    def taken(self, rows: np.ndarray) -> SparseRows:
+        """Some of the rows, by number."""
+        sizes = self.sizes[rows]
+        entries = places(self.starts[rows], sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return SparseRows(self.columns[entries], self.values[entries], starts, self.width)
 
     def kept(self, columns: np.ndarray) -> SparseRows:
         """The rows with the columns that are True in `columns` (width,), numbered anew."""

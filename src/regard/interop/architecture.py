@@ -39,8 +39,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Architecture:
-    """name: `model_type` of their config. plan: of their config, and of the names of the tensors that there are."""
+    """name: `model_type` of their config. plan: of their config, and of the names of the tensors that there are.
+
+    has_encoder  it reads one text and writes another.
+    """
 
     name: str
     plan: Callable[[Keys, Names], Plan]
     summary: str
+    has_encoder: bool = False

@@ -162,6 +162,8 @@ def rotary(keys: Keys, width: int, share: float = 1.0) -> RotaryConfig:
     scaling = keys.inner("rope_scaling")
     if inner is not None:
         base, share = inner.take("rope_theta", float, base), inner.take("partial_rotary_factor", float, share)
+        if scaling is not None:  # said twice, for programs of before and of now
+            inner.mark(key for key, value in scaling.content.items() if inner.content.get(key) == value)
         scaling = scaling or inner
     turned = int(width * share)
     rotated: dict[str, Any] = {"base": base, "width": None if turned == width else turned}

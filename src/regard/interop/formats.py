@@ -45,8 +45,13 @@ def is_gguf(path: Path) -> bool:
     return path.suffix.lower() == ".gguf" and path.is_file()
 
 
+def is_npz(path: Path) -> bool:
+    """Whether a file is called as numpy's archives are."""
+    return path.suffix.lower() == ".npz" and path.is_file()
+
+
 def hf_run(path: Path, device: str) -> Run:
-    """A model as `transformers` or llama.cpp keeps it."""
+    """A model as `transformers`, llama.cpp or g2p-en keeps it."""
     from regard.interop.import_run import load_folder
 
     return load_folder(path, device)
@@ -55,3 +60,4 @@ def hf_run(path: Path, device: str) -> Run:
 register_reader("arpa", is_arpa, arpa_run)
 register_reader("huggingface", is_hf_folder, hf_run)
 register_reader("gguf", is_gguf, hf_run)
+register_reader("g2p", is_npz, hf_run)

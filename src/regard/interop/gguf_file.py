@@ -5,7 +5,8 @@
     tensors                  name, shape, number type, place
     numbers                  from the next multiple of general.alignment on
 
-The header is read here, within bounds; blocks of quantised numbers are undone by the `gguf` package.
+The header is read here, within bounds. Blocks of the usual kinds are undone by kernels/blocks.py, others by the `gguf`
+package.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, UsageError
+from regard.kernels.blocks import KINDS, unpacked
 from regard.storage.regular import open_regular
 from regard.storage.tensors import Form
 
@@ -55,14 +57,26 @@ class GgufFile:
         self.forms = {name: Form(place.shape, "F32") for name, place in self._places.items()}
 
     def __getitem__(self, name: str) -> Tensor:
-        quants = importlib.import_module("gguf.quants")
         place = self._places[name]
+        if place.kind.name in KINDS and len(place.shape) == 2:
+            return unpacked(self.blocks(name), place.kind.name)
+        quants = importlib.import_module("gguf.quants")
         raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
         try:
             found = quants.dequantize(raw, place.kind)
         except NotImplementedError as error:
             raise CheckpointError(f"{self.told(name)}: {error}") from None
         return torch.from_numpy(np.array(found, np.float32).reshape(place.shape))
+
+    def kind(self, name: str) -> str:
+        """The number type of a tensor, by its name there."""
+        return self._places[name].kind.name
+
+    def blocks(self, name: str) -> Tensor:
+        """The bytes of each row (N, bytes) of a matrix, as they are."""
+        place = self._places[name]
+        raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
+        return torch.from_numpy(raw.copy()).reshape(place.shape[0], -1)
 
     def told(self, name: str) -> str:
         return f"{self.path}: {name}"
@@ -163,10 +177,24 @@ class Renamed:
 
     def __init__(self, file: GgufFile, names: dict[str, str], change: Callable[[str, Tensor], Tensor]) -> None:
         self._file, self._names, self._change = file, names, change
-        self.forms = {new: file.forms[old] for new, old in names.items()}
+        self.forms = {new: self._changed_form(new) for new in names}
 
     def __getitem__(self, name: str) -> Tensor:
         return self._change(name, self._file[self._names[name]])
 
+    def kind(self, name: str) -> str:
+        return self._file.kind(self._names[name])
+
+    def blocks(self, name: str) -> Tensor:
+        """Of a matrix, whose rows alone are moved on the way."""
+        return self._change(name, self._file.blocks(self._names[name]))
+
     def told(self, name: str) -> str:
         return self._file.told(self._names[name])
+
+    def _changed_form(self, name: str) -> Form:
+        form = self._file.forms[self._names[name]]
+        try:
+            return Form(tuple(self._change(name, torch.empty(form.shape, device="meta")).shape), form.dtype)
+        except (UsageError, RuntimeError) as error:
+            raise CheckpointError(f"{self.told(name)}: {form}: {' '.join(str(error).split())[:120]}") from None

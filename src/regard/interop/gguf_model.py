@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.errors import CheckpointError, nearest
 from regard.interop.gguf_file import GgufFile, Renamed
+from regard.interop.gguf_gpt2 import GPT2
 from regard.interop.weight_table import Turned
 
 LAYER = re.compile(r"blk\.(\d+)\.(.+)\.(weight|bias)")
@@ -54,7 +55,8 @@ KEYS = {
 }
 INERT = ("attention.value_length", "vocab_size", "rope.dimension_count")
 OUTPUT = "output.weight"
-TYPES = {"llama": "llama", "gemma3": "gemma3_text"}
+TYPES = {"llama": "llama", "gemma3": "gemma3_text", "gpt2": "gpt2"}
+KEYS_OF = {"llama": KEYS, "gemma3": KEYS, "gpt2": GPT2.keys}
 
 
 def config_of(file: GgufFile) -> dict[str, Any]:
@@ -67,9 +69,9 @@ def config_of(file: GgufFile) -> dict[str, Any]:
         name = key.removeprefix(f"{kind}.")
         if name == key or name in INERT:
             continue
-        if name not in KEYS:
+        if name not in KEYS_OF[kind]:
             raise CheckpointError(f"{file.path}: {key[:80]}: is not known, and neither is what it changes")
-        found[KEYS[name]] = value
+        found[KEYS_OF[kind][name]] = value
     width = found.get("head_dim") or found.get("hidden_size", 0) // max(1, found.get("num_attention_heads", 1))
     for name in ("attention.value_length", "rope.dimension_count"):
         if file.facts.get(f"{kind}.{name}", width) != width:
@@ -83,15 +85,20 @@ def tensors_of(file: GgufFile, config: dict[str, Any]) -> Renamed:
     kind = str(file.facts["general.architecture"])
     names = {}
     for name in file.forms:
-        found = LAYER.fullmatch(name)
-        plain, _, ending = name.rpartition(".")
-        if found is not None and found[2] in NAMES[kind]:
-            names[f"model.layers.{found[1]}.{NAMES[kind][found[2]]}.{found[3]}"] = name
-        elif plain in WHOLE:
-            names[f"{WHOLE[plain]}.{ending}"] = name
-        else:
+        full = GPT2.full(name) if kind == "gpt2" else _full(name, NAMES[kind])
+        if full is None:
             raise CheckpointError(f"{file.told(name)[:200]}: not known, and neither is what it does")
+        names[full] = name
     return Renamed(file, names, CHANGES[kind](config))
+
+
+def _full(name: str, layers: dict[str, str]) -> str | None:
+    """The name in transformers of a tensor of a file; None where it is none of these."""
+    found = LAYER.fullmatch(name)
+    plain, _, ending = name.rpartition(".")
+    if found is not None and found[2] in layers:
+        return f"model.layers.{found[1]}.{layers[found[2]]}.{found[3]}"
+    return f"{WHOLE[plain]}.{ending}" if plain in WHOLE else None
 
 
 def _of_gemma(_config: dict[str, Any]) -> Callable[[str, Tensor], Tensor]:
@@ -108,4 +115,4 @@ def _of_llama(config: dict[str, Any]) -> Callable[[str, Tensor], Tensor]:
     return changed
 
 
-CHANGES = {"gemma3": _of_gemma, "llama": _of_llama}
+CHANGES = {"gemma3": _of_gemma, "llama": _of_llama, "gpt2": lambda _config: GPT2.changed}

@@ -12,18 +12,21 @@ from regard.data.tokenizer.foreign import ForeignTokenizer
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.interop.gguf_file import GgufFile
 
-UNKNOWN, CONTROL, OWN = 2, 3, 4  # types of tokens: for what has none, of the program, of a person
+# Types of tokens: a piece of text, for what has none, of the program, of a person.
+NORMAL, UNKNOWN, CONTROL, OWN = 1, 2, 3, 4
 SPACE = "▁"
-USES = {"start": "bos", "end": "eos", "pad": "padding", "unknown": "unknown"}
+USES = {"start": "bos", "end": "eos", "turn": "eot", "pad": "padding", "unknown": "unknown"}
 
 
 def tokenizer_of(file: GgufFile, vocab_size: int) -> ForeignTokenizer:
     """The tokenizer of a file with its special tokens."""
     facts = {key.removeprefix("tokenizer.ggml."): value for key, value in file.facts.items()}
-    if facts.get("model") != "llama":
-        told = f"tokenizer.ggml.model: {str(facts.get('model'))[:40]!r} is not supported, 'llama' is"
+    pairs = facts.get("model") == "gpt2" and facts.get("pre") == "gpt-2"
+    if facts.get("model") != "llama" and not pairs:
+        told = f"tokenizer.ggml.model: {str(facts.get('model'))[:40]!r} is not supported, 'llama' and GPT-2's are"
         raise CheckpointError(f"{file.path}: {told}; import the folder that the file was made of")
-    tokens, scores, kinds = (facts.get(name, []) for name in ("tokens", "scores", "token_type"))
+    tokens, kinds = (facts.get(name, []) for name in ("tokens", "token_type"))
+    scores = [0.0] * len(tokens) if pairs else facts.get("scores", [])
     if not len(tokens) == len(scores) == len(kinds) or len(set(tokens)) != len(tokens):
         raise CheckpointError(f"{file.path}: tokenizer.ggml.tokens: tokens, scores and types do not go together")
     special = {}
@@ -32,8 +35,12 @@ def tokenizer_of(file: GgufFile, vocab_size: int) -> ForeignTokenizer:
         if isinstance(number, int) and 0 <= number < len(tokens):
             special[use] = tokens[number]
     try:
-        made = _made(tokens, scores, kinds, bool(facts.get("add_space_prefix", True)))
-        return ForeignTokenizer(json.loads(made), special, vocab_size)
+        if pairs:
+            made = _of_pairs(tokens, kinds, facts.get("merges", []))
+        else:
+            made = _made(tokens, scores, kinds, bool(facts.get("add_space_prefix", True)))
+        chat = file.facts.get("tokenizer.chat_template", "")
+        return ForeignTokenizer(json.loads(made), special, vocab_size, chat if isinstance(chat, str) else "")
     except (ValueError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split())[:LONGEST_TOLD]
         raise CheckpointError(f"{file.path}: tokenizer.ggml: {reason}") from None
@@ -55,6 +62,20 @@ def _made(tokens: list[str], scores: list[float], kinds: list[int], prefix: bool
     told = [(token, kind) for token, kind in zip(tokens, kinds, strict=True) if kind in (CONTROL, OWN, UNKNOWN)]
     made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token, kind in told if kind != OWN])
     made.add_tokens([AddedToken(token, special=False, normalized=False) for token, kind in told if kind == OWN])
+    return made.to_str()
+
+
+def _of_pairs(tokens: list[str], kinds: list[int], merges: list[str]) -> str:
+    """As GPT-2 has it: merges over bytes, within words."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    joined = [(left, right) for left, _, right in (pair.partition(" ") for pair in merges)]
+    model: Any = models.BPE(vocab={token: number for number, token in enumerate(tokens)}, merges=joined)
+    made = Tokenizer(model)
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    special = [token for token, kind in zip(tokens, kinds, strict=True) if kind != NORMAL]
+    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     return made.to_str()
 
 

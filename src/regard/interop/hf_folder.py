@@ -20,9 +20,9 @@ from regard.core.registry import entry
 from regard.data.tokenizer import Tokenizer
 from regard.errors import CheckpointError, RegardError, blamed_on
 from regard.interop.architecture import Plan
-from regard.interop.architectures import plan_of
+from regard.interop.architectures import ARCHITECTURES, plan_of
 from regard.interop.config_keys import Keys
-from regard.interop.hf_tokenizer import tokenizer_of
+from regard.interop.hf_tokenizer import pair_tokenizers, tokenizer_of
 from regard.interop.tensor_files import Weights, opened
 from regard.models.sentence_encoder import SentenceEncoderConfig
 from regard.storage import manifest
@@ -45,6 +45,7 @@ class ForeignModel:
     kind       its architecture.
     shapes     of our weights, which `weights` gives by name. metadata: what their file says.
     length     tokens that are read at a time.
+    source     the tokenizer of what is read, where another text is written.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class ForeignModel:
     shapes: dict[str, Form]
     metadata: dict[str, str]
     length: int
+    source: Tokenizer | None = None
 
 
 def is_hf_folder(path: Path) -> bool:
@@ -82,10 +84,12 @@ def opened_folder(path: Path) -> Iterator[ForeignModel]:
             model: Any = on_meta(plan.config)
         shapes = forms_of(weights_of(model))
         weights = Weights(files, plan, shapes, str(file))
-        tokenizer = tokenizer_of(path, config, model.vocab_size, framed=not model.causal)
-        yield ForeignModel(
-            path, config["model_type"], plan, tokenizer, weights, shapes, weights_metadata(model), length
-        )
+        kind, source = config["model_type"], None
+        if ARCHITECTURES[kind].has_encoder:
+            source, tokenizer = pair_tokenizers(path, config, model.vocab_size)
+        else:
+            tokenizer = tokenizer_of(path, config, model.vocab_size, framed=not model.causal)
+        yield ForeignModel(path, kind, plan, tokenizer, weights, shapes, weights_metadata(model), length, source)
 
 
 @contextmanager
@@ -110,6 +114,14 @@ def opened_file(path: Path) -> Iterator[ForeignModel]:
 
 def opened_source(path: Path) -> AbstractContextManager[ForeignModel]:
     """The model of a folder or of a file."""
+    from regard.data.word_vectors import has_vectors
+    from regard.interop.g2p_file import is_npz, opened_g2p
+    from regard.interop.vector_file import opened_vectors
+
+    if is_npz(path):
+        return opened_g2p(path)
+    if has_vectors(path):
+        return opened_vectors(path)
     return opened_file(path) if is_gguf(path) else opened_folder(path)
 
 

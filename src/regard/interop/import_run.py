@@ -7,7 +7,7 @@ folder is written at the end of all checks, whole or not at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,26 +15,35 @@ from typing import TYPE_CHECKING, Any
 
 from regard.core.device import device_named, move
 from regard.core.version import __version__
+from regard.data.word_vectors import has_vectors
 from regard.errors import CheckpointError, ResourceError, UsageError
+from regard.interop import g2p_file
 from regard.interop.hf_folder import ForeignModel, is_gguf, is_hf_folder, opened_source, task_name
+from regard.interop.kept_weights import kept_weights
 from regard.run.paths import require_name
 from regard.storage import disk, tensors
 from regard.tasks import task_named
 from regard.tasks.masked import MaskedProcessor, MaskedText
+from regard.tasks.pairs import PairProcessor, Pairs
+from regard.tasks.processor import Processor
 from regard.tasks.text import PlainText, TextProcessor
 from regard.training import run_folder
+from regard.training.estimate import WithoutChance
 from regard.training.run_folder import CONFIG, WEIGHTS, claim
 from regard.training.session import description
 from regard.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from regard.run.run import Run
-    from regard.tasks.processor import Processor
 
 HUB = "hf:"
-WANTED = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model")
+WANTED = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm", "*.jinja")
 REASON = "imported"
-PROCESSORS = {PlainText.name: TextProcessor, MaskedText.name: MaskedProcessor}
+PROCESSORS: dict[str, Callable[[ForeignModel], Processor]] = {
+    PlainText.name: lambda model: TextProcessor(model.tokenizer),
+    MaskedText.name: lambda model: MaskedProcessor(model.tokenizer),
+    Pairs.name: lambda model: PairProcessor(model.source or model.tokenizer, model.tokenizer),
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,12 @@ class Imported:
     lost: tuple[str, ...] = ()
 
 
-def import_run(source: str | Path, out: str | Path) -> Imported:
-    """Write the model of a folder, or of `hf:NAME`, as a run folder at `out`."""
+def import_run(source: str | Path, out: str | Path, *, weights: str | None = None) -> Imported:
+    """Write the model of a folder, or of `hf:NAME`, as a run folder at `out`.
+
+    weights  of linear maps: "int8" keeps 8 bits, which `generate --weights int8` makes at every start, "blocks" what
+             a GGUF file has. None: float32.
+    """
     where = Path(out).expanduser()
     require_name(where)
     run_folder.refuse_file(where)
@@ -59,16 +72,20 @@ def import_run(source: str | Path, out: str | Path) -> Imported:
         raise UsageError(f"{where}: already holds a run; choose another --out")
     folder, revision = _fetched(source)
     with opened_source(folder) as model:
-        told = {"source": str(source), "architecture": model.kind} | ({"revision": revision} if revision else {})
+        told = {"source": str(source), "architecture": model.kind, "revision": revision, "weights": weights}
+        told = {key: value for key, value in told.items() if value is not None}
         processor = _processor(model)
         config = _config(model, processor, {"imported": told})
-        size = sum(form.nbytes for form in model.shapes.values())
+        kept, kinds = kept_weights(model, weights)
+        if kinds is not None:
+            config["model"]["weights"] = kinds
+        size = sum(form.nbytes for form in kept.shapes.values())
         with _made(where) as run:
             disk.require_space(run.path, size)
             run.publish(
                 {
                     **{name: [content] for name, content in processor.files().items()},
-                    WEIGHTS: tensors.streamed(model.shapes, model.weights, model.metadata),
+                    WEIGHTS: tensors.streamed(kept.shapes, kept.weights, kept.metadata),
                     CONFIG: run_folder.json_file(config),
                 }
             )
@@ -85,7 +102,8 @@ def load_folder(path: Path, device: str) -> Run:
     with opened_source(path) as model:
         processor = _processor(model)
         config = _config(model, processor, {"imported": {"source": str(path), "architecture": model.kind}})
-        built: Any = model.plan.config.build()
+        with WithoutChance():
+            built: Any = model.plan.config.build()
         own = tensors.weights_of(built)
         for name in own:
             tensors.copy_into({name: own[name]}, {name: model.weights[name]})
@@ -95,7 +113,7 @@ def load_folder(path: Path, device: str) -> Run:
 
 
 def _processor(model: ForeignModel) -> Processor:
-    return PROCESSORS[task_name(model)](model.tokenizer)
+    return PROCESSORS[task_name(model)](model)
 
 
 def _training(model: ForeignModel) -> TrainSettings:
@@ -136,9 +154,11 @@ def _made(path: Path) -> Iterator[run_folder.RunFolder]:
 
 def _fetched(source: str | Path) -> tuple[Path, str | None]:
     """The folder of a source, and its revision where it comes from a hub."""
+    if str(source).startswith(g2p_file.PREFIX):
+        return g2p_file.packaged(str(source)), None
     if not str(source).startswith(HUB):
         path = Path(source).expanduser()
-        if is_gguf(path):
+        if is_gguf(path) or g2p_file.is_npz(path) or has_vectors(path):
             return path, None
         if not path.is_dir():
             raise CheckpointError(f"{path}: no such folder; a model of the hub is written hf:OWNER/NAME")

@@ -153,20 +153,20 @@ class Weights:
 
     def __getitem__(self, name: str) -> Tensor:
         line = self.lines[name]
-        parts = [self.files[self._found(theirs)].to(self.dtype) for theirs in line.theirs]
+        parts = [self.files[self.found(theirs)].to(self.dtype) for theirs in line.theirs]
         return line.form.ours(parts).contiguous()
 
-    def _found(self, name: str) -> str:
+    def found(self, name: str) -> str:
         """Their name of a tensor as it is in the file: those of a bare model lack what the others begin with."""
         short = name.removeprefix(self.plan.prefix)
         return short if name not in self.files.forms and short in self.files.forms else name
 
     def _check_names(self) -> None:
-        wanted = [self._found(name) for line in self.lines.values() for name in line.theirs]
+        wanted = [self.found(name) for line in self.lines.values() for name in line.theirs]
         missing = [name for name in wanted if name not in self.files.forms]
         if missing:
             raise CheckpointError(f"{self._where}: {_listed(missing)}: missing, and config.json asks for it")
-        known = {*wanted, *map(self._found, self.plan.copies)}
+        known = {*wanted, *map(self.found, self.plan.copies)}
         extra = [name for name in self.files.forms if name not in known and not self._unused(name)]
         if extra:
             raise CheckpointError(f"{self._where}: {_listed(extra)}: not known, and what it does is not")
@@ -183,14 +183,14 @@ class Weights:
         for name, line in self.lines.items():
             found = self._shape(line)
             if found != shapes[name].shape:
-                told = self.files.told(self._found(line.theirs[0]))
+                told = self.files.told(self.found(line.theirs[0]))
                 raise CheckpointError(f"{told}: gives {list(found)}, and {config} asks for {list(shapes[name].shape)}")
         if self.lines.keys() != shapes.keys():
             raise AssertionError(f"a table does not name {sorted(self.lines.keys() ^ shapes.keys())}")
 
     def _shape(self, line: Line) -> tuple[int, ...]:
         """The shape that a tensor of ours will have."""
-        names = [self._found(name) for name in line.theirs]
+        names = [self.found(name) for name in line.theirs]
         for name in names:
             if self.files.forms[name].dtype not in FLOATS:
                 raise CheckpointError(f"{self.files.told(name)}: has numbers of type {self.files.forms[name].dtype}")
@@ -203,7 +203,7 @@ class Weights:
 
     def _check_copies(self) -> None:
         for copy, first in self.plan.copies.items():
-            one, other = self._found(copy), self._found(first)
+            one, other = self.found(copy), self.found(first)
             if one in self.files.forms and not torch.equal(self.files[one], self.files[other]):
                 raise CheckpointError(
                     f"{self.files.told(one)}: differs from {other}, and config.json says that both are one"

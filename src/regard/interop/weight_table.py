@@ -150,6 +150,54 @@ class Places(Form):
         return [rows, tensor.new_zeros(self.segments, tensor.shape[1])] if self.segments else [rows]
 
 
+@dataclass(frozen=True)
+class Interleaved(Form):
+    """A tensor whose side towards the stream, its last axis or its first, is kept in halves: what positions add as
+    sines there, then what they add as cosines. Ours take turns."""
+
+    last: bool
+    after: Form = Form()  # noqa: RUF009  # has no state
+
+    def ours(self, parts: Sequence[Tensor]) -> Tensor:
+        return self._moved(self.after.ours(parts), 2)
+
+    def theirs(self, tensor: Tensor) -> list[Tensor]:
+        return self.after.theirs(self._moved(tensor, tensor.shape[self._axis] // 2))
+
+    @property
+    def _axis(self) -> int:
+        return -1 if self.last else 0
+
+    def _moved(self, tensor: Tensor, rows: int) -> Tensor:
+        width = tensor.shape[self._axis]
+        order = torch.arange(width).reshape(rows, width // rows).T.flatten()
+        return tensor.index_select(self._axis, order.to(tensor.device))
+
+
+class OneRow(Form):
+    """A vector kept as a matrix of one row."""
+
+    def ours(self, parts: Sequence[Tensor]) -> Tensor:
+        _require_rows(parts[0], 1, whole=True)
+        return parts[0][0]
+
+    def theirs(self, tensor: Tensor) -> list[Tensor]:
+        return [tensor[None]]
+
+
+@dataclass(frozen=True)
+class Scaled(Form):
+    """The same tensor times a number."""
+
+    scale: float
+
+    def ours(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0] * self.scale
+
+    def theirs(self, tensor: Tensor) -> list[Tensor]:
+        return [tensor / self.scale]
+
+
 SAME = Form()
 
 

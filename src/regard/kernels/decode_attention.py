@@ -2,7 +2,7 @@
 
 The readable form is in mixers/attention.py: it writes the new key and value into their slots and looks at the whole
 room through a mask. Here a Triton kernel does both at once and reads no more slots than a row has used; it also does
-what stands between the projection and the cache.
+what stands between the projection and the cache. On a CPU the same is done in C (decode_cpu.py).
 """
 
 from __future__ import annotations

@@ -23,17 +23,25 @@ import torch.nn.functional as F
 from torch import Tensor
 
 LARGEST = 127
+AT_ONCE = 1 << 23  # numbers of a matrix that are rounded at a time
 # The largest whole number of two digits that has its negative beside it, and what makes all of them positive.
 LARGEST_PAIR, SHIFT, ZERO = 127 * 256 + 127, 128 * 257, 128
 
 
 def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """q (N, K) in int8 and s (N,), in float32, of W (N, K)."""
-    matrix = weight.detach().float()
-    scale = matrix.abs().amax(1) / LARGEST if matrix.shape[1] else matrix.new_zeros(len(matrix))
-    # A row of zeros has a scale of 0.
-    q = (matrix / scale.clamp(min=torch.finfo(torch.float32).tiny)[:, None]).round()
-    return q.clamp(-LARGEST, LARGEST).to(torch.int8), scale
+    """q (N, K) in int8 and s (N,), in float32, of W (N, K); some rows at a time, so that no copy of W is made."""
+    n, k = weight.shape
+    q = torch.empty(n, k, dtype=torch.int8, device=weight.device)
+    scale = torch.zeros(n, dtype=torch.float32, device=weight.device)
+    rows = max(1, AT_ONCE // max(k, 1))
+    for first in range(0, n if k else 0, rows):
+        part = slice(first, first + rows)
+        matrix = weight.detach()[part].float()
+        scale[part] = matrix.abs().amax(1) / LARGEST
+        # A row of zeros has a scale of 0.
+        whole = (matrix / scale[part].clamp(min=torch.finfo(torch.float32).tiny)[:, None]).round_()
+        q[part] = whole.clamp_(-LARGEST, LARGEST).to(torch.int8)
+    return q, scale
 
 
 def dequantised(q: Tensor, scale: Tensor) -> Tensor:

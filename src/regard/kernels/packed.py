@@ -9,9 +9,9 @@ percentile of repeated calls:
     W^T with its rows end to end         33       166
     oneDNN's blocks, made for the rows   40        56
 
-The copies are as large as the matrices. They stand beside them as long as these live and do not change, so that the
-next text finds them; a model whose copies were larger than MOST_BYTES is used as it is. All forms are equal up to the
-rounding of float32.
+Where there is a C compiler, few rows are multiplied without a copy and as fast (decode_cpu.py). Else the copies are as
+large as the matrices. They stand beside them as long as these live and do not change, so that the next text finds them;
+a model whose copies were larger than MOST_BYTES is used as it is. All forms are equal up to the rounding of float32.
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from regard.kernels import decode_cpu
+from regard.kernels.compiled import library
+from regard.kernels.decode_cpu import FEW_ROWS, Compiled, Step
+
 SMALLEST = 1 << 18  # weights, below which a matrix stays near the processor anyhow
 MOST_BYTES = 4 << 30
+LARGE = 1 << 25  # bytes of matrices from which on compiling pays
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,19 @@ class Packed:
         return y.view(*x.shape[:-1], y.shape[-1])
 
 
-class PackedLinear(nn.Linear):
-    """A linear map that multiplies by the copy of its weight while there is one."""
+class PackedLinear(Compiled, nn.Linear):
+    """A linear map that multiplies by compiled code, or by the copy of its weight, while there is one."""
 
     packed: Packed | None = None
 
+    def to_step(self) -> Step | None:
+        return decode_cpu.linear(self.weight, self.bias)
+
     def by_copy(self, x: Tensor) -> Tensor | None:
-        """x W^T + b, where a copy takes x."""
+        """x W^T + b, where compiled code or a copy takes x."""
+        y = None if self.compiled is None else self.compiled(x)
+        if y is not None:
+            return y
         return self.packed.product(x, self.bias) if self.packed is not None and self.packed.takes(x) else None
 
 
@@ -76,8 +87,9 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def packed_weights(model: object, rows: int) -> Iterator[None]:
-    """Within the context the large matrices of a model on a CPU are read from copies made for so many rows.
+def packed_weights(model: object, rows: int, *, copies: bool = True) -> Iterator[None]:
+    """Within the context the large matrices of a model on a CPU are read by compiled code, or from copies made for so
+    many rows. copies: whether making these pays.
 
     Contexts of one model may overlap: the copies are those of the first, and are used until the last has ended.
     """
@@ -87,7 +99,7 @@ def packed_weights(model: object, rows: int) -> Iterator[None]:
     with _lock:
         users = _users.get(model) or 0
         if not users:
-            _use_copies(model, rows)
+            _use_copies(model, rows, copies)
         _users[model] = users + 1
     try:
         yield
@@ -95,17 +107,33 @@ def packed_weights(model: object, rows: int) -> Iterator[None]:
         with _lock:
             _users[model] -= 1
             if not _users[model]:
+                for part in model.modules():
+                    if isinstance(part, Compiled):
+                        part.compiled = None
                 for part in _parts(model):
                     part.packed = None
 
 
-def _use_copies(model: nn.Module, rows: int) -> None:
+def _use_copies(model: nn.Module, rows: int, copies: bool) -> None:
+    if rows <= FEW_ROWS and is_large(model) and library() is not None:
+        for part in model.modules():
+            if isinstance(part, Compiled):
+                part.compiled = part.to_step()
+        return
+    if not copies:
+        return
     parts = [part for part in _parts(model) if _is_taken(part.weight)]
     weights = {id(part.weight): part.weight for part in parts}
     if sum(weight.nbytes for weight in weights.values()) > MOST_BYTES:
         return
     for part in parts:
         part.packed = packed(part.weight, rows)
+
+
+def is_large(model: nn.Module) -> bool:
+    """Whether a step of a model on a CPU reads so much that compiling its parts pays."""
+    tensors = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}.values()
+    return sum(tensor.nbytes for tensor in tensors if tensor.dim() > 1 and tensor.device.type == "cpu") >= LARGE
 
 
 def packed(weight: Tensor, rows: int) -> Packed:

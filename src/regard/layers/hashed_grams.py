@@ -1,6 +1,6 @@
 """The n-grams of words as they are spelt, each by a number below a fixed one: no list of them is kept.
 
-    words       of one and of two neighbours
+    words       of one and of two neighbours, and pairs with 1 .. `skip` words between that are not looked at
     characters  2 .. 5 neighbouring bytes of a word with a blank on each side, so that " un" is a beginning
 
     h(b_1 .. b_n) = (h(b_1 .. b_(n-1)) A + b_n) mod P, and the column is h(.) mod R / 2
@@ -38,18 +38,23 @@ class Grams(NamedTuple):
     there: Bool[Tensor, "B N"]
 
 
-def hashed_grams(spelt: Int[Tensor, "B T L"], real: Bool[Tensor, "B T"], rows: int) -> tuple[Grams, Grams]:
+def hashed_grams(
+    spelt: Int[Tensor, "B T L"], real: Bool[Tensor, "B T"], rows: int, skip: int = 0
+) -> tuple[Grams, Grams]:
     """Those of words and those of characters. real: words that are no padding; one without letters counts as none."""
-    words, characters = map(_once, _both(spelt, real, rows // 2))
+    words, characters = map(_once, _both(spelt, real, rows // 2, skip))
     return words, Grams(characters.columns + rows // 2, characters.there)
 
 
-def named_grams(spelt: Int[Tensor, "T L"], rows: int) -> dict[int, str]:
+def named_grams(spelt: Int[Tensor, "T L"], rows: int, skip: int = 0) -> dict[int, str]:
     """The columns of one text, each with the name of the n-gram that stands in it; of characters in brackets."""
     real = torch.ones(1, len(spelt), dtype=torch.bool, device=spelt.device)
-    words, characters = (part[part != NONE].tolist() for part in _both(spelt[None], real, rows // 2))
+    words, characters = (part[part != NONE].tolist() for part in _both(spelt[None], real, rows // 2, skip))
     texts = [bytes(byte - 1 for byte in row if byte).lower() for row in spelt.tolist() if row[0]]
     pairs = [b" ".join(pair) for pair in itertools.pairwise(texts)]
+    for ahead in range(2, skip + 2):
+        gap = b"." * ahead
+        pairs += [b"%b %b %b" % (first, gap, last) for first, last in zip(texts, texts[ahead:], strict=False)]
     # The order of `_character_grams`: by place within the word for each length.
     pieces = [
         b"[%b]" % spaced[first : first + n]
@@ -62,24 +67,28 @@ def named_grams(spelt: Int[Tensor, "T L"], rows: int) -> dict[int, str]:
     return dict(zip(columns, names, strict=True))
 
 
-def _both(spelt: Tensor, real: Tensor, columns: int) -> tuple[Tensor, Tensor]:
+def _both(spelt: Tensor, real: Tensor, columns: int, skip: int) -> tuple[Tensor, Tensor]:
     """Of words and of characters: the column of each n-gram, (B, N), and NONE where there is none."""
     is_capital = (spelt >= FIRST_CAPITAL) & (spelt <= LAST_CAPITAL)
     spelt = torch.where(is_capital, spelt + TO_SMALL, spelt)
     real = real & (spelt[..., 0] > 0)
-    found = (_word_grams(spelt, real), _character_grams(spelt, real))
+    found = (_word_grams(spelt, real, skip), _character_grams(spelt, real))
     words, characters = (torch.where(part == NONE, NONE, part % columns) for part in found)
     return words, characters
 
 
-def _word_grams(spelt: Tensor, real: Tensor) -> Tensor:
-    """h of single words and of neighbours, (B, 2 T - 1)."""
+def _word_grams(spelt: Tensor, real: Tensor, skip: int) -> Tensor:
+    """h of single words, of neighbours and of pairs with words between, (B, N)."""
     h = torch.zeros_like(spelt[..., 0])
     for byte in spelt.unbind(-1):
         h = _next(h, byte)
     # A word of no letters, as the end of a text, has no neighbours: only those side by side are pairs.
-    pairs, both = _next(h[:, :-1], h[:, 1:]), real[:, :-1] & real[:, 1:]
-    return torch.cat([torch.where(real, h, NONE), torch.where(both, pairs, NONE)], 1)
+    found = [torch.where(real, h, NONE)]
+    for ahead in range(1, skip + 2):
+        before = h if ahead == 1 else (h + ahead) % PRIME  # a pair with words between is no pair of neighbours
+        pairs, both = _next(before[:, :-ahead], h[:, ahead:]), real[:, :-ahead] & real[:, ahead:]
+        found.append(torch.where(both, pairs, NONE))
+    return torch.cat(found, 1)
 
 
 def _character_grams(spelt: Tensor, real: Tensor) -> Tensor:

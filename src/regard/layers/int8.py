@@ -4,13 +4,15 @@ Taken are linear maps of regard and of torch itself (`Linear`, `LinearHead`, `nn
 inside a mixer from outside; what has a class of its own keeps its numbers, and so do norms, convolutions, recurrences
 of torch's (`nn.LSTM`) and embeddings. A table that an embedding shares with the head is in 8 bits for both.
 
-On a CPU that multiplies 8 bits exactly a matrix is held twice, as it is and in the order of reading, 2 bytes a weight;
-elsewhere once. A quantised model is for use, not for training: its weights have no gradients.
+On a CPU few rows are multiplied by compiled code where there is a compiler (kernels/decode_cpu.py). Else, where whole
+numbers of 8 bits are multiplied exactly, a matrix is held twice from its first product on, as it is and in the order of
+reading, 2 bytes a weight. A quantised model is for use, not for training: its weights have no gradients.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import UsageError
+from regard.kernels import decode_cpu
 from regard.kernels.choice import takes_kernel
+from regard.kernels.decode_cpu import Compiled, Step
 from regard.kernels.int8 import PackedInt8, dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8
 from regard.kernels.int8 import quantised as quantised_matrix
 from regard.layers.head import LinearHead
@@ -28,7 +32,7 @@ from regard.layers.linear import FEW_ROWS, Activation, Linear, after, kernel_pro
 Weights = Literal["int8"]
 
 
-class _Int8Weights(nn.Module):
+class _Int8Weights(Compiled, nn.Module):
     """W = s q in the place of a parameter.
 
     q      (N, K) in int8.
@@ -39,6 +43,15 @@ class _Int8Weights(nn.Module):
     scale: Tensor
     bias: Tensor | None
     _packed: PackedInt8 | None = None
+
+    def packed(self) -> PackedInt8 | None:
+        """q in the order of reading, made when it is first wanted; None where that order is of no use."""
+        if self._packed is None and self.q.device.type == "cpu" and self.q.numel() and multiplies_int8():
+            self._packed = PackedInt8.of(self.q, self.scale)
+        return self._packed
+
+    def to_step(self) -> Step | None:
+        return decode_cpu.linear_int8(self.q, self.scale, self.bias)
 
     @property
     def weight(self) -> Tensor:
@@ -51,14 +64,19 @@ class _Int8Weights(nn.Module):
 
     def times(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
         """g(x W^T + b) + r."""
+        quick = None if self.compiled is None else self.compiled(x)
+        if quick is not None:
+            return after(quick, activation, residual)
         if self.takes_whole(x, residual):
             found = kernel_product(x, self.q, self.bias, activation, residual, self.scale)
             if found is not None:
                 return found
-        if self._packed is None or torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel():
+        exact = torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel()
+        packed = None if exact else self.packed()
+        if packed is None:
             y = int8_linear_readable(x, self.q, self.scale, self.bias)
         else:
-            y = int8_linear_packed(x, self._packed, self.bias)
+            y = int8_linear_packed(x, packed, self.bias)
         return after(y, activation, residual)
 
 
@@ -86,6 +104,9 @@ class Int8Head(_Int8Weights, LinearHead):  # pyright: ignore[reportIncompatibleV
 class Int8Embedding(_Int8Weights, nn.Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """A table of 8 bits that a head has too."""
 
+    def to_step(self) -> None:
+        """Nothing is multiplied."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.q).float() * F.embedding(input, self.scale[:, None])
 
@@ -109,45 +130,43 @@ class Quantised:
 
 def in_int8(model: nn.Module) -> Quantised:
     """The same model with weights in 8 bits. The one that is given stays as it is; what is not in 8 bits is shared."""
-    total = sum(parameter.numel() for parameter in model.parameters())
     tensors = [*model.parameters(), *model.buffers()]
-    narrow = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
-    maps = [part for part in narrow.modules() if type(part) in MAPS]
+    return _narrowed(copy.deepcopy(model, {id(tensor): tensor for tensor in tensors}), quantised_matrix)
+
+
+def with_room_for_int8(model: nn.Module) -> Quantised:
+    """The model itself with room for weights in 8 bits in the place of its own, whose numbers are gone."""
+    return _narrowed(model, _room)
+
+
+def _room(weight: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(weight, dtype=torch.int8, requires_grad=False), weight.new_empty(len(weight))
+
+
+def _narrowed(model: nn.Module, made: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Quantised:
+    """made: q and s of a matrix."""
+    total = sum(parameter.numel() for parameter in model.parameters())
+    maps = [part for part in model.modules() if type(part) in MAPS]
     matrices = {id(part.weight): part.weight for part in maps if isinstance(part.weight, nn.Parameter)}
     if not matrices:
         raise UsageError("int8: this model has no linear maps whose weights could have 8 bits; leave out weights")
     wide = sorted({str(matrix.dtype) for matrix in matrices.values() if matrix.dtype != torch.float32})
     if wide:
         raise UsageError(f"int8 is made of weights in float32, found {', '.join(wide)}")
-    made: dict[int, _Made] = {}
-    for part in narrow.modules():
+    found: dict[int, tuple[Tensor, Tensor]] = {}
+    for part in model.modules():
         weight = part._parameters.get("weight")
         kind = Int8Embedding if type(part) is nn.Embedding else MAPS.get(type(part))
         if weight is not None and kind is not None and id(weight) in matrices:
-            if id(weight) not in made:
-                made[id(weight)] = _Made.of(weight)
-            _become(part, kind, made[id(weight)])
-    return Quantised(narrow, sum(matrix.numel() for matrix in matrices.values()), total)
+            if id(weight) not in found:
+                found[id(weight)] = made(weight)
+            _become(part, kind, *found[id(weight)])
+    return Quantised(model, sum(matrix.numel() for matrix in matrices.values()), total)
 
 
-@dataclass(frozen=True)
-class _Made:
-    q: Tensor
-    scale: Tensor
-    packed: PackedInt8 | None
-
-    @classmethod
-    def of(cls, weight: Tensor) -> _Made:
-        q, scale = quantised_matrix(weight)
-        fast = weight.device.type == "cpu" and weight.numel() > 0 and multiplies_int8()
-        return cls(q, scale, PackedInt8.of(q, scale) if fast else None)
-
-
-def _become(part: nn.Module, kind: type[_Int8Weights], made: _Made) -> None:
+def _become(part: nn.Module, kind: type[_Int8Weights], q: Tensor, scale: Tensor) -> None:
     """Another class with q and s in the place of the weight."""
     del part.weight
-    part.register_buffer("q", made.q)
-    part.register_buffer("scale", made.scale)
+    part.register_buffer("q", q)
+    part.register_buffer("scale", scale)
     part.__class__ = kind
-    assert isinstance(part, _Int8Weights)
-    part._packed = made.packed

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regard.core.tap import is_heard
 from regard.kernels.choice import HALF, takes_kernel
+from regard.kernels.decode_cpu import Step
 from regard.kernels.operators import if_built
 from regard.kernels.packed import PackedLinear
 from regard.kernels.pointwise import gelu_tanh, relu_squared
@@ -44,10 +45,17 @@ class Linear(PackedLinear):
         self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None
     ) -> Tensor:
         """g(x W^T + b) + r (..., N) of x (..., K); r None for nothing."""
+        quick = None if self.compiled is None else self.compiled(x)
+        if quick is not None:
+            return after(quick, activation, residual)
         found = (
             kernel_product(x, self.weight, self.bias, activation, residual) if self.takes_whole(x, residual) else None
         )
         return after(self.product(x), activation, residual) if found is None else found
+
+    def to_step(self) -> Step | None:
+        # Whose product is another one is asked for it.
+        return super().to_step() if type(self).product is Linear.product else None
 
     def takes_whole(self, x: Tensor, residual: Tensor | None) -> bool:
         """Whether a kernel does the whole line."""
@@ -64,7 +72,8 @@ def followed(
 ) -> Tensor:
     """g(x W^T + b) + r. The map is called for its own part alone where no kernel does the whole, and where somebody
     listens to it."""
-    if isinstance(linear, Linear) and linear.takes_whole(x, residual) and not is_heard(linear):
+    takes = isinstance(linear, Linear) and linear.compiled is None and linear.takes_whole(x, residual)
+    if takes and not is_heard(linear):
         return linear(x, activation, residual)
     return after(linear(x), activation, residual)
 
@@ -80,6 +89,8 @@ def has_few_rows(
     x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None, most: int = SOME_ROWS
 ) -> bool:
     """Whether a kernel for few rows takes a product; most: rows of 16 bits a number."""
+    if torch.compiler.is_compiling():
+        return False  # before sizes are looked at: what is compiled would be so for these alone
     most = most if x.dtype in HALF else FEW_ROWS
     few = x.numel() <= most * x.shape[-1] and weight.is_contiguous()
     return few and takes_kernel(x, weight, bias, residual)

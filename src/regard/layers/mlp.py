@@ -6,10 +6,13 @@ The net between a stack and its head is t = norm(g(W h + b)) (Devlin et al. 2019
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from regard.core.config import Config, check
+from regard.core.mixer import Shows
+from regard.core.tap import Tap
 from regard.layers.linear import ACTIVATIONS, Activation, Linear, followed
 from regard.layers.norm import NormConfig
 
@@ -36,6 +39,7 @@ class Mlp(nn.Module):
 
     writes_to_stream = ("hidden_to_output",)
     adds = True
+    shows: ClassVar[Shows] = {"neurons": "neurons"}
 
     def __init__(self, config: MlpConfig) -> None:
         super().__init__()
@@ -44,6 +48,7 @@ class Mlp(nn.Module):
         self.hidden_to_output = Linear(config.d_hidden, config.d_model, bias=config.bias)
         self.activation = ACTIVATIONS[config.activation]
         self._activation: Activation = config.activation
+        self.neurons = Tap()
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """y, or residual + y."""
@@ -51,7 +56,7 @@ class Mlp(nn.Module):
             hidden = followed(self.input_to_hidden, x, self._activation)
         else:
             hidden = followed(self.input_to_gate, x, self._activation) * self.input_to_hidden(x)
-        return followed(self.hidden_to_output, hidden, residual=residual)
+        return followed(self.hidden_to_output, self.neurons(hidden), residual=residual)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,9 @@ from torch import Tensor, nn
 
 from regard.core.config import Config, check
 from regard.core.dropout import dropout
+from regard.kernels import decode_cpu
 from regard.kernels.choice import HALF, takes_kernel
+from regard.kernels.decode_cpu import Compiled, Step
 from regard.kernels.operators import if_built
 from regard.kernels.pointwise import rms_norm
 
@@ -75,7 +77,7 @@ class LayerNorm(nn.LayerNorm):
             return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 
 
-class RmsNorm(nn.Module):
+class RmsNorm(Compiled, nn.Module):
     """x / sqrt(mean(x^2) + epsilon) * weight."""
 
     adds = True
@@ -91,7 +93,11 @@ class RmsNorm(nn.Module):
     def forward(self, x: Tensor, add: Tensor) -> tuple[Tensor, Tensor]: ...
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """The norm of x; or, of x + add, the sum and its norm."""
-        return _normed(self.own, x, add, self.weight, None, self.epsilon, False)
+        quick = self.compiled(x) if self.compiled is not None and add is None else None
+        return _normed(self.own, x, add, self.weight, None, self.epsilon, False) if quick is None else quick
+
+    def to_step(self) -> Step | None:
+        return decode_cpu.rms_norm(self.weight, self.epsilon)
 
     def own(self, x: Tensor) -> Tensor:
         if x.dtype not in HALF or not torch.is_autocast_enabled(x.device.type):
@@ -116,6 +122,8 @@ def _normed(
 
 def _takes_kernel(x: Tensor, weight: Tensor | None, bias: Tensor | None, add: Tensor | None) -> bool:
     """Of norms over the last axis that have a weight."""
+    if torch.compiler.is_compiling():
+        return False  # before sizes are looked at: what is compiled would be so for these alone
     width = x.shape[-1]
     few = weight is not None and weight.dim() == 1 and width <= WIDEST and x.numel() <= MOST_ROWS * width
     few = few and (add is None or add.shape == x.shape)

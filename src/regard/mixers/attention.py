@@ -7,9 +7,7 @@ Glossary
 score   dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
 H, G    heads, and groups of heads that share keys and values (Ainslie et al. 2023); G = H is the plain form
 window  a position sees itself and the window - 1 positions before it (Beltagy et al. 2020)
-rotary, alibi  positions inside the scores, see layers/position.py
-
-Keys and values of the past are in the state, see mixers/kv_cache.py.
+rotary, alibi, relative  positions inside the scores, see layers/position.py and layers/distance.py
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,13 +28,15 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap, is_heard
 from regard.kernels.decode_attention import can_decode, decode_attention
+from regard.kernels.decode_cpu import AttentionStep, CompiledAttention
 from regard.kernels.end_to_end import grouped, varlen_attention, varlen_takes
 from regard.kernels.flex import flex_attention, flex_takes
+from regard.layers.distance import RELATIVE, RelativeConfig, distance_bias
 from regard.layers.linear import Linear
 from regard.layers.norm import RmsNorm
 from regard.layers.position import ROTARY, RotaryConfig, alibi_slopes, rotate
 from regard.layers.score import AdditiveScore, DotScore, ScoreName, build_score, fused_attention, softmax
-from regard.mixers.kv_cache import KeyValueState, Place, distances
+from regard.mixers.kv_cache import KeyValueState, Place, distances, repeated
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,14 @@ class AttentionConfig(MixerConfig, kind="attention"):
     score: ScoreName = "scaled_dot"
     base: float | None = None
     window: int | None = None
-    position: Literal["none", "rotary", "alibi"] = "none"
+    position: Literal["none", "rotary", "alibi", "relative"] = "none"
     bias: bool = True
     qk_norm: bool = False
     dropout: float = 0.0
     rotary: RotaryConfig = ROTARY
     output_bias: bool | None = None
     qk_epsilon: float = 1e-5
+    relative: RelativeConfig = RELATIVE
 
     def __post_init__(self) -> None:
         heads, groups = self.n_heads, self.groups
@@ -97,6 +98,8 @@ class AttentionConfig(MixerConfig, kind="attention"):
             "attention-rotary-scaled": cls(16, 2, position="rotary", rotary=RotaryConfig(500.0, None, "llama3", 8.0)),
             "attention-alibi": cls(8, 2, position="alibi"),
             "attention-alibi-base": cls(8, 2, position="alibi", base=3.0),
+            "attention-relative": cls(8, 2, position="relative", relative=RelativeConfig(8, 20), score="dot"),
+            "attention-relative-full": cls(8, 2, causal=False, position="relative", relative=RelativeConfig(8, 20)),
             "attention-window": cls(8, 2, window=3),
             "attention-window-rotary": cls(8, 2, window=3, position="rotary", n_kv_heads=1),
             "attention-dot": cls(8, 2, score="dot", base=3.0),
@@ -106,7 +109,7 @@ class AttentionConfig(MixerConfig, kind="attention"):
         }
 
 
-class SelfAttention(Mixer):
+class SelfAttention(CompiledAttention, Mixer):
     """Every position asks all positions it may see. The fast path never forms the weights; the taps do."""
 
     state_grows = skips_state = packs = True
@@ -124,9 +127,10 @@ class SelfAttention(Mixer):
         self.input_to_heads = Linear(config.d_model, (heads + 2 * groups) * width, bias=config.bias)
         out = config.bias if config.output_bias is None else config.output_bias
         self.heads_to_output = Linear(heads * width, config.d_model, bias=out)
-        norms = [RmsNorm(width, config.qk_epsilon) if config.qk_norm else nn.Identity() for _ in range(2)]
+        norms = (RmsNorm(width, config.qk_epsilon) if config.qk_norm else nn.Identity() for _ in range(2))
         self.query_norm, self.key_norm = norms
         self.score = build_score(config.score, heads, width)
+        self.distance_bias = distance_bias(config.position, heads, config.relative, causal=config.causal)
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()
         self.scores, self.weights, self.summary = Tap(2), Tap(2), Tap()
 
@@ -182,11 +186,11 @@ class SelfAttention(Mixer):
     def _packed(self, x: Tensor, offsets: Tensor) -> Tensor:
         """Outputs (1, P, D) of sequences end to end, each of which sees itself alone."""
         c = self.config
-        rotary = c.position == "rotary"
-        q, k, v = self._placed(*self._heads(x), places_within(offsets)[None].to(x.device) if rotary else None)
-        fused = isinstance(self.score, DotScore) and c.position != "alibi" and not self._heard()
+        places = places_within(offsets)[None].to(x.device) if c.position == "rotary" else None
+        q, k, v = self._placed(*self._heads(x), places)
+        fused = isinstance(self.score, DotScore) and self.distance_bias is None and not self._heard()
         if fused and varlen_takes(q, c.dropout if self.training else 0.0):
-            k, v = self._repeated(k), self._repeated(v)
+            k, v = repeated(k, c.n_heads), repeated(v, c.n_heads)
             scale = self.score.scale * math.log(c.base or math.e)
             return self._output(varlen_attention(q, k, v, offsets, causal=c.causal, window=c.window, scale=scale))
 
@@ -201,18 +205,13 @@ class SelfAttention(Mixer):
 
     def _mixed(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """What each head makes of the values, (B, T, H, K)."""
-        k, v = self._repeated(k), self._repeated(v)
+        k, v = (repeated(part, self.config.n_heads) for part in (k, v))
         if self._heard() or isinstance(self.score, AdditiveScore):
             return self._readable(q, k, v, place)
         return self._fast(q, k, v, place)
 
     def _heard(self) -> bool:
         return self.scores.recorded or self.weights.recorded
-
-    def _repeated(self, shared: Tensor) -> Tensor:
-        """Keys or values (B, T, H, K) of every head, of those (B, T, G, K) that groups share."""
-        repeats = self.config.n_heads // self.config.groups
-        return shared if repeats == 1 else shared.repeat_interleave(repeats, 2)
 
     def _output(self, y: Tensor) -> Tensor:
         """Heads (B, T, H, K) side by side, mapped to (B, T, D)."""
@@ -222,34 +221,37 @@ class SelfAttention(Mixer):
         """Whether this is one token in each slot, which has a kernel of its own, from the projection on."""
         c = self.config
         plain = c.position == "none" or (c.position == "rotary" and c.rotary.plain)
-        if q.shape[1] != 1 or not state.reserved or context.lengths is not None or not plain:
+        if not plain or q.shape[1] != 1 or not state.reserved or context.lengths is not None:
             return False
         heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
         heard = heard or is_heard(self.query_norm) or is_heard(self.key_norm) or is_heard(self.score)
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):
             return False
         alike = not c.qk_norm or all(norm.weight.dtype == q.dtype for norm in (self.query_norm, self.key_norm))
-        return alike and can_decode(q[:, 0], state.keys)
+        return alike and (can_decode if self.compiled is None else self.compiled.takes)(q[:, 0], state.keys)
 
     def _decoded(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValueState) -> Tensor | None:
         """Heads (B, H, K) of one token by the kernel, which also norms, turns and keeps it; None without the kernel."""
-        c = self.config
-        scale = self.score.scale * math.log(c.base or math.e)
-        norms = None
+        given = q[:, 0], (k[:, 0], v[:, 0]), (state.keys, state.values), state.count
+        return decode_attention(*given, **self._of_kernels()) if self.compiled is None else self.compiled(*given)
+
+    def to_step(self) -> AttentionStep:
+        return AttentionStep(**self._of_kernels())
+
+    def _of_kernels(self) -> dict[str, Any]:
+        c, norms = self.config, None
         if isinstance(self.query_norm, RmsNorm) and isinstance(self.key_norm, RmsNorm):
             norms = self.query_norm.weight, self.key_norm.weight, self.query_norm.epsilon
-        base = c.rotary.base if c.position == "rotary" else None
-        new, cache = (k[:, 0], v[:, 0]), (state.keys, state.values)
-        settings = {"scale": scale, "window": c.window, "norms": norms, "base": base}
-        return decode_attention(q[:, 0], new, cache, state.count, **settings)
+        scale, base = self.score.scale * math.log(c.base or math.e), c.rotary.base if c.position == "rotary" else None
+        return {"scale": scale, "window": c.window, "norms": norms, "base": base}
 
     def _readable(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """The equation as it stands: scores, softmax, weighted sum; (B, T, H, K)."""
         distance, seen = self._geometry(q, k, place)
         scores = self.score(q, k)  # (B, H, T, S)
-        if self.config.position == "alibi":
-            # Slopes are meant for base e: in another base they are divided by what the softmax will multiply with.
-            scores = scores - self._slopes(q) * distance[:, None] / math.log(self.config.base or math.e)
+        if self.distance_bias is not None:
+            # A bias is meant for base e: in another base it is divided by what the softmax will multiply with.
+            scores = scores + self.distance_bias(distance, scores) / math.log(self.config.base or math.e)
         weights = self.weights(softmax(self.scores(scores), seen[:, None], self.config.base))
         weights = F.dropout(weights, self.config.dropout, self.training)
         return torch.einsum("BHTS,BSHK->BTHK", weights, v)
@@ -261,10 +263,10 @@ class SelfAttention(Mixer):
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
         """Of folded queries and keys."""
         c = self.config
-        mask, is_causal = None, False
-        dropout = c.dropout if self.training else 0.0
-        plain = c.window is None and c.position != "alibi"
-        if not plain and place.start is None and place.lengths is None and flex_takes(q, k, dropout):
+        mask, is_causal, dropout = None, False, c.dropout if self.training else 0.0
+        plain = c.window is None and self.distance_bias is None
+        flexible = not plain and c.position != "relative" and place.start is None and place.lengths is None
+        if flexible and flex_takes(q, k, dropout):
             slopes = alibi_slopes(c.n_heads, q.device).to(q.dtype) if c.position == "alibi" else None
             scale = self.score.scale * math.log(c.base or math.e)
             return flex_attention(q, k, v, causal=c.causal, window=c.window, slopes=slopes, scale=scale)
@@ -273,28 +275,22 @@ class SelfAttention(Mixer):
         elif not (plain and place.flush and q.shape[1] == 1):
             distance, seen = self._geometry(q, k, place)
             mask = seen[:, None]
-            if c.position == "alibi":
-                mask = (-self._slopes(q) * distance[:, None]).masked_fill(~mask, float("-inf")).to(q.dtype)
+            if self.distance_bias is not None:
+                mask = self.distance_bias(distance, q).masked_fill(~mask, float("-inf"))
         return fused_attention(q, k, v, mask, is_causal=is_causal, scale=self.score.scale, base=c.base, dropout=dropout)
 
     def _geometry(self, q: Tensor, k: Tensor, place: Place) -> tuple[Tensor, Tensor]:
-        """How far behind each query a key lies, and which keys it may see; (1 or B, T, S) each."""
+        """How far behind each query a key lies, below 0 after it, and which keys it may see; (1 or B, T, S) each."""
         start = torch.zeros(1, dtype=torch.long, device=q.device) if place.start is None else place.start
         distance = distances(start, q.shape[1], k.shape[1])
         seen = distance >= 0 if self.causal else torch.ones_like(distance, dtype=torch.bool)
         if self.config.window is not None:
             seen = seen & (distance.abs() < self.config.window)
-        if not self.causal:
-            distance = distance.abs()
-            lengths = place.lengths
-            if lengths is not None:
-                real = real_tokens(lengths, k)[:, None]
-                if self.config.window is None and lengths.device.type == "cpu" and int(lengths.min()) > 0:
-                    return distance, real
-                # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
-                seen = seen & (real | (distance == 0))
+        if not self.causal and (lengths := place.lengths) is not None:
+            real = real_tokens(lengths, k)[:, None]
+            at_hand = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+            if self.config.window is None and at_hand and int(lengths.min()) > 0:
+                return distance, real
+            # A padded query with no real key in sight looks at itself: a softmax over nothing would be NaN.
+            seen = seen & (real | (distance == 0))
         return distance, seen
-
-    def _slopes(self, q: Tensor) -> Tensor:
-        """ALiBi's slope of every head, (H, 1, 1)."""
-        return alibi_slopes(self.config.n_heads, q.device).to(q.dtype)[:, None, None]

@@ -173,9 +173,9 @@ class Attentive(Mixer):
         return self.aligned.init_state(batch_size)
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
-        met = self.aligned.met(self.init_state(len(x)) if state is None else state, context)
+        met = self.aligned.met(self.init_state(x.shape[0]) if state is None else state, context)
         if x.shape[1] == 0:
-            return x.new_zeros(len(x), 0, self.d_readout), None if state is None else met
+            return x.new_zeros(x.shape[0], 0, self.d_readout), None if state is None else met
         # Without a state nobody reads what padding, which comes last, has done to it.
         before, hidden, looked, after = self.aligned(x, met, None if state is None else context.lengths)
         y = self._readout(before if self.shows_before else hidden, x, looked)

@@ -142,15 +142,15 @@ class CrossAttention(Mixer):
         padded = hollow = lengths is not None
         if lengths is None:
             lengths = torch.full_like(count, memory.shape[1])
-        elif lengths.device.type == "cpu" and len(lengths):
-            # Elsewhere a look at the lengths would wait for the device.
+        elif not torch.compiler.is_compiling() and lengths.device.type == "cpu" and len(lengths):
+            # Elsewhere a look at the lengths would wait for the device, or be no part of what is compiled.
             least = int(lengths.min())
             padded, hollow = least < memory.shape[1], least == 0
-        place = torch.arange(len(count), device=keys.device)
+        place = torch.arange(count.shape[0], device=keys.device)
         return MemoryState(keys, values, lengths.to(keys.device), place, count, padded=padded, hollow=hollow)
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
-        before = self.init_state(len(x)) if state is None else state
+        before = self.init_state(x.shape[0]) if state is None else state
         assert isinstance(before, MemoryState)
         y, after = self._looked(x, before, context)
         return y, None if state is None else after.typed_as(before)

@@ -2,6 +2,7 @@
 
     v = q(m_1 .. m_S)                          the summary, see layers/pooling.py
     s_0 = tanh(W v + b)                        first: the state that the recurrence begins with   Sutskever et al. 2014
+    s_0 = v                                    first and handed: the same without a map
     y = mixer(x_t + U v)                       every: added to each input                         Cho et al. 2014
 
 All that the recurrence can know of the memory has to pass through v: the bottleneck that attention removes.
@@ -55,15 +56,20 @@ class GivenState(State):
 
 @dataclass(frozen=True)
 class GivenConfig(MixerConfig, kind="given"):
-    """mixer: what is given the vector. d_memory: width of the memory, None for d_model. pooling: q."""
+    """mixer: what is given the vector. d_memory: width of the memory, None for d_model. pooling: q.
+
+    handed  the vector itself is the first state, of a recurrence that keeps one vector as wide.
+    """
 
     mixer: MixerConfig
     d_memory: int | None = None
     first: bool = True
     every: bool = False
     pooling: PoolingName = "last"
+    handed: bool = False
 
     def __post_init__(self) -> None:
+        check(self.first or not self.handed, "a vector that is handed over is the first state: first must hold too")
         check(self.first or self.every, "a vector must be given somewhere: first, every, or both")
         same = self.mixer.d_model == self.d_model
         check(same, f"the mixer has width {self.mixer.d_model}, what gives it a vector {self.d_model}")
@@ -78,6 +84,7 @@ class GivenConfig(MixerConfig, kind="given"):
             "given-first": cls(8, stack),
             "given-every": cls(8, RnnConfig(8), first=False, every=True, pooling="mean"),
             "given-both": cls(8, LstmConfig(8), every=True, pooling="attention"),
+            "given-handed": cls(8, RnnConfig(8), handed=True),
         }
 
 
@@ -94,7 +101,7 @@ class Given(Mixer):
         self.needs_memory, self.permutes = True, self.mixer.permutes and not config.first
         width = config.d_memory or config.d_model
         self.pooling = PoolingConfig(width, config.pooling).build()
-        self.first_state = FirstState(self.mixer, width) if config.first else None
+        self.first_state = FirstState(self.mixer, width, handed=config.handed) if config.first else None
         self.vector_to_input = nn.Linear(width, config.d_model, bias=False) if config.every else None
         self.given = Tap(None)
 
@@ -102,7 +109,7 @@ class Given(Mixer):
         return GivenState(self.mixer.init_state(batch_size), self.zeros(batch_size, 0))
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
-        met = self._met(self.init_state(len(x)) if state is None else state, context)
+        met = self._met(self.init_state(x.shape[0]) if state is None else state, context)
         # From the beginning the inner state is needed only where it was made of the vector.
         before = None if state is None and self.first_state is None else met.inner
         y, inner = self.mixer(self._with_vector(x, met.vector), before, context)
@@ -124,17 +131,24 @@ class Given(Mixer):
 
 
 class FirstState(nn.Module):
-    """s_0 = tanh(W v + b) for every number that a state of constant size holds."""
+    """s_0 = tanh(W v + b) for every number that a state of constant size holds; handed: s_0 = v."""
 
-    def __init__(self, mixer: Mixer, d_vector: int) -> None:
+    def __init__(self, mixer: Mixer, d_vector: int, *, handed: bool = False) -> None:
         super().__init__()
         self.shapes = [tensor.shape[1:] for tensor in mixer.init_state(1).tensors() if tensor.is_floating_point()]
-        self.vector_to_state = nn.Linear(d_vector, sum(shape.numel() for shape in self.shapes))
+        size = sum(shape.numel() for shape in self.shapes)
+        check(
+            not handed or size == d_vector,
+            f"a vector of {d_vector} numbers cannot be handed over as a state of {size}: one layer that keeps one "
+            f"vector, such as a gru, takes it",
+        )
+        self.vector_to_state = None if handed else nn.Linear(d_vector, size)
 
     def forward(self, vector: Tensor, state: State) -> State:
         """`state` before any token with its numbers replaced by what `vector` (B, D) says."""
         sizes = [shape.numel() for shape in self.shapes]
-        parts = iter(torch.tanh(self.vector_to_state(vector)).split(sizes, -1))
+        numbers = vector if self.vector_to_state is None else torch.tanh(self.vector_to_state(vector))
+        parts = iter(numbers.split(sizes, -1))
         shapes = iter(self.shapes)
 
         def replaced(tensor: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ class GnmtDecoder(Mixer):
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
         assert state is None or isinstance(state, Chain)
-        first = self.bottom.init_state(len(x)) if state is None else state.parts[0]
+        first = self.bottom.init_state(x.shape[0]) if state is None else state.parts[0]
         upper = [None] * len(self.upper) if state is None else state.parts[1:]
         bottom = self.bottom.met(first, context)
         if x.shape[1] == 0:

@@ -61,7 +61,7 @@ class KeyValueState(State):
     @property
     def _at_hand(self) -> bool:
         """Whether the count can be read without waiting and without a break in what is compiled."""
-        return self.count.device.type == "cpu" and len(self.count) > 0 and not torch.compiler.is_compiling()
+        return not torch.compiler.is_compiling() and self.count.device.type == "cpu" and len(self.count) > 0
 
     def reserve(self, length: int, memory: int | None = None) -> KeyValueState:
         room = max(length, self.keys.shape[1], 1)
@@ -156,6 +156,12 @@ def distances(start: Tensor, length: int, slots: int) -> Tensor:
     return (start[:, None] + t)[..., None] - s
 
 
+def repeated(shared: Tensor, n_heads: int) -> Tensor:
+    """Keys or values (B, T, H, K) of every head, of those (B, T, G, K) that groups share."""
+    repeats = n_heads // shared.shape[2]
+    return shared if repeats == 1 else shared.repeat_interleave(repeats, 2)
+
+
 def with_room(old: Tensor, room: int) -> Tensor:
     """A copy of (B, S, ...) with `room` slots, at least S.
 
@@ -174,7 +180,7 @@ def put_rows(slots: Tensor, rows: Tensor, new: Tensor) -> None:
 
 def _write_one(slots: Tensor, new: Tensor, start: Tensor, lengths: Tensor | None) -> None:
     """new (B, ...) into slot start (B,) of each row, where it is real and has one."""
-    row, room = torch.arange(len(slots), device=slots.device), slots.shape[1]
+    row, room = torch.arange(slots.shape[0], device=slots.device), slots.shape[1]
     kept = start < room if lengths is None else (start < room) & (lengths.to(start.device) > 0)
     place = start.clamp(max=room - 1)
     slots[row, place] = torch.where(kept[:, None, None], new, slots[row, place])
@@ -185,5 +191,5 @@ def _write_chunk(slots: Tensor, new: Tensor, start: Tensor, lengths: Tensor | No
     token = torch.arange(slots.shape[1], device=slots.device) - start[:, None]  # (B, S)
     end = new.shape[1] if lengths is None else lengths.to(start.device)[:, None]
     kept = (token >= 0) & (token < end)
-    row = torch.arange(len(slots), device=slots.device)[:, None]
+    row = torch.arange(slots.shape[0], device=slots.device)[:, None]
     slots.copy_(torch.where(kept[..., None, None], new[row, token.clamp(0, new.shape[1] - 1)], slots))

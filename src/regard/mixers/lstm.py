@@ -23,9 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Called, Mixer, Shows, scan
-from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
+from regard.core.stack import MixerConfig, ResidualConfig, StackConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.choice import takes_kernel

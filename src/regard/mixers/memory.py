@@ -94,7 +94,7 @@ class MemoryState(State):
         """A copy in which every row has a memory of its own, with at least `room` slots."""
         own, room = self.owner, max(room, self.keys.shape[1])
         keys, values = with_room(self.keys[own], room), with_room(self.values[own], room)
-        place = torch.arange(len(own), device=own.device)
+        place = torch.arange(own.shape[0], device=own.device)
         return MemoryState(keys, values, self.lengths[own], place, self.count, padded=True, hollow=True)
 
     def typed_as(self, before: MemoryState) -> MemoryState:

@@ -136,7 +136,7 @@ def last_hidden(hidden: Tensor, before: Tensor, lengths: Tensor | None) -> Tenso
     if lengths is None:
         return hidden[:, -1].to(before.dtype)
     seen = torch.cat([before[:, None], hidden.to(before.dtype)], 1)
-    return seen[torch.arange(len(seen), device=seen.device), lengths.to(seen.device)]
+    return seen[torch.arange(seen.shape[0], device=seen.device), lengths.to(seen.device)]
 
 
 def output_map(d_hidden: int, d_model: int, project: bool) -> nn.Module:

@@ -33,6 +33,7 @@ from regard.core.tap import Tap
 from regard.layers.linear import Linear
 
 Initialisation = Literal["lin", "inv", "legs", "real"]
+Pair = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -110,19 +111,36 @@ class S4d(Mixer):
 
     def step(self, x: Tensor, state: State, context: Context = EMPTY) -> tuple[Tensor, State]:
         assert isinstance(state, DiagonalState)
-        log_decay, drive, read = self.discrete()
-        modes = torch.view_as_complex(state.modes.contiguous())
-        modes = log_decay.exp() * modes + drive * x[..., None]
-        y = self.conjugate_factor * (read * modes).sum(-1).real.to(x.dtype) + self.skip * x
-        return self._output(y), DiagonalState(torch.view_as_real(modes), stepped(state.count, context.owned))
+        keep, drive, read = self._discrete_parts()
+        (a, b), (m, n) = keep, state.modes.unbind(-1)  # real and imaginary parts apart: other programs lack the pair
+        modes = torch.stack([a * m - b * n, a * n + b * m], -1) + torch.stack(drive, -1) * x[:, :, None, None]
+        said = read[0] * modes[..., 0] - read[1] * modes[..., 1]
+        y = self.conjugate_factor * said.sum(-1).to(x.dtype) + self.skip * x
+        return self._output(y), DiagonalState(modes, stepped(state.count, context.owned))
 
     def discrete(self) -> tuple[Tensor, Tensor, Tensor]:
-        """dt A, B~ and C, complex (D, N'). Float32 at least: a rounded decay is another memory."""
+        """dt A, B~ and C, complex (D, N')."""
+        decay, frequency, step, read = self._continuous()
+        rate = torch.complex(-decay, frequency)
+        log_decay = rate * step
+        return log_decay, torch.expm1(log_decay) / rate, torch.view_as_complex(read)
+
+    def _discrete_parts(self) -> tuple[Pair, Pair, Pair]:
+        """A~, B~ and C as pairs of real and imaginary part, (D, N') each."""
+        decay, frequency, step, read = self._continuous()
+        real, turn = -decay * step, frequency * step
+        keep = real.exp() * turn.cos(), real.exp() * turn.sin()
+        # e^z - 1 without the loss of digits near z = 0, divided by A.
+        less = torch.expm1(real) * turn.cos() - 2 * (turn / 2).sin() ** 2
+        size = decay**2 + frequency**2
+        drive = (frequency * keep[1] - decay * less) / size, -(decay * keep[1] + frequency * less) / size
+        return keep, drive, (read[..., 0], read[..., 1])
+
+    def _continuous(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """-Re A, Im A, dt (D, 1) and C. Float32 at least: a rounded decay is another memory."""
         parameters = (self.log_decay, self.frequency, self.log_step, self.state_to_channel)
         decay, frequency, step, read = (parameter.to(self.dtype_of_sums()) for parameter in parameters)
-        rate = torch.complex(-decay.exp(), frequency)
-        log_decay = rate * step.exp()[:, None]
-        return log_decay, torch.expm1(log_decay) / rate, torch.view_as_complex(read)
+        return decay.exp(), frequency, step.exp()[:, None], read
 
     @staticmethod
     def _powers(log_decay: Tensor, length: int) -> Tensor:

@@ -28,6 +28,7 @@ from regard.models.language import LanguageModelConfig
     paper="Hewitt, Thickstun, Manning, Liang 2023, Backpack language models",
     parameters=(170_000_000, 50257),
     training={"lr": 3e-3, "optimiser": "muon"},
+    rate_power=0.5,
 )
 def backpack(
     vocab_size: int,

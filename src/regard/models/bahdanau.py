@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.data_spec import DataSpec
 from regard.core.registry import register
-from regard.core.stack import BidirectionalConfig, StackConfig
+from regard.core.stack import StackConfig
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.norm import NormConfig
 from regard.layers.score import ScoreName

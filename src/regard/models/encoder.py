@@ -14,12 +14,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.core.bidirectional import reverse
 from regard.core.config import Config
 from regard.core.context import Context
 from regard.core.mixer import Mixer
-from regard.core.stack import MixerConfig, reverse
+from regard.core.stack import MixerConfig
 from regard.errors import UsageError
-from regard.models.language import initialise
+from regard.models.language import check_deviations, initialise
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class EncoderConfig(Config, kind="encoder"):
     reverse: bool = False
     init_std: float | None = None
     embedding_std: float | None = None
+
+    def __post_init__(self) -> None:
+        check_deviations(self.init_std, self.embedding_std)
 
     def build(self) -> Encoder:
         return Encoder(self)
@@ -73,7 +77,7 @@ class Encoder(nn.Module):
             )
         if self.config.reverse:
             source = reverse(source, lengths)
-        start = torch.zeros(len(source), dtype=torch.long, device=source.device)
+        start = torch.zeros(source.shape[0], dtype=torch.long, device=source.device)
         x = self.embedding(source, start)
         if self.stack is not None:
             x, _ = self.stack(x, None, Context(lengths=lengths))

@@ -92,9 +92,9 @@ class EncoderDecoder(nn.Module):
     def start(self, source: Tensor, lengths: Tensor | None = None) -> State:
         """Before any token, with the source met: what a decoder looks at is in its state from here on."""
         memory, lengths = self.encode(source, lengths)
-        nothing = torch.zeros(len(memory), 0, dtype=torch.long, device=memory.device)
+        nothing = torch.zeros(memory.shape[0], 0, dtype=torch.long, device=memory.device)
         context = Context(memory=memory, memory_lengths=lengths)
-        _, state = self.decoder(nothing, self.init_state(len(memory)), context)
+        _, state = self.decoder(nothing, self.init_state(memory.shape[0]), context)
         assert state is not None
         return state
 
@@ -140,7 +140,7 @@ class EncoderDecoder(nn.Module):
             return self.decoder(inputs, state, context)
         memory, lengths = self.encoder(inputs.source, inputs.lengths)
         rows = row_count(inputs.tokens, context)
-        if len(memory) == 1 < rows:
+        if memory.shape[0] == 1 < rows:
             # A single source is looked at by every row.
             memory = memory.expand(rows, -1, -1)
             lengths = None if lengths is None else lengths.expand(rows)

@@ -18,10 +18,11 @@ from typing import Any, Literal
 import torch
 
 from regard.core import registry
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.config import Config, is_required
 from regard.core.data_spec import EXAMPLE
 from regard.core.mixer import Mixer
-from regard.core.stack import BidirectionalConfig, BlockConfig, MixerConfig, StackConfig
+from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.errors import UsageError, nearest
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.linear import Activation

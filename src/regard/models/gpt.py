@@ -32,6 +32,7 @@ Position = Literal["none", "learned", "sinusoidal", "rotary", "alibi"]
     paper="Radford, Wu, Child, Luan, Amodei, Sutskever 2019, Language models are unsupervised multitask learners",
     parameters=(124_439_808, 50257),
     training={"lr": 3e-3, "optimiser": "muon"},
+    rate_power=0.5,
 )
 def gpt(
     vocab_size: int,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class GramConfig(FittedConfig):
 
     characters  shortest and longest n-gram of characters within words; empty for none.
     min_texts   texts of the training part in which an n-gram must occur to be kept.
+    skip        words that may stand between the two of a pair, 0 for neighbours alone.
     """
 
     n_classes: int
@@ -47,6 +48,7 @@ class GramConfig(FittedConfig):
     characters: tuple[int, ...] = ()
     min_texts: int = 1
     lower: bool = True
+    skip: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         check(self.n_classes > 0, f"n_classes must be positive, found {self.n_classes}")
@@ -55,6 +57,7 @@ class GramConfig(FittedConfig):
         check(len(self.characters) in (0, 2), told)
         check(not self.characters or 1 <= self.characters[0] <= self.characters[1] <= LONGEST, told)
         check(self.order > 0 or bool(self.characters), "order = 0 and no characters: there is nothing to count")
+        check(0 <= self.skip < LONGEST, f"skip must lie in 0 .. {LONGEST - 1}, found {self.skip}")
         check(self.min_texts >= 1, f"min_texts must be 1 or more, found {self.min_texts}")
 
     def build(self) -> GramClassifier:
@@ -173,7 +176,7 @@ class GramClassifier(FittedModel):
         numbers = [part.added if learn else part.found for part in (first, second)]
         shortest, longest = config.characters or (1, 0)
         return [
-            word_grams(words, config.order, numbers[0], lambda: len(first)),
+            word_grams(words, config.order, numbers[0], lambda: len(first), config.skip),
             character_grams(words, shortest, longest, numbers[1], lambda: len(second)),
         ]
 

@@ -16,6 +16,7 @@ from regard.models.recurrent import PLAIN, SIZES, Assembly, Norm, recurrent
     paper="Cho et al. 2014, Learning phrase representations using RNN encoder-decoder",
     parameters=(None, 15_000),
     training={"lr": 3e-3, "weight_decay": 0.01},
+    rate_power=0.0,
 )
 def gru(
     vocab_size: int,

@@ -31,6 +31,7 @@ from regard.layers.paired_head import PairedHead
 from regard.layers.pooling import PoolingConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.linear_half import LinearHalf
+from regard.models.pieces import one_piece, pieces
 
 HeadName = Literal["linear", "crf", "binary", "squared", "huber"]
 
@@ -44,6 +45,8 @@ class LabellerConfig(Config, kind="labeller"):
               labels, each for itself. squared, huber: the loss of a number.
     spans     tags mark spans, and how readily one is told is learnt on what is held out.
     linear    columns of the half that is solved for, of words with their spelling; 0: there is none.
+    skip      words that may stand between the two of a pair in that half.
+    piece     positions that are read at a time, where a text has one answer; 0: the whole text (models/pieces.py).
     """
 
     encoder: EncoderConfig
@@ -54,6 +57,8 @@ class LabellerConfig(Config, kind="labeller"):
     head: HeadName = "linear"
     spans: bool = False
     linear: int = 0
+    skip: int = 0
+    piece: int = 0
 
     def __post_init__(self) -> None:
         check(self.n_classes > 0, f"n_classes must be positive, found {self.n_classes}")
@@ -61,6 +66,8 @@ class LabellerConfig(Config, kind="labeller"):
         check(self.linear >= 0, f"linear counts columns, found {self.linear}")
         has_half = self.pooling is not None and self.head == "linear"
         check(not self.linear or has_half, "linear is for one class of a text: other answers have no such half")
+        check(self.piece >= 0, f"piece counts positions, found {self.piece}")
+        check(not self.piece or self.pooling is not None, "piece is for one answer of a text: positions have their own")
         check(0 <= self.dropout < 1, f"dropout must lie in [0, 1), found {self.dropout}")
 
     def build(self) -> Labeller:
@@ -91,7 +98,7 @@ class Labeller(Traced):
             one = PairedHead if config.linear else LinearHead
             kind = {"linear": one, "crf": CrfHead, "binary": BinaryHead}[config.head]
             self.head = kind(config.d_memory, config.n_classes, transform=dropout)
-        self.linear = LinearHalf(config.linear, config.n_classes) if config.linear else None
+        self.linear = LinearHalf(config.linear, config.n_classes, config.skip) if config.linear else None
         if config.spans:
             self.register_buffer("lean", torch.zeros(()))
 
@@ -115,13 +122,24 @@ class Labeller(Traced):
 
         Of a model with two halves that one is (B, D + C): what the other half says comes last.
         """
-        memory, lengths = self.encoder(tokens, context.lengths)
         if self.pooling is None:
-            return memory, None
-        pooled = self.pooling(memory, lengths)
+            return self.encoder(tokens, context.lengths)[0], None
+        pooled = self._pooled(tokens, context.lengths)
         if self.linear is None:
             return pooled, None
         return torch.cat([pooled, self.linear(tokens, context.lengths)], -1), None
+
+    def _pooled(self, tokens: Tensor, lengths: Tensor | None) -> Tensor:
+        """The vector (B, D) of each text; of one that is longer than a piece the mean of those of its pieces."""
+        assert self.pooling is not None
+        piece = self.config.piece
+        if not piece or tokens.shape[1] <= piece:
+            return self.pooling(*self.encoder(tokens, lengths))
+        known = torch.full((len(tokens),), tokens.shape[1], device=tokens.device) if lengths is None else lengths
+        if self.training:
+            return self.pooling(*self.encoder(*one_piece(tokens, known, piece)))
+        cut = pieces(tokens, known, piece)
+        return cut.mean(self.pooling(*self.encoder(cut.tokens, cut.lengths)))
 
     def encode(self, tokens: Tensor, context: Context = EMPTY) -> Tensor:
         """The vectors (B, T, D) of the sequence, before they are pooled."""

@@ -52,6 +52,7 @@ class LanguageModelConfig(Config, kind="language_model"):
         check(read == given, f"the stack reads vectors of width {read}, the embedding gives {given}")
         narrow = self.d_head not in (None, self.embedding.d_model)
         check(not (self.tied and narrow), f"a tied head reads vectors of the embedding's width, found {self.d_head}")
+        check_deviations(self.init_std, self.embedding_std)
 
     def build(self) -> LanguageModel:
         return LanguageModel(self)
@@ -113,7 +114,9 @@ class LanguageModel(Traced):
             padded, lengths = unpack(tokens, context.offsets)
             h, state = self.forward(padded, state, dataclasses.replace(context, lengths=lengths, offsets=None))
             return pack(h, lengths), state
-        start = torch.zeros(len(tokens), dtype=torch.long, device=tokens.device) if state is None else state.position
+        start = (
+            torch.zeros(tokens.shape[0], dtype=torch.long, device=tokens.device) if state is None else state.position
+        )
         if context.offsets is not None:
             start = places_within(context.offsets)[None].to(tokens.device)
         h, state = self.stack(self.embedding(tokens, start), state, context)
@@ -122,6 +125,12 @@ class LanguageModel(Traced):
     def encode(self, tokens: Int[Tensor, "B T"], context: Context = EMPTY) -> Float[Tensor, "B T D"]:
         """The vectors alone, from the beginning."""
         return self(tokens, None, context)[0]
+
+
+def check_deviations(init_std: float | None, embedding_std: float | None) -> None:
+    """Refuse standard deviations that are none."""
+    for name, std in (("init_std", init_std), ("embedding_std", embedding_std)):
+        check(std is None or std >= 0, f"{name} must not be negative, found {std}")
 
 
 def initialise(module: nn.Module, std: float) -> None:

@@ -5,7 +5,8 @@
     x      how much each n-gram counts in a text, see `weights`
     V, b   what is fitted; R a scale for each n-gram and class, 1 where there is none
     y_i    the class of example i, C how much examples count beside |V|^2, each times the weight of its class if any
-    loss   logistic: -log softmax(z)[y]; hinge: the squared distance to a margin of 1, each class against the others
+    loss   logistic: -log softmax(z)[y]; hinge: the squared distance to a margin of 1, each class against the others;
+           both: the mean of the weights of the two (regard/fitting/classes.py)
 
 weights
     tfidf   x_f = (1 + log n_f) (1 + log((1 + n) / (1 + d_f))), and R = 1; n_f: how often f occurs in the text, d_f: in
@@ -36,9 +37,8 @@ from regard.core.config import check
 from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.registry import register
-from regard.fitting.linear import LinearPoint, LossName, examples
+from regard.fitting.classes import Losses, Solved, Solving, solve
 from regard.fitting.model import require, require_room
-from regard.fitting.newton import Minimum, minimise
 from regard.fitting.sparse import SparseRows
 from regard.models.gram_classifier import GramClassifier, GramConfig, concatenated, labels_of
 
@@ -47,17 +47,21 @@ WeightsName = Literal["tfidf", "nb"]
 
 @dataclass(frozen=True)
 class LinearConfig(GramConfig, kind="linear"):
-    """weights, loss: as above. strength: C. tolerance: of the gradient, by that at zero. max_steps: of the solver."""
+    """weights, loss: as above. tolerance: of the gradient, by that at zero. max_steps: of the solver.
+
+    strength  C; None: found by cross-validation within the training part (regard/fitting/classes.py).
+    """
 
     weights: WeightsName = "nb"
-    loss: LossName = "logistic"
-    strength: float = 10.0
+    loss: Losses = "logistic"
+    strength: float | None = 10.0
     tolerance: float = 1e-4
     max_steps: int = 100
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(0 < self.strength < math.inf, f"strength must be positive and finite, found {self.strength}")
+        known = self.strength is None or 0 < self.strength < math.inf
+        check(known, f"strength must be positive and finite, found {self.strength}")
         check(0 < self.tolerance < 1, f"tolerance must lie between 0 and 1, found {self.tolerance}")
         check(self.max_steps >= 1, f"max_steps must be 1 or more, found {self.max_steps}")
 
@@ -87,22 +91,23 @@ class LinearClassifier(GramClassifier):
         require_room(self.n_grams, "n-grams", config.n_classes, "classes", advice)
         idf = np.concatenate([block.idf() for block in blocks])
         self.take({"weights": torch.zeros(0, 0), "bias": torch.zeros(0), "idf": torch.from_numpy(idf).float()})
-        rows, here = self.values(blocks), torch.from_numpy(labels)
-        scale = None if config.weights == "tfidf" else log_count_ratios(concatenated(blocks), labels, config.n_classes)
-        of = examples(rows, here, config.n_classes, config.loss, config.strength, scale, settings.class_weights)
-        found = minimise(LinearPoint.zero(of), config.tolerance, config.max_steps, lambda share: tell("solving", share))
-        point = found.point
-        assert isinstance(point, LinearPoint)
-        weights = point.weights[:-1] if scale is None else point.weights[:-1] * scale
-        self.take({"weights": weights.float(), "bias": point.weights[-1].float()})
+        how = Solving(
+            config.n_classes, config.loss, config.strength, config.tolerance, config.max_steps,
+            config.weights == "nb", settings.class_weights,
+        )  # fmt: skip
+        found = solve(self.values(blocks), labels, how, tell)
+        self.take({"weights": found.weights.float(), "bias": found.bias.float()})
         if not found.converged:
             tell.note(_not_there(found, config))
+        strength = f", strength {found.strength:g}" + (" by cross-validation" if found.tried else "")
         return {
-            "told": f"{self.n_grams:,} n-grams, {config.n_classes:,} classes, {found.steps} Newton steps",
+            "told": f"{self.n_grams:,} n-grams, {config.n_classes:,} classes, {found.steps} Newton steps{strength}",
             "steps": found.steps,
             "products": found.products,
             "gradient": found.gradient,
             "converged": found.converged,
+            "strength": found.strength,
+            "right_by_strength": found.tried,
         }
 
     def values(self, blocks: Sequence[SparseRows]) -> SparseRows:
@@ -146,24 +151,15 @@ class LinearClassifier(GramClassifier):
         self.require_columns(len(self.idf))
 
 
-def log_count_ratios(rows: SparseRows, labels: np.ndarray, n_classes: int) -> Tensor:
-    """R (F, K): log(p / |p|) - log(q / |q|), p the texts of a class with each n-gram and q those of the others, + 1."""
-    hits = F.one_hot(torch.from_numpy(labels), n_classes).double()
-    hits = hits[:, 1:] if n_classes == 2 else hits
-    occurs = rows.with_values(np.ones(len(rows.values))).transposed().matrix()
-    inside, everywhere = occurs @ hits, torch.from_numpy(rows.frequencies().astype(np.float64))[:, None]
-    p, q = 1 + inside, 1 + everywhere - inside
-    return (p / p.sum(0)).log() - (q / q.sum(0)).log()
-
-
 def by_class(z: Tensor, n_classes: int) -> Tensor:
     """z (n, K) for every class, (n, C)."""
     return torch.cat([-z / 2, z / 2], 1) if n_classes == 2 else z
 
 
-def _not_there(found: Minimum, config: LinearConfig) -> str:
+def _not_there(found: Solved, config: LinearConfig) -> str:
+    steps = max(one.steps for one in found.minima)
     return (
-        f"the solver did not converge: after {found.steps} of {config.max_steps} steps the gradient is "
+        f"the solver did not converge: after {steps} of {config.max_steps} steps the gradient is "
         f"{found.gradient:.1e} of its first, and {config.tolerance:.1e} was asked for; raise model.max_steps or lower "
         f"model.strength"
     )
@@ -172,10 +168,10 @@ def _not_there(found: Minimum, config: LinearConfig) -> str:
 @register(
     "linear",
     sizes={
-        "tiny": {"order": 1, "characters": (2, 3)},
+        "tiny": {"order": 1, "characters": (2, 3), "skip": 0},
         "small": {},
         "base": {},
-        "paper": {"characters": (), "weights": "nb", "loss": "hinge", "strength": 1.0},
+        "paper": {"characters": (), "weights": "nb", "loss": "hinge", "strength": 1.0, "skip": 0},
     },
     paper="Wang, Manning 2012, Baselines and bigrams: simple, good sentiment and topic classification",
     task="labelled",
@@ -186,8 +182,9 @@ def linear(
     order: int = 2,
     characters: tuple[int, ...] = (2, 5),
     weights: WeightsName = "nb",
-    loss: LossName = "logistic",
-    strength: float = 10.0,
+    loss: Losses = "both",
+    strength: float | None = None,
+    skip: int = 2,
     min_texts: int = 1,
     lower: bool = True,
     tolerance: float = 1e-4,
@@ -195,4 +192,4 @@ def linear(
 ) -> LinearConfig:
     """A weight for each n-gram of words and characters, fitted exactly."""
     counted = (spec.n_classes, order, characters, min_texts, lower)
-    return LinearConfig(*counted, weights, loss, strength, tolerance, max_steps)
+    return LinearConfig(*counted, weights, loss, strength, tolerance, max_steps, skip=skip)

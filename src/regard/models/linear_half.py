@@ -19,16 +19,15 @@ from torch import Tensor, nn
 
 from regard.core.context import real_tokens
 from regard.core.fitted import FitSettings, GivenExamples, Tell
+from regard.fitting.classes import Solving, solve
 from regard.fitting.evidence import Evidence
-from regard.fitting.linear import LinearPoint, examples
-from regard.fitting.newton import minimise
 from regard.fitting.sparse import SparseRows
 from regard.layers.hashed_grams import Grams, hashed_grams, named_grams
 from regard.layers.spelled import SPELLING_LENGTH, spelling
-from regard.models.linear import by_class, log_count_ratios
+from regard.models.linear import by_class
 
-STRENGTH, TOLERANCE, MOST_STEPS = 10.0, 1e-3, 50
-MOST_ROWS, FEWEST_ROWS, MOST_WEIGHTS = 1 << 20, 1 << 14, 1 << 23
+TOLERANCE, MOST_STEPS = 1e-3, 50
+MOST_ROWS, FEWEST_ROWS, MOST_WEIGHTS = 1 << 22, 1 << 14, 1 << 23
 AT_ONCE = 1 << 15  # words whose n-grams are in memory at one time
 BYTES_A_WORD = 256  # of memory that a solver needs, about
 
@@ -53,21 +52,26 @@ class _Part(NamedTuple):
 
 
 class LinearHalf(nn.Module):
-    """weights (R, K): W. bias (K,): b. Of two classes K is 1. Neither is learnt by steps."""
+    """weights (R, K): W. bias (K,): b. Of two classes K is 1. Neither is learnt by steps.
+
+    skip  words that may stand between the two of a pair.
+    """
 
     weights: Tensor
     bias: Tensor
 
-    def __init__(self, rows: int, n_classes: int) -> None:
+    def __init__(self, rows: int, n_classes: int, skip: int = 0) -> None:
         super().__init__()
-        self.rows, self.n_classes = rows, n_classes
+        self.rows, self.n_classes, self.skip = rows, n_classes, skip
         self.register_buffer("weights", torch.zeros(rows, _width(n_classes)))
         self.register_buffer("bias", torch.zeros(_width(n_classes)))
 
     def forward(self, words: Tensor, lengths: Tensor | None = None) -> Tensor:
         """log p (B, C) of texts as words with their spelling, (B, T, 1 + L ..)."""
-        at_once = max(1, AT_ONCE // max(1, words.shape[1]))
         real = real_tokens(lengths, words)
+        if torch.compiler.is_compiling():  # in parts it would be a graph of one size
+            return by_class(self._scores(words, real), self.n_classes).log_softmax(-1)
+        at_once = max(1, AT_ONCE // max(1, words.shape[1]))
         z = [self._scores(*some) for some in zip(words.split(at_once), real.split(at_once), strict=True)]
         return by_class(torch.cat(z), self.n_classes).log_softmax(-1)
 
@@ -82,7 +86,7 @@ class LinearHalf(nn.Module):
             yield columns, of_length_one(there & (weights != 0).any(-1)).to(weights.dtype), weights
 
     def _grams(self, words: Tensor, real: Tensor) -> tuple[Grams, Grams]:
-        return hashed_grams(words[..., 1 : 1 + SPELLING_LENGTH], real, self.rows)
+        return hashed_grams(words[..., 1 : 1 + SPELLING_LENGTH], real, self.rows, self.skip)
 
     @torch.no_grad()
     def solve(self, data: GivenExamples, settings: FitSettings, tell: Tell) -> None:
@@ -96,14 +100,11 @@ class LinearHalf(nn.Module):
         rows = self._read(data, numbers)
         used = rows.frequencies() > 0
         kept = rows.kept(used)
-        scale = log_count_ratios(kept, labels, self.n_classes)
-        of = examples(kept, torch.from_numpy(labels), self.n_classes, "logistic", STRENGTH, scale)
-        found = minimise(LinearPoint.zero(of), TOLERANCE, MOST_STEPS, lambda share: tell("solving", share))
-        point = found.point
-        assert isinstance(point, LinearPoint)
+        how = Solving(self.n_classes, "both", None, TOLERANCE, MOST_STEPS)
+        found = solve(kept, labels, how, tell)
         self.weights.zero_()
-        self.weights[torch.from_numpy(used)] = (point.weights[:-1] * scale).to(self.weights)
-        self.bias.copy_(point.weights[-1])
+        self.weights[torch.from_numpy(used)] = found.weights.to(self.weights)
+        self.bias.copy_(found.bias)
         if not found.converged:
             tell.note(f"the linear half did not converge: its gradient is {found.gradient:.1e} of the first")
 
@@ -125,7 +126,7 @@ class LinearHalf(nn.Module):
     def evidence(self, words: list[str]) -> Evidence:
         """What each n-gram of a text adds to each class."""
         spelt = torch.from_numpy(np.array([spelling(word) for word in words] or [spelling("")], np.int64))
-        names = named_grams(spelt, self.rows)
+        names = named_grams(spelt, self.rows, self.skip)
         read = F.pad(spelt, (1, 0))[None].to(self.weights.device)  # the number of a word does not matter here
         found = list(self._known(read, torch.ones_like(read[..., 0], dtype=torch.bool)))
         columns, values, weights = (torch.cat([one[part] for one in found], 1)[0].cpu() for part in range(3))

@@ -14,6 +14,7 @@ from regard.models.recurrent import PLAIN, SIZES, Assembly, Norm, recurrent
     paper="Zaremba, Sutskever, Vinyals 2014, Recurrent neural network regularization",
     parameters=(66_034_000, 10_000),
     training={"lr": 3e-3, "weight_decay": 0.01},
+    rate_power=0.0,
 )
 def lstm(
     vocab_size: int,

@@ -34,6 +34,7 @@ def selective(vocab_size: int, mixer: MixerConfig, n_layers: int, dropout: float
     paper="Gu, Dao 2023, Mamba: linear-time sequence modeling with selective state spaces",
     parameters=(129_135_360, 50280),
     training={"lr": 3e-3, "optimiser": "muon"},
+    rate_power=0.5,
 )
 def mamba(
     vocab_size: int, *, d_model: int = 128, n_layers: int = 4, d_state: int = 16, dropout: float = 0.0

@@ -20,6 +20,7 @@ from regard.models.mamba import selective
     "state space duality",
     parameters=(128_989_632, 50288),
     training={"lr": 3e-3, "optimiser": "muon"},
+    rate_power=0.5,
 )
 def mamba2(
     vocab_size: int,

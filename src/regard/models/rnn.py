@@ -13,6 +13,7 @@ from regard.models.recurrent import PLAIN, SIZES, Assembly, Norm, recurrent
     sizes=SIZES | {"paper": {"d_model": 200, "n_layers": 1, **PLAIN}},
     paper="Mikolov, Karafiát, Burget, Cernocky, Khudanpur 2010, Recurrent neural network based language model",
     training={"lr": 4e-3, "weight_decay": 0.01},
+    rate_power=0.0,
 )
 def rnn(
     vocab_size: int,

@@ -21,6 +21,7 @@ from regard.models.language import LanguageModelConfig
     },
     paper="Gu, Gupta, Goel, Ré 2022, On the parameterization and initialization of diagonal state space models",
     training={"lr": 6e-3},
+    rate_power=0.0,
 )
 def s4d(
     vocab_size: int,

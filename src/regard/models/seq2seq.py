@@ -58,12 +58,16 @@ def seq2seq(
     reverse: bool = False,
     give: Literal["first", "every", "both"] = "both",
     pooling: PoolingName = "last",
+    handed: bool = False,
 ) -> EncoderDecoderConfig:
-    """A recurrence reads, one vector remembers, a second recurrence writes."""
+    """A recurrence reads, one vector remembers, a second recurrence writes.
+
+    handed  its first state is that vector itself, without a map between them.
+    """
     source = EncoderStack(encoder, d_model, n_layers, dropout=dropout, bidirectional=bidirectional, residual=False)
     layer = BlockConfig(d_model, CELLS[cell](d_model), residual=False, dropout=dropout)
     layers: MixerConfig = StackConfig(d_model, (layer,) * n_layers)
-    given = GivenConfig(d_model, layers, first=give != "every", every=give != "first", pooling=pooling)
+    given = GivenConfig(d_model, layers, first=give != "every", every=give != "first", pooling=pooling, handed=handed)
     decoder = LanguageModelConfig(EmbeddingConfig(spec.vocab_size, d_model, dropout=dropout), given, head_bias=True)
     read = source.config(source_vocabulary(spec, False), reverse=reverse)
     return EncoderDecoderConfig(read, decoder)

@@ -10,11 +10,12 @@ grow with the file, and a call that was interrupted goes on to the same bytes.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -22,9 +23,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from regard.core.progress import stage
-from regard.data.parquet_writer import parquet_from_lines, require_parquet
+from regard.data.converted import conversion_for
 from regard.data.source import shown
-from regard.data.table_writer import PARQUET, RowWriter, free_names, writer_for, writer_for_stream
+from regard.data.table_writer import RowWriter, writer_for, writer_for_stream
 from regard.data.unlabelled import Asked, Unlabelled, limited
 from regard.errors import DataError, InputError, UsageError, nearest
 from regard.run.settings import checked, data_settings
@@ -79,8 +80,7 @@ def predict_file(
     resume    go on with what a call like this one has begun. force: replace `out`, and what was begun of it.
     """
     path, settings = Path(out).expanduser(), settings or run.settings
-    if path.suffix.lower() in PARQUET:
-        require_parquet()
+    convert = conversion_for(path)
     _refuse_same(path, str(data))
     about = {"run": identity_of(run), "settings": dataclasses.asdict(settings), "options": options, "limit": limit}
     begin = time.monotonic()
@@ -91,7 +91,6 @@ def predict_file(
         resumed = file.rows
         for text, rows, mark in work.parts(resumed):
             file.add(text, rows, mark)
-        convert = parquet_from_lines if path.suffix.lower() in PARQUET else None
         file.finish(work.end(), convert)
     return Predicted(path, len(found), resumed, work.added, time.monotonic() - begin, tuple(found.notes))
 
@@ -154,7 +153,7 @@ class _Work:
         """From input `first` on: text, how many inputs are answered with it, and what those are known again by."""
         size = self.run.task.at_once
         self.found.release()
-        with stage("answering", len(self.found) - first, "inputs") as advance:
+        with _unwatched(), stage("answering", len(self.found) - first, "inputs") as advance:
             for start in range(first, len(self.found), size):
                 part = self.found.part(np.arange(start, min(start + size, len(self.found))))
                 yield self._text(part, start), start + len(part.inputs), self.found.digest(part)
@@ -172,24 +171,32 @@ class _Work:
         return self.writer.end().encode()
 
     def _text(self, part: Asked, first: int) -> bytes:
-        lines, own, rows_of = list[tuple[Any, ...]](), list[str](), self.run.task.answer_rows
-        for kept, answer in zip(part.rows(), self._answers(part, first), strict=True):
-            for row in rows_of(answer):
-                own = own or list(row)
-                lines.append((*kept, *row.values()))
-        self.added = tuple(free_names(list(part.columns), own))
-        names = [*part.columns, *self.added]
-        text = self.writer.begin(names) if first == 0 else ""
-        return (text + self.writer.rows(names, lines, first)).encode("utf-8", "replace")
+        columns = part.beside([self.run.task.answer_rows(answer) for answer in self._answers(part, first)])
+        self.added = tuple(columns)[len(part.columns) :]
+        text = self.writer.begin(list(columns)) if first == 0 else ""
+        return (text + self.writer.rows(columns, first)).encode("utf-8", "replace")
 
     def _answers(self, part: Asked, first: int) -> list[Answer]:
         options = dict(self.options)
-        if isinstance(self.run.task, Generates) and "beam" not in options:
+        if "temperature" in options:
+            # Each block has a seed of its own: by one for all the n-th texts of every block would be drawn alike.
+            options["seed"] = options.get("seed", 0) + first
+        elif isinstance(self.run.task, Generates) and "beam" not in options:
             options = LIKELIEST | options
         try:
             return self.run.answers(part.inputs, **options)
         except InputError as error:
             raise DataError(f"{self.found.places.value(first + error.number)}: the input {error.reason}") from None
+
+
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    """What is in memory by now is not gone through for garbage again and again, as thousands of answers come and go."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _refuse_same(path: Path, data: str) -> None:

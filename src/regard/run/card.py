@@ -40,12 +40,12 @@ def as_html(run: TrainedRun) -> str:
         "target": understood.get("target", ""),
         "learnt from": f"{understood['train']:,} {understood['unit']}" if understood.get("train") else "",
         "device": str(run.device),
-        **_held_out(run),
+        **held_out(run),
     }
     return facts_table({name: value for name, value in facts.items() if value != ""}, f"Run {run.path}")
 
 
-def _held_out(run: TrainedRun) -> dict[str, Any]:
+def held_out(run: TrainedRun) -> dict[str, Any]:
     """The scores of the last evaluation, where the folder tells them."""
     try:
         rows = [row for row in measured(run) if f"{VALID}loss" in row]

@@ -13,6 +13,7 @@ from regard.core.fitted import Begins, FitSettings, Tell
 from regard.data import settings as data_settings
 from regard.errors import RegardError, TooSmall
 from regard.run.settings import COMPARISON, TUNING, Origin, Settings
+from regard.run.start_vectors import start_vectors
 from regard.run.training_file import refuse_training_file
 from regard.tasks import saved_name, task_named
 from regard.tasks.pretrained import read_start
@@ -91,7 +92,8 @@ def work(settings: Settings, data: Dataset[Any], model: nn.Module) -> TrainingPr
 
 
 def begin(model: nn.Module, settings: Settings, dataset: Dataset[Any], tell: Tell) -> None:
-    """Solve for what a model has that is solved for before its first step, where there is such a part."""
+    """Solve for what a model has that is solved for before its first step, and give words the vectors they begin with,
+    where there is such a part."""
     from regard.training.settings import from_dict
 
     task = task_of(settings)
@@ -99,6 +101,8 @@ def begin(model: nn.Module, settings: Settings, dataset: Dataset[Any], tell: Tel
         training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
         problem = task.fitting(dataset, model, training, data)
         model.begin(problem.data, FitSettings(training.seed, training.memory_bytes), tell)
+    if settings["train.vectors"] is not None:
+        start_vectors(model, dataset.processor, settings["train.vectors"], tell)
 
 
 def fitted(settings: Settings, make: Callable[[Settings], T]) -> tuple[Settings, T]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from regard.data.in_memory import described, is_frame, is_listed, listed, rows_of
 from regard.data.table import Table
 from regard.data.tabular import table_of
+from regard.data.unlabelled import choose_input
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,30 +45,13 @@ def inputs_of(run: Run, given: Any, verb: str) -> list[Any]:
     if not len(rows):
         raise UsageError(f"{verb}: there are no inputs; give at least one")
     if is_frame(rows) or isinstance(rows[0], Mapping):
-        return _cells(run, table_of(rows, f"the table of {verb}"), verb)
+        return _cells(run, table_of(rows, f"the table of {verb}"))
     return [task.given(one, f"{verb}, input {number}: ") for number, one in enumerate(rows, 1)]
 
 
-def input_column(run: Run, table: Table, verb: str) -> str:
-    """The column of a table that the run reads: as it was told, as it was in training, or the only one."""
-    role = run.task.input_column
-    told = getattr(run.settings, role, None)
-    if told is not None:
-        return table.find(f"data.{role}", told)
-    own = run.config.get("understood", {}).get("columns", {}).get(role)
-    for name in (own, role):
-        if name in table.cells:
-            return name
-    if len(table.names) == 1:
-        return table.names[0]
-    raise UsageError(
-        f"{verb}: the run reads the column {own or role!r}, and the table has {', '.join(table.names)}; rename it, or "
-        f"give that column alone"
-    )
-
-
-def _cells(run: Run, table: Table, verb: str) -> list[Any]:
-    name = input_column(run, table, verb)
+def _cells(run: Run, table: Table) -> list[Any]:
+    role = run.task.input_role(run, run.settings)
+    name = choose_input(table, role, "rename it, or give that column alone")
     found = []
     for row, cell in enumerate(table.cells[name]):
         if cell is None:

@@ -1,12 +1,11 @@
 """The learning rate of a width: that of a preset belongs to the width at which it was chosen.
 
-    rate = own * chosen / width             between an eighth of its own and eight times it
-    rate = own * sqrt(chosen / width)       of a wider model whose matrices are learnt by Muon
+    rate = own * (chosen / width) ^ p      p = 1 of a narrower model, of a wider one what its preset says
 
-A wider model takes smaller steps: each output is a sum over more inputs, which all move together (Yang et al. 2022). So
-it is where each weight moves by the rate, as AdamW's do. A matrix that Muon moves is stretched by the rate and the root
-of the width in all directions alike (training/optimiser.py), and only that root is taken back. Narrower ones were best
-by the first rule whatever the optimiser (benchmarks/results/rates-cpu.md).
+At most eight times its own, at least an eighth of it. A wider model takes smaller steps: each output is a sum over more
+inputs, which all move together (Yang et al. 2022), p = 1. A matrix that Muon moves is stretched by the rate and the
+root of the width in all directions alike (training/optimiser.py), and that root is taken back, p = 1/2. Recurrences
+were best at one rate from a width of 256 to one of 1,024, p = 0 (benchmarks/results/rates-gpu.md).
 What somebody has set is left as it is. Training and comparing take this rule from here.
 """
 
@@ -27,14 +26,14 @@ SCALED = "scaled to"
 MOST = 8.0
 
 
-def scaled(rate: float, chosen: int, width: int, optimiser: str = "adamw") -> float:
-    """A rate that was chosen at one width, for another one.
+def scaled(rate: float, chosen: int, width: int, power: float = 1.0) -> float:
+    """A rate that was chosen at one width, for another one. power: of the ratio, where the other is wider.
 
-    >>> scaled(3e-3, 128, 384), scaled(3e-3, 256, 16), scaled(3e-3, 128, 512, "muon")
+    >>> scaled(3e-3, 128, 384), scaled(3e-3, 256, 16), scaled(3e-3, 128, 512, 0.5)
     (0.001, 0.024, 0.0015)
     """
-    power = 0.5 if optimiser == "muon" and width > chosen else 1.0
-    return float(f"{rate * min(MOST, max(1 / MOST, (chosen / width) ** power)):.3g}")
+    ratio = (chosen / width) ** (power if width > chosen else 1.0)
+    return float(f"{rate * min(MOST, max(1 / MOST, ratio)):.3g}")
 
 
 def chosen_width(known: Entry) -> int | None:
@@ -50,8 +49,7 @@ def own_rate(known: Entry, width: Any) -> tuple[float | None, str]:
     if chosen is None or not isinstance(width, int) or width < 1 or width == chosen:
         return own, place if own is not None else "default"
     rate = DEFAULT_LR if own is None else own
-    optimiser = known.training.get("optimiser", "adamw")
-    return scaled(rate, chosen, width, optimiser), f"{place}: {rate:g} at {WIDTH} {chosen}, {SCALED} {width}"
+    return scaled(rate, chosen, width, known.rate_power), f"{place}: {rate:g} at {WIDTH} {chosen}, {SCALED} {width}"
 
 
 def is_scaled(place: str) -> bool:

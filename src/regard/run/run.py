@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -25,8 +26,10 @@ from torch import Tensor
 from regard.core.device import device_named, move
 from regard.data import settings as data_settings
 from regard.decoding.draft import TOKENS, Drafter
-from regard.decoding.text import ScoredText, Text, TextGenerator, TextOptions, options_from
+from regard.decoding.scored_text import ScoredText
+from regard.decoding.text import Text, TextGenerator, TextOptions, options_from
 from regard.errors import UsageError, blamed_on, nearest
+from regard.run import chat
 from regard.run.at_hand import Data, at_hand
 from regard.run.drafting import drafter_of, with_drafter
 from regard.run.inputs import inputs_of, is_one
@@ -63,8 +66,8 @@ class Run(TrainedRun):
 
         if weights != "int8":
             raise UsageError(f"unknown weights {weights!r}{nearest(weights, ['int8'])}")
-        if self.fitted or self.weights is not None:
-            reason = "is fitted at once and has no weights" if self.fitted else "has weights of 8 bits already"
+        if self.fitted or self.weights is not None or self.config["model"].get("weights"):
+            reason = "is fitted at once and has no weights" if self.fitted else "has weights of few bits already"
             raise UsageError(f"{self.path}: {self.config['model']['name']} {reason}; leave out weights")
         narrow, found = copy.copy(self), in_int8(self.model)
         narrow.model, narrow.weights = found.model, found.told
@@ -98,7 +101,7 @@ class Run(TrainedRun):
         return [one.prediction for one in self._answered(inputs_of(self, inputs, "predict"), options)]
 
     def predict_proba(self, inputs: Any) -> np.ndarray:
-        """The probability of each of `classes` for each input, (n, C). inputs: as of `predict`."""
+        """The probability of each of `classes` for each input, (n, C); of tags (n,) arrays (words, C). As `predict`."""
         task = self.able(Classifies)
         return task.probabilities(self.model, self.processor, inputs_of(self, inputs, "predict_proba"))
 
@@ -127,6 +130,10 @@ class Run(TrainedRun):
     def stream(self, prompt: str = "", **options: Any) -> Iterator[str]:
         """What comes after the prompt, piece by piece; no piece cuts a character."""
         return self.writer.stream(self.task.given(prompt, "stream: "), options_from(with_drafter(self, options)))
+
+    def chat(self, messages: chat.Messages, **options: Any) -> str:
+        """What a model that was taught to answer says to a person, or after all turns of a conversation."""
+        return chat.answers(self, messages, with_drafter(self, options))[0].text
 
     def drafter(self, draft: str | Path | Run, tokens: int = TOKENS) -> Drafter:
         """What proposes `tokens` at a time to this run's texts: another run with the same tokenizer, or "ngram", the
@@ -221,9 +228,12 @@ def load_folder(where: Path, *, device: str = "auto", processor: Processor | Non
     task = saved_task(where / run_folder.CONFIG, config)
     with blamed_on(where / run_folder.CONFIG):
         task = task.with_settings(settings_from_dict(config["train"]), data_settings.from_dict(config["data"]))
-    with blamed_on(where / PROCESSOR):
-        own = processor or task.load_processor(lambda name: run_folder.verified(where, name))
-    weights = run_folder.verified_weights(where)
+    # A gigabyte of weights is hashed while a large tokenizer is read.
+    with ThreadPoolExecutor(1) as pool:
+        verifying = pool.submit(run_folder.verified_weights, where)
+        with blamed_on(where / PROCESSOR):
+            own = processor or task.load_processor(lambda name: run_folder.verified(where, name))
+        weights = verifying.result()
     saved = saved_model(where, config)
     task.require_fit(saved, own)
     model = saved.with_weights(weights)

@@ -118,26 +118,44 @@ def parse_value(text: str) -> Any:
 
 def resolve(*layers: Layer) -> Settings:
     """One table from layers, later ones winning over earlier ones and all of them over the defaults."""
+    given = _joined(layers)
+    for key in ("model.name", "model.size"):  # what the other settings are depends on these two
+        if key in given:
+            checked(given[key].value, str, key)
+    table = _defaults(given)
+    table |= _checked(given, table["model.name"].value)
+    if RATE not in given:
+        width = table.get(f"model.{WIDTH}", Origin(None, "")).value
+        table[RATE] = Origin(*own_rate(_entry(table["model.name"].value), width))
+    return Settings(table)
+
+
+def resolve_data(*layers: Layer) -> Settings:
+    """The same where nothing is said of a model and none is asked for: settings of data and of training."""
+    given = _joined(layers)
+    return Settings(_data_defaults() | _training_defaults() | _checked(given, DEFAULT_MODEL))
+
+
+def _joined(layers: Iterable[Layer]) -> Layer:
     given: Layer = {}
     for layer in layers:
         given |= _renamed(layer)
     for key in given:
         _refuse_misplaced(key)
-    for key in ("model.name", "model.size"):  # what the other settings are depends on these two
-        if key in given:
-            checked(given[key].value, str, key)
-    table = _defaults(given)
+    return given
+
+
+def _checked(given: Layer, model: str) -> Layer:
+    """What was said, each setting as it is declared; an unknown one is refused."""
+    table: Layer = {}
     for key, origin in given.items():
         section, _, name = key.partition(".")
-        hints = known_settings(section, table["model.name"].value)
+        hints = known_settings(section, model)
         if name not in hints:
-            subject = f"{table['model.name'].value} has" if section == "model" else "there is"
+            subject = f"{model} has" if section == "model" else "there is"
             raise UsageError(f"{origin.place}: {key}: {subject} no such setting{nearest(name, hints)}")
         table[key] = Origin(checked(origin.value, hints[name], key), origin.place)
-    if RATE not in given:
-        width = table.get(f"model.{WIDTH}", Origin(None, "")).value
-        table[RATE] = Origin(*own_rate(_entry(table["model.name"].value), width))
-    return Settings(table)
+    return table
 
 
 def _renamed(layer: Layer) -> Layer:
@@ -200,13 +218,21 @@ def section_of(name: str, model: str) -> str:
 
 
 def _defaults(given: Mapping[str, Origin]) -> Layer:
-    table: Layer = {f"data.{name}": Origin(default, "default") for name, (_, default) in data_settings().items()}
+    table = _data_defaults()
     table["model.name"] = given.get("model.name", Origin(DEFAULT_MODEL, "default"))
     table["model.size"] = given.get("model.size", Origin(DEFAULT_SIZE, "default"))
     table |= _model_defaults(table["model.name"].value, table["model.size"].value)
-    table |= {f"train.{name}": Origin(default, "default") for name, (_, default) in train_settings().items()}
+    table |= _training_defaults()
     table |= _model_training(table["model.name"].value)
     return table
+
+
+def _data_defaults() -> Layer:
+    return {f"data.{name}": Origin(default, "default") for name, (_, default) in data_settings().items()}
+
+
+def _training_defaults() -> Layer:
+    return {f"train.{name}": Origin(default, "default") for name, (_, default) in train_settings().items()}
 
 
 def _model_defaults(model: Any, size: Any) -> Layer:

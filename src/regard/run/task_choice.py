@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, UsageError, nearest
 from regard.run.settings import DEFAULT_DATA, START, Layer, Origin
-from regard.tasks import AUTO, names, task_named, tasks
+from regard.tasks import AUTO, names, task_named
 
 if TYPE_CHECKING:
     from regard.data.settings import DataSettings
@@ -16,24 +16,29 @@ if TYPE_CHECKING:
 
 def with_task(given: Layer) -> Layer:
     """`given` with its task and model told where they were left open; what does not fit together is refused."""
-    layer = dict(given)
-    task = _known(_value(given, "data.task", AUTO))
-    if "data.path" not in given and task != AUTO and task_named(task).world is not None:
-        layer["data.path"] = Origin(task_named(task).world, f"task {task}")
-    path = str(_value(layer, "data.path", DEFAULT_DATA))
-    model = _value(given, "model.name", None)
-    found = task
-    if task == AUTO:
-        by_columns = _task_of_columns(path, given)
-        found = _task_of_data(path, given, model) if by_columns is None else by_columns
-        layer["data.task"] = Origin(found, "told from the data" if by_columns is None else "told by its columns")
+    layer = with_kind(given)
+    found, model = str(layer["data.task"].value), _value(given, "model.name", None)
     if START in given:
-        layer = _of_start(layer, found, is_told=task != AUTO)
+        layer = _of_start(layer, found, is_told=_value(given, "data.task", AUTO) != AUTO)
         model, found = _value(layer, "model.name", None), str(layer["data.task"].value)
     if model is None:
         layer["model.name"] = Origin(task_named(found).model, f"task {found}")
         return layer
-    return layer | _fitting(str(model), found, path)
+    return layer | _fitting(str(model), found, str(_value(layer, "data.path", DEFAULT_DATA)))
+
+
+def with_kind(given: Layer) -> Layer:
+    """`given` with its task told where it was left open. Unless a model is named torch is not needed for it."""
+    layer = dict(given)
+    task = _known(_value(given, "data.task", AUTO))
+    if "data.path" not in given and task != AUTO and task_named(task).world is not None:
+        layer["data.path"] = Origin(task_named(task).world, f"task {task}")
+    if task == AUTO:
+        path = str(_value(layer, "data.path", DEFAULT_DATA))
+        by_columns = _task_of_columns(path, given)
+        found = _task_of_data(path, given, _value(given, "model.name", None)) if by_columns is None else by_columns
+        layer["data.task"] = Origin(found, "told from the data" if by_columns is None else "told by its columns")
+    return layer
 
 
 def _of_start(layer: Layer, kind: str, *, is_told: bool) -> Layer:
@@ -54,7 +59,7 @@ def _of_start(layer: Layer, kind: str, *, is_told: bool) -> Layer:
 
 
 def begin_reading(given: Layer) -> None:
-    """Begin to read a large table while the tasks, and with them torch, are imported."""
+    """Begin to read a large table while what learns from it, and with it torch, is imported."""
     from regard.data.tabular import read_ahead
 
     path = _value(given, "data.path", None)
@@ -75,29 +80,29 @@ def _said(given: Layer) -> DataSettings:
 def _task_of_data(path: str, given: Layer, model: Any) -> str:
     """The task: as the data looks, or, of plain text, as the model wants it."""
     from regard.core.registry import entry
-    from regard.tasks.kind import kind_of, of_two_files
+    from regard.tasks.kind import kind_named, kind_of, of_two_files
 
     target = _value(given, "data.target", None)
     # Of a series and of a table of pairs the target is a column.
     other = target if target is not None and Path(str(target)).expanduser().exists() else None
     settings = _said(given)
     kind = kind_of(path, other, settings.choices, settings.named_columns)
-    if target is not None and task_named(kind).takes_anything:
+    if target is not None and kind_named(kind).takes_anything:
         # Plain text has no other side: a file that is not there is missed where pairs are read.
         return of_two_files()
     if model not in _models():
         return kind
     wanted = entry(str(model)).task
-    return wanted if task_named(wanted).same_data_as == kind else kind
+    return wanted if kind_named(wanted).same_data_as == kind else kind
 
 
 def _task_of_columns(path: str, given: Layer) -> str | None:
     """The only task that has any use for the columns of a table that somebody named; what is named outvotes looks."""
     from regard.data.settings import COLUMNS
-    from regard.tasks.kind import has_columns
+    from regard.tasks.kind import has_columns, kinds
 
     keys = [key for key in COLUMNS if f"data.{key}" in given]
-    told = {owners[0].name for key in keys if len(owners := [one for one in tasks() if key in one.used]) == 1}
+    told = {owners[0].name for key in keys if len(owners := [one for one in kinds() if key in one.used]) == 1}
     return told.pop() if len(told) == 1 and has_columns(path, _said(given).choices) else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from regard.errors import UsageError, nearest
 from regard.explain.view import View
@@ -56,6 +57,7 @@ class RunProvider:
         self.paths: Mapping[str, Path] = {}
         self.pool = RunPool(self._loaded)
         self.turns = Turns()
+        self.kept: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
 
     def runs(self) -> list[dict[str, Any]]:
         self.paths = self.find()
@@ -84,7 +86,7 @@ class RunProvider:
         path = self._path(run)
         with nullcontext() if is_short else self.turns.taken(), self.pool.lent(path) as loaded:
             refuse_long(loaded, name, text, chosen)
-            return shown(loaded, name, text, chosen)
+            return shown(loaded, name, text, chosen, kept=self._kept(loaded, (text, chosen.target)))
 
     def examples(self) -> dict[str, str]:
         from regard.explain import worked
@@ -98,6 +100,12 @@ class RunProvider:
 
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         return learning_curves({name: self._path(name) for name in runs}, **options)
+
+    def _kept(self, run: Any, of: tuple[str, str | None]) -> dict[str, Any]:
+        """What was seen of a run while it read this; of what it read before that nothing is kept."""
+        if self.kept.get(run, (None, {}))[0] != of:
+            self.kept[run] = (of, {})
+        return self.kept[run][1]
 
     def _loaded(self, path: Path) -> Any:
         from regard.run.run import load

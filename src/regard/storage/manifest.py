@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +34,7 @@ HEAD = re.compile(r"(^|[./])(?:to_logits|to_classes|to_quantiles)(?=\.)")
 BEFORE_HEAD = re.compile(r"(^|[./])transform(?=\.(?:vector_to_hidden|norm)\.)")
 NAME = "manifest.json"
 CHUNK, SMALL = 1 << 23, 1 << 20
+MAPPED = 1 << 26
 LARGEST_JSON = 1 << 24
 FACTS = (str, int, float)
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -173,6 +176,11 @@ def hash_file(path: Path) -> FileRecord:
     """Size and SHA-256 of a file as it is on disk."""
     digest, total, buffer = hashlib.sha256(), 0, bytearray(CHUNK)
     with open_regular(path, links=False) as file:
+        if os.fstat(file.fileno()).st_size >= MAPPED:
+            # In one call, which goes on while another thread holds the interpreter.
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                digest.update(whole)
+                return FileRecord(len(whole), digest.hexdigest())
         while count := file.readinto(buffer):
             digest.update(memoryview(buffer)[:count])
             total += count

@@ -38,6 +38,7 @@ DTYPES = {
 }
 ITEM_BYTES = {name: dtype.itemsize for dtype, name in DTYPES.items()}
 SHOWN = 5
+ALIGNMENT, LARGE = 64, 1 << 20  # of torch's own memory; bytes from which on a tensor is left in its file
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,17 @@ def forms_of(tensors: Mapping[str, Tensor]) -> dict[str, Form]:
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and persistent buffers by name, a shared one once, under its first name."""
+    return {name: tensor.detach() for name, tensor in _own(model).items()}
+
+
+def _own(model: nn.Module) -> dict[str, Tensor]:
+    """The same themselves, and not what they hold."""
     seen: set[int] = set()
     found = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen.add(id(tensor))
-            found[name] = tensor.detach()
+            found[name] = tensor
     return found
 
 
@@ -122,7 +128,8 @@ def streamed(forms: Mapping[str, Form], tensors: Tensors, metadata: Mapping[str,
         header[name] = {"dtype": form.dtype, "shape": list(form.shape), "data_offsets": [start, stop]}
         start = stop
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    # Numbers begin where torch would put them, so that a file can be used as it lies (`assign_weights`).
+    text += b" " * (-(len(text) + 8) % ALIGNMENT)
     yield len(text).to_bytes(8, "little") + text
     for name in order:
         flat = tensors[name].detach().cpu().contiguous().reshape(-1)
@@ -205,6 +212,25 @@ def load_weights(model: nn.Module, path: Path) -> None:
     """Copy the weights of a file into `model`, after all of them were found to fit."""
     require_fits(model, path)
     copy_into(weights_of(model), read(path))
+
+
+def assign_weights(model: nn.Module, path: Path) -> None:
+    """The weights of a file in the place of those of `model`, after all of them were found to fit.
+
+    Large tensors stay windows on the file: nothing is read before it is used, and what is written to one is the
+    process's own. Those that do not lie as torch's own memory does are copied, as products may round otherwise there.
+    """
+    require_fits(model, path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = dict(file.metadata() or {})
+            names = {name_now(name, metadata): name for name in file.keys()}  # noqa: SIM118
+            for name, own in _own(model).items():
+                value = file.get_tensor(names[name])
+                as_it_lies = value.nbytes >= LARGE and value.data_ptr() % ALIGNMENT == 0
+                own.data = value if as_it_lies else value.clone()
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
 
 
 def copy_into(tensors: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:

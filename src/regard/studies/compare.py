@@ -28,7 +28,6 @@ from regard.studies.ledger import KEPT, agreed, clear, read_kept, refuse_other
 from regard.studies.measure import recall_bits
 from regard.studies.preflight import fitted_layers, refuse_too_small
 from regard.studies.protocol import (
-    DEFAULT_TOTAL,
     HAND,
     SLICE,
     SMALL_BATCH,
@@ -49,8 +48,8 @@ from regard.training.run_folder import refuse_file, weights_hash
 from regard.training.track import refuse_absent
 
 RUNS, SIZE = Path("runs"), "model.size"
-# Learnt in half a minute, with forgetting seen by distance; its documents are short, so that a batch has more of them.
-FIRST_DATA, FIRST_BATCH = "world:witness", 16
+# Of the comparison without data. Its budget is in steps, so that what it shows does not hang on the machine.
+FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "700 steps", 16, 1
 COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
 SMALLEST_FREE = 100e6
 
@@ -77,7 +76,7 @@ def compare(
 
     models      names of `regard.models()`, also with settings as in "lstm?n_layers=3", or folders of runs to begin
                 with, as in "runs/gpt2?lora=8"; None: the ladder of the task.
-    data        what `regard.train` takes; None: world:witness, about four minutes in all.
+    data        what `regard.train` takes; None: world:witness, 700 steps of each model.
     budget      of each model, such as "1m" or "500steps".
     seeds       trainings of each model; a winner needs three.
     size        of all models; unless told, all have as many parameters as suit the budget.
@@ -144,13 +143,14 @@ def _plan(given: Layer, models: Sequence[str] | None, asked: Asked) -> _Planned:
     task = str(with_task(plain)["data.task"].value)
     entrants = entrants_for(task, models)
     refuse_folds(asked.folds, task, path, plain)
-    budget = asked.budget or (f"{DEFAULT_TOTAL / len(entrants):.3g}s" if is_first else "1m")
-    seeds = seeds_for(budget, asked.seeds, asked.folds)
+    budget = asked.budget or (FIRST_BUDGET if is_first else "1m")
+    seeds = seeds_for(budget, FIRST_SEEDS if is_first and asked.seeds is None else asked.seeds, asked.folds)
     per_byte = own_tokens(task, {one.label: one.changes for one in entrants})
     protocol = Protocol(path, task, budget, seeds, SLICE, TEST_SHARE, asked.parameters, asked.folds, per_byte)
     shared = given | {"data.task": Origin(task, HAND), "data.test": Origin(protocol.test, HAND)}
     device = str(given["train.device"].value) if "train.device" in given else "cpu"
-    if "train.batch_size" not in given and is_short(protocol.main_budget) and not device.startswith("cuda"):
+    small = is_short(protocol.main_budget) and not device.startswith("cuda")
+    if "train.batch_size" not in given and (is_first or small):
         shared["train.batch_size"] = Origin(FIRST_BATCH if is_first else SMALL_BATCH, HAND)
     layers, scales_of = {}, {}
     for one in entrants:

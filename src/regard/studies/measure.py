@@ -19,7 +19,7 @@ from typing import Any
 from regard.run.run import Run
 from regard.studies.row import keep_each
 from regard.tasks.class_report import RELIABILITY
-from regard.tasks.verbs import Generates, Report, Scores
+from regard.tasks.verbs import Generates, Report, ScoresPassages
 from regard.training.estimate import on_meta, state_size
 
 TOKENS = 30_000  # of the test part, at most
@@ -69,13 +69,13 @@ def _written(run: Run, test: Any) -> dict[str, Any]:
         written += run.write([""], max_tokens=WRITTEN, temperature=1.0, seed=written)[0].tokens + 1
         spent = time.monotonic() - began
     found = {"speed": written / spent, "speed_unit": "tokens/s", "sample": run.generate("", **SAMPLE)}
-    if not isinstance(run.task, Scores):
+    if not isinstance(run.task, ScoresPassages):
         return found | {"given": next(iter(run.task.openings(test, 1)), "")}
     first = next(iter(run.task.passages(run.processor, test, 1, LOOKED_AT)), "")
     return found | {"scored": _scored(run, run.task, test), "given": first.strip()}
 
 
-def _scored(run: Run, task: Scores, test: Any) -> list[list[tuple[str, float]]]:
+def _scored(run: Run, task: ScoresPassages, test: Any) -> list[list[tuple[str, float]]]:
     """The first test documents token by token, each with its probability: where models differ is told from these."""
     space = " " if run.tokenizer.kind == "words" else ""
     found = []
@@ -104,14 +104,15 @@ def _answered(run: Run, test: Sequence[Any]) -> dict[str, Any]:
 
 
 def _slices(report: Report, metric: str) -> dict[str, dict[str, float]]:
-    """Tables of a report as score by slice: the first column names it, the task's own metric or the second is shown."""
+    """Tables of a report as score by slice: the first column names it; the task's own metric, or the second by name."""
     found = {f"{name} by distance": dict(values) for name, values in report.by_distance.items() if values}
     for name, rows in report.tables.items():
         for row in rows if name != RELIABILITY else ():  # which has a chart of its own
             label, *rest = row.items()
-            shown = next((value for key, value in rest if key == metric), rest[0][1] if rest else None)
+            key, shown = next((pair for pair in rest if pair[0] == metric), rest[0] if rest else ("", None))
             if isinstance(shown, (int, float)) and math.isfinite(shown):
-                found.setdefault(name.replace("_", " "), {})[str(label[1])] = float(shown)
+                title = " ".join([*([] if key == metric else [key]), name]).replace("_", " ")
+                found.setdefault(title, {})[str(label[1])] = float(shown)
     return found
 
 

@@ -25,7 +25,6 @@ MOST_SEEDS = 3
 # A training shorter than this says little: with less, there are fewer seeds.
 SHORTEST = 30.0
 TEST_SHARE = 0.5
-DEFAULT_TOTAL = 264.0
 TOKENS_EACH = 20
 # In a short time many small steps teach more than few large ones.
 SMALL_BATCH, SHORT = 8, 120.0

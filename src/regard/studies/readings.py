@@ -21,7 +21,7 @@ from regard.studies.protocol import HAND, Protocol
 from regard.tasks import task_named
 from regard.tasks.dataset import Dataset
 from regard.tasks.example_task import ExampleTask
-from regard.tasks.verbs import Scores
+from regard.tasks.verbs import ScoresPassages
 from regard.training import run_folder
 
 DATA = "data."
@@ -87,7 +87,7 @@ def own_tokens(task: str, changes: Mapping[str, Layer]) -> bool:
     known = task_named(task)
     if not own or not known.lower_is_better or known.metric != "loss":
         return False
-    if not isinstance(known, Scores):
+    if not isinstance(known, ScoresPassages):
         raise UsageError(f"--models {own[0]}: a loss by token is not compared with one by other tokens; leave it out")
     return True
 

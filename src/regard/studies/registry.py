@@ -18,6 +18,7 @@ from regard.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from regard.studies.claims.study import Study
+    from regard.studies.imported.study import StudyOnRun
 
 # Names, the one line of a built-in study. Those of papers have a number in the protocol, by which they are known too.
 LECTURES = (
@@ -29,6 +30,8 @@ PAPERS = (
     *("bert_layers", "senses", "long_convolution", "selection", "duality"),
 )
 BUILT_IN = (*LECTURES, *PAPERS)
+# Those that have a form on a model that somebody else has trained, in the file of their name in `studies.imported`.
+ON_RUNS = ("meaning", "pretraining", "in_context", "bert_layers")
 NUMBER = re.compile(r"p\d+")
 
 S = TypeVar("S", bound="type[Study]")
@@ -61,6 +64,15 @@ def study(name: str) -> Study:
         outside = "a study from outside the package is imported first: --import MODULE"
         raise UsageError(f"unknown study {name!r}{_meant(name)}; regard reproduce --list names them all ({outside})")
     return _studies[name]()
+
+
+def study_on(name: str, run: str, data: str | None) -> StudyOnRun:
+    """The form of a study on a run; one that has none names those that have."""
+    name = next((paper for paper in PAPERS if number_of(paper) == name), name)
+    if name not in ON_RUNS:
+        known = study(name).id  # an unknown name is told as such
+        raise UsageError(f"{known} has no form on a run; {', '.join(ON_RUNS)} have one")
+    return importlib.import_module(f"regard.studies.imported.{name}").FORM(run, data)
 
 
 def number_of(name: str) -> str:

@@ -8,9 +8,10 @@ drawn.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
 
 from regard.charts.chart import Series, interval_chart, line_chart, point_chart
@@ -124,7 +125,8 @@ def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False)
     def distance(value: float) -> float:
         return value if not isfar or best is None else max(NEAREST, sign * (value - best))
 
-    title = f"Test {metric} above the best possible" if isfar else f"Test {metric}"
+    side = "above" if comparison.protocol.lower_is_better else "below"
+    title = f"Test {metric} {side} the best possible" if isfar else f"Test {metric}"
     axis = Axis(f"{'logarithmic; ' if isfar else ''}lines: 95% interval", log=isfar)
     rows = [(one.label, distance(one.mean)) for one in standing]
     ends = [(distance(one.ends[0]), distance(one.ends[1])) for one in standing]
@@ -136,7 +138,7 @@ def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False)
 
 
 def slices(comparison: Comparison) -> list[tuple[str, Chart]]:
-    """The score by length, distance or class: a line for each model over the names of the slices."""
+    """The score by length or distance as a line for each model, by class as points."""
     rows = _shown(comparison)
     names = dict.fromkeys(name for row in rows for name in row.runs[0]["slices"])
     found = []
@@ -149,13 +151,22 @@ def slices(comparison: Comparison) -> list[tuple[str, Chart]]:
             Series(label, [(float(labels.index(key)), value) for key, value in values.items()])
             for label, values in held.items()
         ]
-        across = Axis(name.partition("by ")[2] or "slice", names=tuple(labels))
+        what, _, by = name.rpartition("by ")
+        across = Axis(by or "slice", names=tuple(labels))
         if name == RECALL:
             across, up = replace(across, label="tokens since it was told"), Axis("share right", low=0.0, high=1.0)
             found.append((name, Chart("Facts recalled, by how long ago they were told", lines, across, up)))
         else:
-            found.append((name, Chart(name.capitalize(), lines, across, Axis(comparison.protocol.metric))))
+            up = Axis(what.strip() or comparison.protocol.metric.replace("_", " "))
+            found.append((name, Chart(name.capitalize(), lines, across, up, joined=_rises(labels))))
     return found
+
+
+def _rises(labels: Sequence[str]) -> bool:
+    """Whether slices are numbers or ranges in their order, between which a line means something; classes are not."""
+    begun = [re.match(r"\d+(\.\d+)?", label) for label in labels]
+    numbers = [float(one.group()) for one in begun if one is not None]
+    return len(numbers) == len(labels) and all(a < b for a, b in pairwise(numbers))
 
 
 def _shown(comparison: Comparison) -> list[Row]:

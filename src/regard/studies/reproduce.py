@@ -28,6 +28,7 @@ from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
 from regard.studies.claims.study import SEEDS, Found, Lab, Outcome, ScaleName, Study
 from regard.studies.identity import versions
+from regard.studies.imported.study import ON
 from regard.studies.ledger import KEPT
 from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
@@ -62,24 +63,25 @@ class Result:
 
 
 def reproduce(
-    ids: Sequence[str], scale: ScaleName, *, device: str = "cpu", out: Path = OUT, force: bool = False
+    ids: Sequence[str | Study], scale: ScaleName, *, device: str = "cpu", out: Path = OUT, force: bool = False
 ) -> Iterator[Result]:
     """The results of some studies, each as soon as it is there; a finished one is read again unless `force`.
 
     A result of another rule or of another version of regard is none of this study, and is found anew. A signal ends
     the study that runs; what its seeds have found is kept.
     """
-    chosen = [study(name) for name in ids or names()]
+    chosen = [study(one) if isinstance(one, str) else one for one in ids or names()]
     for one in chosen:
         if scale not in one.scales:
-            raise UsageError(f"{one.id} has no form for {scale}; it has {', '.join(one.scales)}")
+            raise UsageError(f"{one.name} has no form for {scale}; it has {', '.join(one.scales)}")
     _refuse_other(out)
     with only_writer(out):
         if (out / PARTS).is_symlink():
             raise CheckpointError(f"{out / PARTS}: is a link where the folder of the seeds belongs; move it away")
         for one in chosen:
-            found = None if force else kept(one.id, out, scale)
-            if found is None or (found.rule, found.versions.get("regard")) != (one.rule, __version__):
+            found = None if force else kept(one.name, out, scale)
+            known_by = {"regard": __version__} | one.about
+            if found is None or found.rule != one.rule or not known_by.items() <= found.versions.items():
                 found = _unless_stopped(one, scale, device, out, force)
             yield found
 
@@ -96,7 +98,7 @@ def _unless_stopped(one: Study, scale: ScaleName, device: str, out: Path, force:
         result = interrupt.at_once(lambda: _run(one, scale, device, out, force))
         if result is None or interrupt.received is not None:
             raise Stopped(
-                f"{one.id}: stopped by {interrupt.received}; what is done is in {out}, the same command goes on"
+                f"{one.name}: stopped by {interrupt.received}; what is done is in {out}, the same command goes on"
             )
     return result
 
@@ -133,6 +135,12 @@ def _result(told: Any) -> dict[str, Any]:
     return known | {"seeds": tuple(told["seeds"]), "versions": versions}
 
 
+def every_kept(out: Path) -> list[Result]:
+    """All results in a folder: of the studies in their order, then of those on a run."""
+    on_runs = sorted(path.stem for path in out.glob(f"*{ON}*.json"))
+    return [one for name in [*names(), *on_runs] if (one := kept(name, out)) is not None]
+
+
 def kept(name: str, out: Path, scale: ScaleName | None = None) -> Result | None:
     """The result of a study in a folder of results, also one that was kept under the number of its paper."""
     found = saved(out / f"{name}.json", scale)
@@ -148,7 +156,7 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
     spent = 0.0
     try:
         for seed in seeds:
-            part = _seed_file(out / PARTS, one.id, f"{scale}-{device}-{seed}.json")
+            part = _seed_file(out / PARTS, one.name, f"{scale}-{device}-{seed}.json")
             numbers, seconds = _seed(one, Lab(scale, seed, Path(), device), part, force)
             found.append(numbers)
             spent += seconds
@@ -159,11 +167,11 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
     except Exception as error:
         # Whatever it is, the other studies go on.
         outcome, reason, figure = FAILED, str(error) or type(error).__name__, ""
-    told = (one.id, scale, one.claim, one.source, one.rule, outcome, reason)
-    result = Result(*told, tuple(found), round(spent, 1), device, versions(), figure)
-    disk.publish(out / f"{one.id}.json", [json.dumps(result.to_dict(), indent=1).encode()])
+    told = (one.name, scale, one.claim, one.source, one.rule, outcome, reason)
+    result = Result(*told, tuple(found), round(spent, 1), device, versions() | one.about, figure)
+    disk.publish(out / f"{one.name}.json", [json.dumps(result.to_dict(), indent=1).encode()])
     if figure:
-        disk.publish(out / f"{one.id}.svg", [figure.encode()])
+        disk.publish(out / f"{one.name}.svg", [figure.encode()])
     return result
 
 
@@ -175,7 +183,7 @@ def _seed_file(folder: Path, name: str, rest: str) -> Path:
 
 def _seed(one: Study, lab: Lab, part: Path, force: bool) -> tuple[dict[str, Any], float]:
     """The numbers of one seed and the seconds they took, measured now or found in their file."""
-    known_by = {"rule": one.rule, "regard": __version__}
+    known_by = {"rule": one.rule, "regard": __version__} | one.about
     if not force and (told := _read_seed(part)).get("known_by") == known_by:
         return told["found"], told["seconds"]
     began = time.monotonic()

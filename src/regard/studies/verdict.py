@@ -31,6 +31,7 @@ SEED = 0
 LEVEL = 0.05
 AT_ONCE = 1 << 22  # numbers that are summed together
 FEWEST_SEEDS = 3
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -154,11 +155,17 @@ def _twice(trainings: Sequence[EachScore]) -> float:
 
 def _error(parts: Sequence[tuple[np.ndarray, int]], twice: float) -> tuple[float, float]:
     """The standard error of a sum of independent deviations, each known from so many, and its degrees of freedom."""
-    variances = [(float(np.var(drawn)), count - 1) for drawn, count in parts if count > 1]
+    variances = [(_variance(drawn), count - 1) for drawn, count in parts if count > 1]
     counted, largest = sum(variance for variance, _ in variances), max((v for v, _ in variances), default=0.0)
     total = max(counted - twice, largest)
     below = sum(variance**2 / degrees for variance, degrees in variances)
     return math.sqrt(total), max(1.0, total**2 / below) if below > 0 else 1.0
+
+
+def _variance(drawn: np.ndarray) -> float:
+    """Of draws; none where they differ by the rounding of a sum alone, as those of a perfect score do."""
+    found = float(np.var(drawn))
+    return found if found > (ROUNDING * float(np.abs(drawn).max())) ** 2 else 0.0
 
 
 def _drawn(contestants: Sequence[Contestant]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -52,6 +52,11 @@ def register_task(task: T) -> T:
     return task
 
 
+def is_registered(name: str) -> bool:
+    """Whether the file of a task was imported."""
+    return name in _registered
+
+
 def names() -> list[str]:
     """Every registered task, built-in ones first."""
     load_entry_points("regard.tasks")

@@ -31,6 +31,7 @@ from regard.training import run_folder
 from regard.training.run_folder import CALIBRATION
 
 T = TypeVar("T")
+EMPTY: Mapping[str, Any] = {}
 FEWEST = 50  # examples: of fewer a temperature tells more of them than of the model
 
 
@@ -48,8 +49,7 @@ class Calibration:
     told: str = ""
 
     def __post_init__(self) -> None:
-        if not LOWEST / 2 <= self.temperature <= 2 * HIGHEST:
-            raise UsageError(f"temperature: found {self.temperature}, which is no temperature of answers")
+        refuse_temperature(self.temperature)
 
     @property
     def line(self) -> str:
@@ -61,6 +61,12 @@ class Calibration:
 
     def to_file(self) -> bytes:
         return json.dumps(asdict(self)).encode()
+
+
+def refuse_temperature(temperature: float) -> None:
+    """Refuse a number that no search would find."""
+    if not LOWEST / 2 <= temperature <= 2 * HIGHEST:
+        raise UsageError(f"temperature: found {temperature}, which is no temperature of answers")
 
 
 def calibration(logits: np.ndarray, labels: np.ndarray) -> Calibration:
@@ -95,14 +101,16 @@ def saved_calibration(verified: Callable[[str], Path]) -> Calibration | None:
     return saved_facts(verified, hints, Calibration)
 
 
-def saved_facts(verified: Callable[[str], Path], hints: Mapping[str, Any], make: Callable[..., T]) -> T | None:
-    """What `make` makes of the values of that file, each of the type that `hints` says."""
+def saved_facts(
+    verified: Callable[[str], Path], hints: Mapping[str, Any], make: Callable[..., T], later: Mapping[str, Any] = EMPTY
+) -> T | None:
+    """What `make` makes of the values of that file, each of the type that `hints` says; later: those it may lack."""
     folder = verified(PROCESSOR).parent
     if not run_folder.has(folder, CALIBRATION):
         return None
     file = verified(CALIBRATION)
     told = read_json(file)
     with blamed_on(file):
-        if not isinstance(told, dict) or told.keys() != hints.keys():
+        if not isinstance(told, dict) or not hints.keys() <= told.keys() <= hints.keys() | later.keys():
             raise UsageError(f"expected an object with {', '.join(hints)}")
-        return make(**{key: decode(value, hints[key], key) for key, value in told.items()})
+        return make(**{key: decode(value, {**hints, **later}[key], key) for key, value in told.items()})

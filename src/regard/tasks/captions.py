@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,13 @@ import torch
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.data.example import Captioned
-from regard.data.kind import PICTURES, Head
-from regard.data.picture import pictures_in, read_captions, read_picture, resized
-from regard.data.picture_files import read_pictures
+from regard.data.picture import pictures_in, read_picture, resized
+from regard.data.picture_files import PICTURE_ROLE, read_pictures
 from regard.data.ragged import AT_ONCE, ragged
 from regard.data.rows import CaptionRows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
-from regard.data.unlabelled import Unlabelled
+from regard.data.unlabelled import Role, Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
 from regard.decoding.text import TextOptions
@@ -34,6 +32,7 @@ from regard.layers.picture import as_input
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import SHOWN, ExampleTask
+from regard.tasks.kinds import CaptionsKind
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, Side, written_reading
 from regard.tasks.verbs import Answer, Report
@@ -79,12 +78,10 @@ class CaptionProcessor(Processor):
 
 
 @register_task
-class Captions(ExampleTask[CaptionProcessor]):
+class Captions(CaptionsKind, ExampleTask[CaptionProcessor]):
     """Saying what pictures show."""
 
-    name: ClassVar[str] = "captions"
     shape: ClassVar[str] = "1-N"
-    used: ClassVar[frozenset[str]] = frozenset({"caption", "size", "tokens", "vocab_size"})
     metric: ClassVar[str] = "exact_match"
     model: ClassVar[str] = "captioner"
     ladder: ClassVar[tuple[str, ...]] = (
@@ -94,16 +91,9 @@ class Captions(ExampleTask[CaptionProcessor]):
     example: ClassVar[type | None] = Captioned
     world: ClassVar[str | None] = "world:shapes"
     can: ClassVar[Capabilities] = Capabilities(next=True, source=True)
-    turn: ClassVar[int] = 1
     writes: ClassVar[bool] = True
-    input_column: ClassVar[str] = "file"
     reads_files: ClassVar[bool] = True
     typed_example: ClassVar[str] = "PICTURE"
-
-    def recognises(self, head: Head) -> bool:
-        if head.is_folder or head.suffix in PICTURES:
-            return head.suffix in PICTURES or head.is_of_pictures
-        return head.has_columns and any(name.startswith("caption") for name in head.columns)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: CaptionProcessor | None = None
@@ -115,11 +105,6 @@ class Captions(ExampleTask[CaptionProcessor]):
         name = f"{PREFIX}{world.name}" if world else Path(settings.path).name
         best = world.best if world else {}
         return ExampleDataset(name, processor, processor.rows(train), processor.rows(valid), valid, best, notes)
-
-    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Captioned]:
-        if data.startswith(PREFIX):
-            return world_of(data, self.name, seed).examples("valid")
-        return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> CaptionProcessor:
         tokenizer, told = read_files(verified, {"size": int, "longest": int})
@@ -183,15 +168,14 @@ class Captions(ExampleTask[CaptionProcessor]):
     def describe(self, example: Captioned, answer: Answer) -> str:
         return f"{answer.text} {'=' if self.is_right(example, answer) else f'(right: {example.text})'}"
 
-    def keys(self, examples: Sequence[Captioned]) -> Iterable[str]:
-        """By the bytes of the picture, which may have several captions."""
-        return (hashlib.sha256(one.picture.tobytes()).hexdigest() for one in examples)
-
     def typed(self, example: Captioned) -> str:
         return f"{example.file}?valid={SHOWN}" if example.file.startswith(PREFIX) else example.file
 
     def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
         return read_pictures(data, settings.choices)
+
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        return PICTURE_ROLE
 
     def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
         return [{"caption": answer.text}]
@@ -234,7 +218,7 @@ class Captions(ExampleTask[CaptionProcessor]):
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
             return world, world.examples("train"), world.examples("valid"), ()
-        found = _read(settings.path, settings)
+        found = self.examples(settings.path, settings, seed)
         return None, *self.held_out(found, settings.valid, lambda path: self.examples(path, settings, seed))
 
     def _processor(
@@ -247,10 +231,6 @@ class Captions(ExampleTask[CaptionProcessor]):
         texts = [one.text for one in train]
         tokenizer = train_tokenizer(kind, texts, vocab_size=vocab_size)
         return CaptionProcessor(tokenizer, settings.size, max(len(tokenizer.encode(text)) for text in texts))
-
-
-def _read(data: str, settings: DataSettings) -> list[Captioned]:
-    return read_captions(data, caption=settings.caption, size=settings.size, choices=settings.choices)
 
 
 def _by_category(texts: Sequence[str], examples: Sequence[Captioned]) -> list[dict[str, Any]]:

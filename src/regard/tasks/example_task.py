@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,11 +16,10 @@ from regard.data.account import Account
 from regard.data.example import ExampleData
 from regard.data.mask import WordDropout
 from regard.data.rows import Rows, Shuffled, Some, once
-from regard.data.settings import BY_HASH, DataSettings
-from regard.data.source import shown
-from regard.data.split import fold, here_and_there, overlap, places, rule, split_examples
-from regard.data.worlds import PREFIX
+from regard.data.settings import DataSettings
+from regard.data.split import here_and_there, places
 from regard.errors import UsageError
+from regard.tasks.data_kind import ExampleKind
 from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.task import C, Task
 from regard.tasks.verbs import Answer
@@ -34,29 +33,24 @@ if TYPE_CHECKING:
 
     from regard.training.settings import TrainSettings
 
-E = TypeVar("E")
 # Examples by which weights are compared while training: few where answers are written, else as many as are read soon.
 JUDGED, MOST_JUDGED, JUDGED_TOKENS = 200, 2_000, 60_000
 SHOWN = 3  # examples in a sample
-LAST = "tail:0.1"  # what is held out of examples in time where nobody says
-MOST_COUNTED = 200_000  # examples that a survey deals out one by one
 MOST_ANSWERS = 1 << 28  # probabilities by which a fitted model is judged
 
 
-class ExampleTask(Task[C]):
+class ExampleTask(ExampleKind, Task[C]):
     """Base of the tasks of examples."""
+
+    def survey(self, settings: DataSettings, seed: int) -> Account:
+        if not self.by_time:
+            return super().survey(settings, seed)
+        # What is held out depends on the grid of time, and is soon found.
+        return self.ready(settings, seed).account or Account(task=self.name, data=settings.path)
 
     @abstractmethod
     def prepare(self, settings: DataSettings, seed: int, processor: C | None = None) -> ExampleDataset[C]:
         """The dataset of a path or a world, in the terms of `processor` where one is given."""
-
-    @abstractmethod
-    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:
-        """All of another file, or the held-out part of a world."""
-
-    @abstractmethod
-    def keys(self, examples: Sequence[Any]) -> Iterable[str]:
-        """What each example shares with its duplicates and with nothing else: its input."""
 
     @abstractmethod
     def objective(self, settings: TrainSettings) -> Objective:
@@ -72,12 +66,7 @@ class ExampleTask(Task[C]):
         """
         dataset = self._divided(settings, seed, processor)
         told = dataset.account or Account(data=dataset.name, unit="examples")
-        return dataset.counted(replace(told, task=self.name, held_out_by=self._rule(settings)))
-
-    def _rule(self, settings: DataSettings) -> str:
-        """How examples are held out, for people; a world makes its own."""
-        usual = LAST if self.by_time and settings.valid == BY_HASH else settings.valid
-        return "" if settings.path.startswith(PREFIX) else usual
+        return dataset.counted(replace(told, task=self.name, held_out_by=self.held_out_by(settings)))
 
     def _divided(self, settings: DataSettings, seed: int, processor: C | None) -> ExampleDataset[C]:
         dataset = self.prepare(settings, seed, processor)
@@ -90,41 +79,6 @@ class ExampleTask(Task[C]):
 
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: C) -> Sequence[Any]:
         return self.examples(data, settings, seed)
-
-    def survey(self, settings: DataSettings, seed: int) -> Account:
-        """What is understood of the examples of a run; of very many, how many are held out is estimated."""
-        self.refuse_unused(settings)
-        if self.by_time:
-            # What is held out depends on the grid of time, and is soon found.
-            return self.ready(settings, seed).account or Account(task=self.name, data=settings.path)
-        found = self.examples(settings.path, settings, seed)
-        told = getattr(found, "account", None) or Account(read=len(found), unit="examples")
-        told = replace(told, task=self.name, data=settings.path)
-        if settings.path.startswith(PREFIX):
-            return replace(told, form="built-in data")
-        fraction = rule(settings.valid)
-        if fraction is not None and len(found) > MOST_COUNTED:
-            held = round(len(found) * fraction[1])
-            counts: dict[str, Any] = {"train": len(found) - held, "valid": held, "is_about": True}
-        else:
-            train, valid, _ = self.held_out(found, settings.valid, lambda path: self.examples(path, settings, seed))
-            counts = {"train": len(train), "valid": len(valid)}
-        test = round(counts["valid"] * settings.test)
-        counts |= {"valid": counts["valid"] - test, "test": test, "is_about": "is_about" in counts or bool(test)}
-        return replace(told, held_out_by=self._rule(settings), **counts)
-
-    def held_out(
-        self, found: Sequence[E], valid: str, read: Callable[[str], Sequence[E]]
-    ) -> tuple[Sequence[E], Sequence[E], tuple[str, ...]]:
-        """Examples to train on, those held out by the rule `valid` or read from that file, and what is to be said."""
-        if rule(valid) is not None or fold(valid) is not None:
-            told = getattr(found, "account", None)
-            unit = f"{told.unit} in {shown(told.data)}" if told is not None else "examples"
-            return *split_examples(found, valid, self.keys(found), unit), ()
-        other = read(valid)
-        common = overlap(self.keys(found), self.keys(other))
-        note = f"{shown(valid)}: {common:,} of {len(other):,} inputs are also in the training part"
-        return found, other, (note,) if common else ()
 
     def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
         """The rows as the model can read them; one that is too long is refused, or cut where that was asked for."""

@@ -1,4 +1,4 @@
-"""Which task data is for: every registered task is asked whether it recognises the data by its name and first lines."""
+"""Which task data is for: every kind of data is asked whether it recognises some by its name and first lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from regard.data.choices import OPEN, Choices
 from regard.data.kind import Head
 from regard.data.worlds import PREFIX, from_spec
 from regard.errors import UsageError
-from regard.tasks import tasks
+from regard.tasks import is_registered, names, task_named
+from regard.tasks.data_kind import DataKind
+from regard.tasks.kinds import KINDS
+
+
+def kind_named(name: str) -> DataKind:
+    """What the task of that name reads: the task itself once it is there, else the half of it that needs no torch."""
+    return KINDS[name]() if name in KINDS and not is_registered(name) else task_named(name)
+
+
+def kinds() -> list[DataKind]:
+    """Those of all tasks, in the order of their names."""
+    return [kind_named(name) for name in names()]
 
 
 def kind_of(data: str, other: str | None = None, choices: Choices = OPEN, known: Collection[str] = ()) -> str:
@@ -24,13 +36,13 @@ def kind_of(data: str, other: str | None = None, choices: Choices = OPEN, known:
         return of_two_files()
     if data.startswith(PREFIX):
         return from_spec(data).task
-    every, head = tasks(), Head(data, choices, known)
+    every, head = kinds(), Head(data, choices, known)
     head.refuse_disagreement()
-    for task in sorted(every, key=lambda task: (task.takes_anything, task.turn)):
-        if task.recognises(head):
-            return task.name
-    names = [task.name for task in every if task.same_data_as is None]
-    raise UsageError(f"{head.unclear}; or say another task with --task: {', '.join(names)}")
+    for kind in sorted(every, key=lambda kind: (kind.takes_anything, kind.turn)):
+        if kind.recognises(head):
+            return kind.name
+    own = [kind.name for kind in every if kind.same_data_as is None]
+    raise UsageError(f"{head.unclear}; or say another task with --task: {', '.join(own)}")
 
 
 def has_columns(data: str, choices: Choices = OPEN) -> bool:
@@ -44,4 +56,4 @@ def _is_two_files(data: str) -> bool:
 
 def of_two_files() -> str:
     """The task whose data may lie in two files."""
-    return next(task.name for task in tasks() if task.two_files)
+    return next(kind.name for kind in kinds() if kind.two_files)

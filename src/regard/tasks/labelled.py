@@ -13,32 +13,29 @@ import torch
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
-from regard.data.example import Examples, Labelled, account_of, column
-from regard.data.kind import Head
-from regard.data.labelled import read_labelled
-from regard.data.rows import LabelRows, Rows
+from regard.data.example import Labelled, account_of, column
+from regard.data.rows import LabelRows
 from regard.data.settings import DataSettings
-from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.calibration import Calibration, calibration, saved_calibration
 from regard.tasks.class_report import class_report
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.kinds import LabelledKind
 from regard.tasks.processor import read_files
-from regard.tasks.reading import Capabilities, Reading, cut
+from regard.tasks.reading import Capabilities, Reading
 from regard.tasks.share import Shared, settled
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     class_numbers,
     classes_of,
 )
-from regard.tasks.whole_text import ANSWERS, WORDS, TextProcessor, WholeTextTask
+from regard.tasks.whole_text import ANSWERS, TextProcessor, WholeTextTask
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.outcome import Outcome
     from regard.tasks.task import Trained
@@ -72,12 +69,10 @@ class LabelProcessor(TextProcessor):
 
 @register_task
 @dataclass(frozen=True)
-class LabelledText(WholeTextTask[LabelProcessor]):
+class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
     """Classification of texts."""
 
-    name: ClassVar[str] = "labelled"
     shape: ClassVar[str] = "N-1"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "label", "missing", "truncate"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
     model: ClassVar[str] = "classifier"
@@ -85,18 +80,15 @@ class LabelledText(WholeTextTask[LabelProcessor]):
     ladder: ClassVar[tuple[str, ...]] = (
         *("majority", "naive_bayes", "linear"),
         *("dan", "fnn", "rnn", "lstm", "transformer", "mamba"),
+        "classifier",
     )
     example: ClassVar[type | None] = Labelled
     world: ClassVar[str | None] = "world:reviews"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True, whole=True)
-    turn: ClassVar[int] = 3
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
     spells: ClassVar[bool] = True
     of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights", "calibrate"})
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and not head.unclear
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: LabelProcessor | None = None
@@ -122,15 +114,6 @@ class LabelledText(WholeTextTask[LabelProcessor]):
     def numbered_classes(self, dataset: ExampleDataset[LabelProcessor]) -> tuple[Sequence[str], np.ndarray]:
         assert isinstance(dataset.train, LabelRows)
         return dataset.processor.classes, dataset.train.labels
-
-    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
-        assert isinstance(rows, LabelRows)
-        whole: Any = model
-        text = rows.text if getattr(model, "reads", None) == WORDS else rows.text.first()
-        return LabelRows(cut(text, whole.max_length, settings.truncate), rows.labels)
-
-    def combined(self, config: Config, count: int) -> Config:
-        return EnsembleConfig(config, count)
 
     def answers(
         self, model: nn.Module, processor: LabelProcessor, inputs: Sequence[Any], options: TextOptions | None = None
@@ -201,11 +184,6 @@ class LabelledText(WholeTextTask[LabelProcessor]):
         processor: LabelProcessor = run.processor
         found = super().reading(run, given, target)
         return replace(found, forward=lambda x: logits_of(run.model, x) / processor.temperature)
-
-    def read(self, data: str, settings: DataSettings) -> Examples[Labelled]:
-        return read_labelled(
-            data, text=settings.text, label=settings.label, missing=settings.missing, choices=settings.choices
-        )
 
     def answer_names(self, processor: LabelProcessor) -> Sequence[str]:
         return processor.classes

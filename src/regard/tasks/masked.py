@@ -18,7 +18,7 @@ from regard.core.device import device_of
 from regard.core.model import Embeds, logits_of
 from regard.data.account import Account
 from regard.data.batch import NOT_COUNTED, Batch
-from regard.data.corpus import Corpus, prepare, survey
+from regard.data.corpus import Corpus, prepare
 from regard.data.mask import FRAME, MaskedRows, Masking, cut
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import Rows
@@ -34,10 +34,10 @@ from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.filling import MASK, Gapped, Passage, details_of, fill, gapped, hidden, joined
+from regard.tasks.kinds import MaskedKind
 from regard.tasks.processor import Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, fitted, labels_of, text_side, token_label
 from regard.tasks.sentence_vector import embedded, require_head
-from regard.tasks.text import PlainText
 from regard.tasks.verbs import Answer, Report
 from regard.training.losses import context_of, model_loss
 from regard.training.problem import Objective, TrainingProblem
@@ -79,7 +79,7 @@ class MaskedProcessor(Processor):
 
 @register_task
 @dataclass(frozen=True)
-class MaskedText(ExampleTask[MaskedProcessor]):
+class MaskedText(MaskedKind, ExampleTask[MaskedProcessor]):
     """Filling in of what is hidden.
 
     length   tokens of a row, its frame included.
@@ -89,11 +89,7 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     length: int = 128
     samples: str = "auto"
 
-    name: ClassVar[str] = "masked"
     shape: ClassVar[str] = "N-N"
-    used: ClassVar[frozenset[str]] = frozenset(
-        {"tokens", "vocab_size", "documents", "cache", "whole_words", "text", "missing"}
-    )
     metric: ClassVar[str] = "loss"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "hidden tokens"
@@ -102,8 +98,8 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     example: ClassVar[type | None] = Passage
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
-    same_data_as: ClassVar[str | None] = PlainText.name
     gives_encoder: ClassVar[bool] = True
+    of_samples: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
         if training.length <= FRAME:
@@ -131,10 +127,6 @@ class MaskedText(ExampleTask[MaskedProcessor]):
     ) -> ExampleDataset[MaskedProcessor]:
         """Whole documents are set apart, before they are cut into rows: one and its duplicates are never in both."""
         return self.prepare(settings, seed, processor)
-
-    def survey(self, settings: DataSettings, seed: int) -> Account:
-        self.refuse_unused(settings)
-        return replace(survey(settings.path, settings, seed), task=self.name, target="hidden tokens")
 
     def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[str]:
         if data.startswith(PREFIX):
@@ -240,9 +232,8 @@ class MaskedText(ExampleTask[MaskedProcessor]):
         def named(token: int) -> str:
             return MASK if token == mask else token_label(tokenizer, token)
 
-        return Reading(
-            model, (tokens,), (text_side("text", tokenizer, ids.tolist(), labels),), forward, named, (), given
-        )
+        side = text_side("text", tokenizer, ids.tolist(), labels)
+        return Reading(model, (tokens,), (side,), forward, named, (), given, vectors=lambda x: model(x)[0])
 
     def ids(self, processor: MaskedProcessor, text: str) -> np.ndarray:
         return gapped(text, processor.masking).ids if MASK in text else processor.framed(text)

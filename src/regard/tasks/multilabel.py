@@ -1,7 +1,7 @@
 """Several labels: a whole text is read and all labels that hold are told, or none (N-1), as topics and genres.
 
 Every label has a chance of its own, and is told where that is above a threshold: the one with the largest micro F1 on
-what was held out, kept with the run, or a half.
+what was held out, kept with the run, or a half. Chances have a temperature, found with it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,16 @@ import numpy as np
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.answer_rows import LabelSetRows
-from regard.data.example import Examples, Several, account_of, column
-from regard.data.kind import Head
+from regard.data.example import Several, account_of, column
 from regard.data.ragged import ragged
-from regard.data.rows import Rows
 from regard.data.settings import DataSettings
-from regard.data.several import is_of_several, read_several
 from regard.errors import UsageError
 from regard.evaluation.multilabel import multilabel_report
-from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.kinds import MultilabelKind
 from regard.tasks.processor import read_files
-from regard.tasks.reading import Capabilities, Reading, cut
+from regard.tasks.reading import Capabilities, Reading
 from regard.tasks.threshold import Threshold, saved_threshold, threshold
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import classes_of
@@ -41,7 +38,6 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.outcome import Outcome
     from regard.tasks.task import Trained
@@ -79,14 +75,10 @@ class SeveralProcessor(TextProcessor):
 
 @register_task
 @dataclass(frozen=True)
-class Multilabel(WholeTextTask[SeveralProcessor]):
+class Multilabel(MultilabelKind, WholeTextTask[SeveralProcessor]):
     """Several labels for a text, or none."""
 
-    name: ClassVar[str] = "multilabel"
     shape: ClassVar[str] = "N-1"
-    used: ClassVar[frozenset[str]] = frozenset(
-        {"tokens", "vocab_size", "text", "labels", "separator", "missing", "truncate"}
-    )
     metric: ClassVar[str] = "micro_f1"
     unit: ClassVar[str] = "labels"
     model: ClassVar[str] = "multilabeller"
@@ -97,14 +89,10 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
     )
     world: ClassVar[str | None] = "world:topics"
     can: ClassVar[Capabilities] = Capabilities(number=True)
-    turn: ClassVar[int] = 2  # before labelled text, which would take every set of labels for a class
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
     example: ClassVar[type | None] = Several
     of_labels: ClassVar[frozenset[str]] = frozenset({"calibrate"})
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and is_of_several(head.table)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: SeveralProcessor | None = None
@@ -130,17 +118,11 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
             raise UsageError("train.smoothing: a label has no others to share with; leave it at all")
         return partial(model_loss, label_smoothing=settings.label_smoothing)
 
-    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
-        assert isinstance(rows, LabelSetRows)
-        whole: Any = model
-        return replace(rows, text=cut(rows.text, whole.max_length, settings.truncate))
-
-    def combined(self, config: Config, count: int) -> Config:
-        return EnsembleConfig(config, count)
-
     def _chances(self, model: nn.Module, processor: SeveralProcessor, texts: Sequence[str]) -> Iterator[np.ndarray]:
         """The chance of every label for each text, (L,)."""
-        return self.outputs(model, processor, texts, lambda logits: logits.sigmoid())
+        return self.outputs(
+            model, processor, texts, lambda logits: (logits / processor.threshold.temperature).sigmoid()
+        )
 
     def answers(
         self, model: nn.Module, processor: SeveralProcessor, inputs: Sequence[Any], options: TextOptions | None = None
@@ -176,9 +158,9 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
         assert isinstance(run.dataset, ExampleDataset)
         processor: SeveralProcessor = run.processor
         examples = self.judged_examples(run.dataset)[: max(1, ANSWERS // len(processor.classes))]
-        chances = np.array(list(self._chances(run.model, processor, list(column(examples, "text")))))
+        logits = np.array(list(self.outputs(run.model, processor, list(column(examples, "text")), lambda found: found)))
         hits = np.array([np.isin(processor.classes, list(true)) for true in column(examples, "labels")])
-        return threshold(chances, hits)
+        return threshold(logits.astype(np.float64), hits)
 
     def calibrate(self, run: Trained, found: Threshold) -> None:
         run.processor = replace(run.processor, threshold=found)
@@ -198,11 +180,8 @@ class Multilabel(WholeTextTask[SeveralProcessor]):
         return f"{example.text[:200]} -> {answer.text} {mark}"
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
-        return replace(super().reading(run, given, target), forward=lambda x: logits_of(run.model, x).sigmoid())
-
-    def read(self, data: str, settings: DataSettings) -> Examples[Several]:
-        columns = {"text": settings.text, "labels": settings.labels, "separator": settings.separator}
-        return read_several(data, **columns, missing=settings.missing, choices=settings.choices)
+        found, temperature = super().reading(run, given, target), run.processor.threshold.temperature
+        return replace(found, forward=lambda x: (logits_of(run.model, x) / temperature).sigmoid())
 
     def answer_names(self, processor: SeveralProcessor) -> Sequence[str]:
         return processor.classes

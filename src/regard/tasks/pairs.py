@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.bidirectional import reverse
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
-from regard.core.stack import reverse
 from regard.data.example import Pair, account_of, column
-from regard.data.kind import Head
-from regard.data.pairs import NAMES, is_of_pairs
+from regard.data.pairs import NAMES
 from regard.data.ragged import in_batches, ragged
 from regard.data.rows import PairRows, Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, from_dict, train_tokenizer
-from regard.data.unlabelled import Unlabelled, read_unlabelled
+from regard.data.unlabelled import Role
 from regard.data.worlds import PREFIX, world_of
 from regard.data.worlds.base import ExampleWorld
+from regard.decoding.scored_text import ScoredText
 from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import alignment_accuracy, chrf_of_each, require_metrics, translation_scores
@@ -33,7 +33,9 @@ from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.encoding import Encoded, encoded
 from regard.tasks.example_task import ExampleTask
+from regard.tasks.kinds import PairsKind
 from regard.tasks.pair_files import sides_of
+from regard.tasks.pair_score import scored_pair
 from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
 from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
 from regard.tasks.role import role_of
@@ -75,36 +77,31 @@ class PairProcessor(Processor):
 
     def read(self, text: str) -> np.ndarray:
         """The ids of a source with its `<eos>`, so that no source is empty."""
-        return np.append(self.source.encode(text), self.source.eos_id)
+        return np.array([*self.source.opening[1:], *self.source.encode(text), self.source.eos_id])
+
+    def write(self, text: str) -> np.ndarray:
+        """The ids of a target, between its start and its `<eos>`."""
+        return np.array([*self.target.opening[1:], *self.target.encode(text)], dtype=np.int64)
 
     def rows(self, pairs: Sequence[Pair]) -> PairRows:
         sources, targets = (watched(column(pairs, side), "tokenising", "texts") for side in ("source", "target"))
-        return PairRows(ragged(map(self.read, sources)), ragged(map(self.target.encode, targets)), self.target.eos_id)
+        read, write = ragged(map(self.read, sources)), ragged(map(self.write, targets))
+        return PairRows(read, write, self.target.eos_id, self.target.start_id)
 
 
 @register_task
-class Pairs(ExampleTask[PairProcessor]):
+class Pairs(PairsKind, ExampleTask[PairProcessor]):
     """Translation and everything that looks like it."""
 
-    name: ClassVar[str] = "pairs"
     shape: ClassVar[str] = "N-M"
-    used: ClassVar[frozenset[str]] = frozenset(
-        {"source", "target", "missing", "tokens", "vocab_size", "shared", "reverse", "truncate"}
-    )
     metric: ClassVar[str] = "chrf"
     model: ClassVar[str] = "transformer"
     ladder: ClassVar[tuple[str, ...]] = ("nearest", "ibm1", "seq2seq", "bahdanau", "gnmt", "transformer")
     example: ClassVar[type | None] = Pair
     world: ClassVar[str | None] = "world:translation"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
-    two_files: ClassVar[bool] = True
-    turn: ClassVar[int] = 3
     writes: ClassVar[bool] = True
-    input_column: ClassVar[str] = "source"
     echoes: ClassVar[bool] = True
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and is_of_pairs(head.table, bool(head.unclear))
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: PairProcessor | None = None
@@ -118,11 +115,6 @@ class Pairs(ExampleTask[PairProcessor]):
         rows = processor.rows(train), processor.rows(valid)
         account = account_of(train)
         return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
-
-    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Pair]:
-        if data.startswith(PREFIX):
-            return world_of(data, self.name, seed).examples("valid")
-        return sides_of(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> PairProcessor:
         target, told = read_files(verified, {"source": Any, "truncate": bool})
@@ -140,7 +132,7 @@ class Pairs(ExampleTask[PairProcessor]):
         whole: Any = model
         source = cut(rows.source, whole.max_source_length, settings.truncate, "the source of pair")
         limit = None if whole.max_length is None else whole.max_length - 1
-        return PairRows(source, cut(rows.target, limit, settings.truncate, "the target of pair"), rows.eos_id)
+        return replace(rows, source=source, target=cut(rows.target, limit, settings.truncate, "the target of pair"))
 
     def answers(
         self, model: nn.Module, processor: PairProcessor, inputs: Sequence[Any], options: TextOptions | None = None
@@ -152,6 +144,9 @@ class Pairs(ExampleTask[PairProcessor]):
                 names = ("text", "log_prob", "score")
                 details["others"] = [{name: getattr(other, name) for name in names} for other in written.others]
             yield Answer(written.text, details)
+
+    def score(self, model: nn.Module, processor: PairProcessor, text: str) -> ScoredText:
+        return scored_pair(model, processor, text)
 
     def encoded(self, model: nn.Module, processor: PairProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
         """The vectors of the words that are read, which what is written looks at."""
@@ -186,15 +181,11 @@ class Pairs(ExampleTask[PairProcessor]):
         mark = "=" if self.is_right(example, answer) else f"(right: {example.target})"
         return f"{example.source} -> {answer.text} {mark}"
 
-    def keys(self, examples: Sequence[Pair]) -> Iterable[str]:
-        return column(examples, "source")
-
     def typed(self, example: Pair) -> str:
         return example.source
 
-    def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
-        role = role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
-        return read_unlabelled(data, role, settings.choices, settings.missing)
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        return role_of(run, settings, "source", tuple(pair[settings.reverse] for pair in NAMES))
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: PairProcessor = run.processor
@@ -275,7 +266,7 @@ class Pairs(ExampleTask[PairProcessor]):
             source, lengths = sources.padded(rows, 0)
             texts = [[*processor.target.encode(pairs[row].target).tolist(), processor.target.eos_id] for row in rows]
             given = whole.given(source.to(device), lengths.to(device))
-            found = attention_of(given, texts, range(len(rows)), processor.target.eos_id)
+            found = attention_of(given, texts, range(len(rows)), processor.target.opening)
             if found is None:
                 return None
             # Of words alone: the end of a text is none.

@@ -180,6 +180,11 @@ def _read(path: str, task: str, version: str) -> Start:
     if not is_same and not (own.gives_encoder and wanted.takes_encoder):
         raise UsageError(_misfit(path, own, wanted))
     found = saved_model(where, saved)
+    if found.weights is not None:
+        raise UsageError(
+            f"--from {path}: its weights are kept in few bits, for use and not for training; "
+            "import it without --weights"
+        )
     config, shapes = without_lora(found.config), found.shapes
     if config.fitted:
         raise UsageError(f"{path}: {name} is fitted at once and has nothing to go on with; fit it again")

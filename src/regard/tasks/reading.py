@@ -17,7 +17,7 @@ from regard.core.context import Context
 from regard.core.device import device_of
 from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
-from regard.core.tap import Trace, trace
+from regard.core.tap import Trace, resting, trace
 from regard.data.ragged import Ragged, in_batches
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.word import split
@@ -95,6 +95,8 @@ class Reading:
     about    more that a look may want to know of it.
     owner    the run whose reading it is.
     can      what can be asked of it.
+    vectors  inputs to what the head reads, (B, T, D), where the head of the model makes the outputs of it; else None.
+    kept     what was seen of the same input before, for whoever looks at it again and again; else None.
     """
 
     model: nn.Module
@@ -107,6 +109,8 @@ class Reading:
     about: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
     can: Capabilities = Capabilities()
+    vectors: Callable[..., Tensor] | None = None
+    kept: dict[str, Any] | None = None
 
     @property
     def main(self) -> Side:
@@ -128,12 +132,34 @@ class Reading:
         """What the taps see of it."""
         return trace(self.model, lambda: self.forward(*self.inputs), pattern, self.main.labels)
 
+    def before_head(self) -> Tensor:
+        """The vectors that the head reads, where they can be had alone, else the outputs; without gradients."""
+        with torch.no_grad(), resting(self.model):
+            return (self.vectors or self.forward)(*self.inputs)
+
+    def fast(self) -> Tensor:
+        """The same, computed once where something is kept."""
+        if self.kept is None:
+            return self.before_head()
+        if "fast" not in self.kept:
+            self.kept["fast"] = self.before_head()
+        return self.kept["fast"]
+
+    def glimpse(self, pattern: str) -> Trace:
+        """What the taps see of it, without asking the head; the last one stays where something is kept."""
+        if self.kept is None or self.kept.get("pattern") != pattern:
+            seen = trace(self.model, self.before_head, pattern, self.main.labels, self.fast())
+            if self.kept is None:
+                return seen
+            self.kept.update(pattern=pattern, seen=seen)
+        return self.kept["seen"]
+
     def with_input(self, number: int, value: Tensor, labels: tuple[str, ...] | None = None) -> Reading:
         """The same with another input on one side: tokens changed, dropped or in another order."""
         inputs = (*self.inputs[:number], value, *self.inputs[number + 1 :])
         side = self.sides[number] if labels is None else Side(self.sides[number].name, labels)
         sides = (*self.sides[:number], side, *self.sides[number + 1 :])
-        return replace(self, inputs=inputs, sides=sides)
+        return replace(self, inputs=inputs, sides=sides, kept=None)
 
 
 def text_side(name: str, tokenizer: Tokenizer, ids: Sequence[int], labels: tuple[str, ...]) -> Side:
@@ -210,8 +236,10 @@ def written_reading(
 
     read  the tokenizer of the source, where that is a text.
     """
-    ids = [tokenizer.eos_id, *written]
-    labels = (START, *labels_of(tokenizer, written, typed))
+    opening = tokenizer.opening
+    ids = [*opening, *written]
+    before = [tokenizer.token_text(token) for token in opening[1:]]
+    labels = (START, *before, *labels_of(tokenizer, written, typed))
     target = text_side("target", tokenizer, ids, labels)
     if model.reads_backward:
         side = replace(side, labels=side.labels[::-1], words=side.words[::-1])

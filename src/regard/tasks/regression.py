@@ -17,18 +17,15 @@ from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.answer_rows import NumberRows
 from regard.data.example import Examples, Rated, account_of, column
-from regard.data.kind import Head
-from regard.data.rated import is_of_numbers, read_rated
-from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.errors import DataError, UsageError
 from regard.evaluation.each import EachScore
 from regard.evaluation.regression import regression_scores
-from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
+from regard.tasks.kinds import RegressionKind
 from regard.tasks.processor import read_files
-from regard.tasks.reading import Capabilities, Reading, cut
+from regard.tasks.reading import Capabilities, Reading
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.whole_text import TextProcessor, WholeTextTask
 from regard.training.losses import model_loss
@@ -37,7 +34,6 @@ from regard.training.problem import Objective
 if TYPE_CHECKING:
     from torch import nn
 
-    from regard.core.config import Config
     from regard.decoding.text import TextOptions
     from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
@@ -76,12 +72,10 @@ class NumberProcessor(TextProcessor):
 
 @register_task
 @dataclass(frozen=True)
-class Regression(WholeTextTask[NumberProcessor]):
+class Regression(RegressionKind, WholeTextTask[NumberProcessor]):
     """A number for a text."""
 
-    name: ClassVar[str] = "regression"
     shape: ClassVar[str] = "N-1"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "text", "number", "missing", "truncate"})
     metric: ClassVar[str] = "mae"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "texts"
@@ -93,13 +87,9 @@ class Regression(WholeTextTask[NumberProcessor]):
     )
     world: ClassVar[str | None] = "world:ratings"
     can: ClassVar[Capabilities] = Capabilities(number=True)
-    turn: ClassVar[int] = 2  # before labelled text, which would take every number for a class
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
     example: ClassVar[type | None] = Rated
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and not head.is_series and is_of_numbers(head.table)
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: NumberProcessor | None = None
@@ -122,14 +112,6 @@ class Regression(WholeTextTask[NumberProcessor]):
         if settings.label_smoothing:
             raise UsageError("train.label_smoothing: a number has no other classes to share with; leave it out")
         return model_loss
-
-    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
-        assert isinstance(rows, NumberRows)
-        whole: Any = model
-        return replace(rows, text=cut(rows.text, whole.max_length, settings.truncate))
-
-    def combined(self, config: Config, count: int) -> Config:
-        return EnsembleConfig(config, count)
 
     def numbers(self, model: nn.Module, processor: NumberProcessor, texts: Sequence[str]) -> Iterator[float]:
         """The number that is told of each text."""
@@ -166,11 +148,6 @@ class Regression(WholeTextTask[NumberProcessor]):
         processor: NumberProcessor = run.processor
         found = super().reading(run, given, target)
         return replace(found, forward=lambda x: logits_of(run.model, x) * processor.scale + processor.centre)
-
-    def read(self, data: str, settings: DataSettings) -> Examples[Rated]:
-        return read_rated(
-            data, text=settings.text, number=settings.number, missing=settings.missing, choices=settings.choices
-        )
 
     def answer_names(self, processor: NumberProcessor) -> Sequence[str]:
         return (processor.name,)

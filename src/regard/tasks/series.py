@@ -15,7 +15,6 @@ import torch
 from regard.core.device import device_of
 from regard.core.model import logits_of
 from regard.data.in_memory import is_frame, is_listed
-from regard.data.kind import Head
 from regard.data.panel import read_panel
 from regard.data.series import origins
 from regard.data.settings import DataSettings
@@ -27,6 +26,7 @@ from regard.models.ensemble import EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import ExampleTask
+from regard.tasks.kinds import SeriesKind
 from regard.tasks.moment import Moment, by_series, moments_of, next_moments, reading_of, windows_of
 from regard.tasks.reading import Capabilities, Reading
 from regard.tasks.rolling import Block, blocks_of, continued
@@ -49,14 +49,10 @@ AT_ONCE = 256
 
 
 @register_task
-class SeriesTask(ExampleTask[SeriesProcessor]):
+class SeriesTask(SeriesKind, ExampleTask[SeriesProcessor]):
     """Forecasting, with circumstances that are known ahead where there are any."""
 
-    name: ClassVar[str] = "series"
     shape: ClassVar[str] = "N-M"
-    used: ClassVar[frozenset[str]] = frozenset(
-        {"target", "time", "known", "past", "series", "static", "history", "horizon", "season", "stride", "gaps"}
-    )
     metric: ClassVar[str] = "mae"
     lower_is_better: ClassVar[bool] = True
     unit: ClassVar[str] = "values"
@@ -69,14 +65,9 @@ class SeriesTask(ExampleTask[SeriesProcessor]):
     example: ClassVar[type | None] = Moment
     world: ClassVar[str | None] = "world:electricity"
     can: ClassVar[Capabilities] = Capabilities(source=True, quantiles=True)
-    turn: ClassVar[int] = 2
-    by_time: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
     typed_example: ClassVar[str] = "FILE"
     reads_tables: ClassVar[bool] = True
-
-    def recognises(self, head: Head) -> bool:
-        return head.has_columns and head.is_series
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: SeriesProcessor | None = None

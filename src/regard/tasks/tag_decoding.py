@@ -105,14 +105,30 @@ def tag_rows(
     model: nn.Module, ids: Ragged, rows: np.ndarray, places: Sequence[np.ndarray], allowed: Chain | None
 ) -> list[list[int]]:
     """The tags of the sentences `rows`. places: where the tag of each word of each of them is told."""
+    own, counts = _of_words(model, ids, rows, places)
+    best = best_tags(model, own, counts, allowed).cpu()
+    return [best[row, :count].tolist() for row, count in enumerate(counts.tolist())]
+
+
+@torch.no_grad()
+def chance_rows(model: nn.Module, ids: Ragged, rows: np.ndarray, places: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The chance of every tag for each word of the sentences `rows`, (words, C): under a model's own chain if any."""
+    whole: Any = model
+    own, counts = _of_words(model, ids, rows, places)
+    decoder = decoder_of(model)
+    found = whole.head(own).float() if decoder is None else decoder.log_chances(own, counts)
+    chances = found.double().softmax(-1).cpu().numpy()
+    return [chances[row, :count] for row, count in enumerate(counts.tolist())]
+
+
+def _of_words(model: nn.Module, ids: Ragged, rows: np.ndarray, places: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+    """The vectors of the words of sentences, (B, T, D), and how many each has."""
     whole: Any = model
     device = device_of(model)
     tokens, lengths = ids.padded(rows, 0)
     vectors = whole(tokens.to(device), None, Context(lengths=lengths.to(device)))[0]
     at, counts = Ragged(np.concatenate(places), np.cumsum([0, *map(len, places)])).padded(np.arange(len(rows)), 0)
-    own = vectors[torch.arange(len(rows), device=device)[:, None], at.to(device)]
-    best = best_tags(model, own, counts.to(device), allowed).cpu()
-    return [best[row, :count].tolist() for row, count in enumerate(counts.tolist())]
+    return vectors[torch.arange(len(rows), device=device)[:, None], at.to(device)], counts.to(device)
 
 
 def log_chances_at(model: nn.Module, tokens: Tensor, places: np.ndarray | None) -> Tensor:

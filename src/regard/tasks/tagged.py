@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from regard.core.progress import watched
 from regard.data.batch import NOT_COUNTED
 from regard.data.conll_lines import read_words
-from regard.data.example import Examples, Tagged, account_of, column
+from regard.data.example import Tagged, account_of, column
 from regard.data.in_memory import described
-from regard.data.kind import Head
 from regard.data.ragged import in_batches
 from regard.data.rows import Rows, TagRows
 from regard.data.settings import DataSettings
-from regard.data.tagged import TOKENS, is_of_tags, read_tagged, words_of
+from regard.data.tagged import TOKENS, words_of
 from regard.data.tokenizer import Tokenizer
-from regard.data.unlabelled import Unlabelled
+from regard.data.unlabelled import Role, Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import InputError, UsageError
 from regard.evaluation.each import EachScore
@@ -33,10 +32,11 @@ from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.encoding import Encoded, encoded, picked, reader_of
 from regard.tasks.example_task import ExampleTask
+from regard.tasks.kinds import TaggedKind
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading, Side, class_reading, fitted, labels_of, text_side
 from regard.tasks.role import role_of
-from regard.tasks.tag_decoding import Leans, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
+from regard.tasks.tag_decoding import Leans, chance_rows, keeps_bio, lean_for, log_chances_at, span_chain, tag_rows
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import (
     PieceProcessor,
@@ -60,13 +60,12 @@ if TYPE_CHECKING:
     from regard.tasks.task import Trained
     from regard.training.settings import TrainSettings
 
-
-SUFFIXES = (".conll", ".conllu")
+T = TypeVar("T")
 
 
 @register_task
 @dataclass(frozen=True)
-class TaggedText(ExampleTask[TagProcessor]):
+class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
     """A tag for every word.
 
     tokenizer  of the run that a fine-tuned one starts from; None: words and their spelling.
@@ -76,9 +75,7 @@ class TaggedText(ExampleTask[TagProcessor]):
     tokenizer: Tokenizer | None = None
     last: bool = False
 
-    name: ClassVar[str] = "tagged"
     shape: ClassVar[str] = "N-N"
-    used: ClassVar[frozenset[str]] = frozenset({"text", "tag", "vocab_size", "bio"})
     metric: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "words"
     model: ClassVar[str] = "tagger"
@@ -90,13 +87,8 @@ class TaggedText(ExampleTask[TagProcessor]):
     example: ClassVar[type | None] = Tagged
     world: ClassVar[str | None] = "world:tags"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, classes=True)
-    turn: ClassVar[int] = 1
-    input_column: ClassVar[str] = "words"
     takes_encoder: ClassVar[bool] = True
     of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights"})
-
-    def recognises(self, head: Head) -> bool:
-        return head.suffix in SUFFIXES or (head.has_columns and is_of_tags(head.table))
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer, last=start.causal)
@@ -111,11 +103,6 @@ class TaggedText(ExampleTask[TagProcessor]):
         rows = processor.rows(train), processor.rows(valid)
         account = account_of(train, tags=len(processor.classes))
         return ExampleDataset(name, processor, *rows, valid, best, notes, training=train, account=account)
-
-    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Tagged]:
-        if data.startswith(PREFIX):
-            return world_of(data, self.name, seed).examples("valid")
-        return _read(data, settings)
 
     def load_processor(self, verified: Callable[[str], Path]) -> TagProcessor:
         names = tuple[str, ...]
@@ -146,23 +133,25 @@ class TaggedText(ExampleTask[TagProcessor]):
         self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         texts = [_words(one) for one in inputs]
-        whole: Any = model
-        spelt = [index for index, words in enumerate(texts) if words]
-        try:
-            ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
-        except InputError as error:
-            raise InputError(spelt[error.number], error.reason) from None
         allowed = span_chain(model, processor.classes) if processor.bio else None
-        tags: dict[int, list[str]] = {}
-        for rows in in_batches(ids.sizes.tolist()):
-            places = [processor.places(texts[spelt[row]]) for row in rows]
-            found = tag_rows(model, ids, rows, places, allowed)
-            tags |= {spelt[row]: [processor.classes[tag] for tag in one] for row, one in zip(rows, found, strict=True)}
+        tags = dict(_of_each(model, processor, texts, partial(tag_rows, allowed=allowed)))
         for index, words in enumerate(texts):
-            pairs = list(zip(words, tags.get(index, []), strict=True))
+            pairs = list(zip(words, (processor.classes[tag] for tag in tags.get(index, [])), strict=True))
             line = " ".join(f"{word}/{tag}" for word, tag in pairs)
             found = [tag for _, tag in pairs]
             yield Answer(line, {"words": list(words), "tags": found}, found)
+
+    def classes(self, processor: TagProcessor) -> Sequence[str]:
+        return processor.classes
+
+    def probabilities(self, model: nn.Module, processor: TagProcessor, inputs: Sequence[Any]) -> np.ndarray:
+        """An array (words, C) for each sentence, as the model has them: neither the rule of BIO nor a lean is in it."""
+        texts = [_words(one) for one in inputs]
+        found = np.empty(len(texts), object)
+        found[:] = [np.zeros((0, len(processor.classes)))] * len(texts)
+        for index, chances in _of_each(model, processor, texts, chance_rows):
+            found[index] = chances
+        return found
 
     def encoded(self, model: nn.Module, processor: TagProcessor, texts: Sequence[Any]) -> Iterator[Encoded]:
         """A vector for each word."""
@@ -220,15 +209,14 @@ class TaggedText(ExampleTask[TagProcessor]):
         ]
         return f"{answer.text} {'(right: ' + ', '.join(wrong) + ')' if wrong else '='}"
 
-    def keys(self, examples: Sequence[Tagged]) -> Iterable[str]:
-        return map(" ".join, column(examples, "words"))
-
     def typed(self, example: Tagged) -> str:
         return " ".join(example.words)
 
     def unlabelled(self, run: Trained, data: str, settings: DataSettings) -> Unlabelled:
-        role = role_of(run, settings, "text", TOKENS, role="words")
-        return read_words(data, role, settings.tag, settings.choices)
+        return read_words(data, self.input_role(run, settings), settings.tag, settings.choices)
+
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        return role_of(run, settings, "text", TOKENS, role="words")
 
     def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
         return [{"answer": answer.details["tags"]}]
@@ -258,8 +246,8 @@ class TaggedText(ExampleTask[TagProcessor]):
         if settings.path.startswith(PREFIX):
             world = world_of(settings.path, self.name, seed)
             return world.best, world.examples("train"), world.examples("valid"), ()
-        found = _read(settings.path, settings)
-        return {}, *self.held_out(found, settings.valid, lambda path: _read(path, settings))
+        found = self.read(settings.path, settings)
+        return {}, *self.held_out(found, settings.valid, lambda path: self.read(path, settings))
 
     def _processor(self, train: Sequence[Tagged], settings: DataSettings) -> TagProcessor:
         tags = column(train, "tags")
@@ -276,9 +264,20 @@ class TaggedText(ExampleTask[TagProcessor]):
         return TagProcessor(tokenizer, classes, bio=bio, forms=forms)
 
 
+def _of_each(
+    model: nn.Module, processor: TagProcessor, texts: Sequence[tuple[str, ...]], of: Callable[..., list[T]]
+) -> Iterator[tuple[int, T]]:
+    """What `of` makes of the words of each sentence that has some, with the number of the sentence, in any order."""
+    whole: Any = model
+    spelt = [index for index, words in enumerate(texts) if words]
+    try:
+        ids = fitted(processor.inputs(model, (texts[index] for index in spelt)), whole.max_length)
+    except InputError as error:
+        raise InputError(spelt[error.number], error.reason) from None
+    for rows in in_batches(ids.sizes.tolist()):
+        places = [processor.places(texts[spelt[row]]) for row in rows]
+        yield from zip((spelt[row] for row in rows), of(model, ids, rows, places), strict=True)
+
+
 def _words(one: Any) -> tuple[str, ...]:
     return one.words if isinstance(one, Tagged) else one if isinstance(one, tuple) else tuple(str(one).split())
-
-
-def _read(data: str, settings: DataSettings) -> Examples[Tagged]:
-    return read_tagged(data, text=settings.text, tag=settings.tag, choices=settings.choices)

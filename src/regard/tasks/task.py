@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from regard.data.account import Account
 from regard.data.in_memory import described
-from regard.data.kind import Head
 from regard.data.labelled import TEXT_NAMES
 from regard.data.settings import DataSettings
-from regard.data.unlabelled import Unlabelled, read_unlabelled
+from regard.data.unlabelled import Role, Unlabelled, read_unlabelled
 from regard.data.worlds import world_of
 from regard.errors import UsageError
+from regard.tasks.data_kind import DataKind
 from regard.tasks.dataset import Dataset
 from regard.tasks.processor import Processor
 from regard.tasks.reading import Capabilities, Reading
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.core.config import Config
-    from regard.data.kind import Head
     from regard.decoding.text import TextOptions
     from regard.tasks.outcome import Outcome
     from regard.tasks.pretrained import Start
@@ -48,9 +46,10 @@ if TYPE_CHECKING:
     from regard.training.settings import TrainSettings
 
 C = TypeVar("C", bound=Processor)
-FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 12
-EVERYWHERE = frozenset({"path", "task", "valid", "test", "format", "delimiter", "header", "encoding"})
-OF_LABELS = {"class_weights": "none", "calibrate": True}  # training settings that not every task has a use for
+FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 14
+# Training settings that not every task has a use for, of labels and of how a long text is cut, as they are unsaid.
+OF_LABELS = {"class_weights": "none", "calibrate": True}
+OF_SAMPLES = {"samples": "auto", "carry_state": None, "packed": False}
 
 
 class Trained(Protocol):
@@ -71,37 +70,28 @@ class Trained(Protocol):
     def held_out(self, part: str) -> Any: ...
 
 
-class Task(ABC, Generic[C]):
-    """Base of all tasks. What it declares:
+class Task(DataKind, Generic[C]):
+    """Base of all tasks. What it declares, beside what its data is known by:
 
-    name            as in `--task`.
     shape           as in the taxonomy: 1-1, 1-N, N-1, N-N, N-M.
-    used            data settings that mean something to it.
     metric          the score by which models are ranked and the best weights chosen; lower_is_better where it is.
     unit            what a target is, for messages.
     model           what is trained when nobody names a model.
     ladder          the models of a comparison, simple ones first.
     headed          the model that takes the name of an encoder under its own head, where the task has one.
     world           built-in data for it.
-    same_data_as    the task whose data it reads too; a model of this one then says that it is meant.
-    two_files       its data may lie in two files.
-    turn            when it is asked whether it recognises data: tasks of a lower one are asked before.
-    takes_anything  its data is whatever no other task recognises.
     gives_encoder   `--from`: a run of it has an encoder that others can start from. takes_encoder: it starts from one.
     writes          a text is written from what is read, so that options of beams and of chance mean something.
-    of_labels       training settings of labels (`OF_LABELS`) that mean something to it.
-    by_time         its examples come one after the other in time, so that a test must come last.
+    of_labels       training settings of labels (`OF_LABELS`) that mean something to it; of_samples: of `OF_SAMPLES`.
     reads_files     an input is the name of a file: without one the first that was held out is looked at.
     example         the class of its examples, where one may be given as an input.
-    reads_tables    an input is a whole table. input_column: else the role of the column of a table that holds inputs.
+    reads_tables    an input is a whole table, and not a cell of one.
     echoes          a line of its samples begins with the input.
     can             what looks can ask of its readings.
     data_example    how its data and its inputs are written in commands that are shown. typed_example: an input.
     """
 
-    name: ClassVar[str]
     shape: ClassVar[str]
-    used: ClassVar[frozenset[str]]
     metric: ClassVar[str]
     lower_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "tokens"
@@ -109,27 +99,18 @@ class Task(ABC, Generic[C]):
     ladder: ClassVar[tuple[str, ...]] = ()
     headed: ClassVar[str | None] = None
     world: ClassVar[str | None] = None
-    same_data_as: ClassVar[str | None] = None
-    two_files: ClassVar[bool] = False
-    turn: ClassVar[int] = 9
-    takes_anything: ClassVar[bool] = False
     gives_encoder: ClassVar[bool] = False
     takes_encoder: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     of_labels: ClassVar[frozenset[str]] = frozenset()
-    by_time: ClassVar[bool] = False
+    of_samples: ClassVar[frozenset[str]] = frozenset()
     reads_files: ClassVar[bool] = False
     example: ClassVar[type | None] = None
     reads_tables: ClassVar[bool] = False
-    input_column: ClassVar[str] = "text"
     echoes: ClassVar[bool] = False
     can: ClassVar[Capabilities] = Capabilities()
     data_example: ClassVar[str] = "DATA"
     typed_example: ClassVar[str] = "TEXT"
-
-    def recognises(self, head: Head) -> bool:
-        """Whether data that looks like this is for the task."""
-        return False
 
     def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
         """The task as a run with these settings has it."""
@@ -142,10 +123,6 @@ class Task(ABC, Generic[C]):
     @abstractmethod
     def ready(self, settings: DataSettings, seed: int, processor: C | None = None) -> Dataset[C]:
         """The dataset of a path or a world, in the terms of `processor` where one is given."""
-
-    def survey(self, settings: DataSettings, seed: int) -> Account:
-        """What is understood of the data of a run, which is read as for training and not learnt from."""
-        return Account(task=self.name, data=settings.path)
 
     @abstractmethod
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: C) -> Sequence[Any]:
@@ -238,8 +215,11 @@ class Task(ABC, Generic[C]):
 
         settings: how it is to be read, which may be otherwise than the run's own data was.
         """
-        role = role_of(run, settings, "text", TEXT_NAMES)
-        return read_unlabelled(data, role, settings.choices, settings.missing)
+        return read_unlabelled(data, self.input_role(run, settings), settings.choices, settings.missing)
+
+    def input_role(self, run: Trained, settings: DataSettings) -> Role:
+        """The column of another table that a run reads, in a file or in memory."""
+        return role_of(run, settings, "text", TEXT_NAMES)
 
     def answer_rows(self, answer: Answer) -> Sequence[Mapping[str, Any]]:
         """The columns that an answer adds to what it was asked, the same ones of every answer; mostly one row."""
@@ -281,11 +261,10 @@ class Task(ABC, Generic[C]):
         """The ids of a text that is taken to be written; None of a task that writes none."""
         return None
 
-    def refuse_unused(self, settings: DataSettings) -> None:
-        settings.refuse_unused(self.name, self.used | EVERYWHERE)
-
     def refuse_untrained(self, settings: TrainSettings) -> None:
-        """Refuse a training setting of labels that was changed though the task has no use for it."""
-        for name, default in OF_LABELS.items():
-            if name not in self.of_labels and getattr(settings, name) != default:
+        """Refuse a training setting that was changed though the task has no use for it."""
+        for name, default in (OF_LABELS | OF_SAMPLES).items():
+            # A model may say of itself that no state is carried, which is so where there is none to carry.
+            unsaid = (default, False) if name in OF_SAMPLES else (default,)
+            if name not in self.of_labels | self.of_samples and getattr(settings, name) not in unsaid:
                 raise UsageError(f"train.{name} means nothing to the task {self.name}; leave it out")

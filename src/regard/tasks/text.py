@@ -14,22 +14,23 @@ import torch
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
 from regard.data.account import Account
-from regard.data.corpus import Corpus, prepare, survey
-from regard.data.kind import Head
+from regard.data.corpus import Corpus, prepare
 from regard.data.ragged import ragged
 from regard.data.settings import DataSettings
 from regard.data.shard import TokenShard, ends_lines, make_shard, stream_shard
-from regard.data.text_source import TableTexts, is_of_texts, text_stream
+from regard.data.text_source import TableTexts, text_stream
 from regard.data.tokenizer import Tokenizer, as_file
 from regard.data.tokenizer import load as load_tokenizer
 from regard.data.worlds import PREFIX, text_world
 from regard.decoding.mixture import MixtureConfig
-from regard.decoding.text import ScoredText, TextGenerator, TextOptions
+from regard.decoding.scored_text import ScoredText
+from regard.decoding.text import TextGenerator, TextOptions
 from regard.errors import CheckpointError, UsageError
 from regard.evaluation.language import Habit, evaluate
 from regard.tasks import register_task
 from regard.tasks.dataset import Dataset, TextPart, first_line
 from regard.tasks.encoding import Encoded, encoded, reader_of
+from regard.tasks.kinds import TextKind
 from regard.tasks.processor import TOKENIZER, Processor
 from regard.tasks.reading import START, Capabilities, Reading, fitted, labels_of, next_tokens, text_side, token_names
 from regard.tasks.task import Task, Trained
@@ -119,7 +120,7 @@ class TextDataset(Dataset[TextProcessor]):
 
 @register_task
 @dataclass(frozen=True)
-class PlainText(Task[TextProcessor]):
+class PlainText(TextKind, Task[TextProcessor]):
     """Language models.
 
     length     tokens that are read at a time.
@@ -133,23 +134,18 @@ class PlainText(Task[TextProcessor]):
     carries: bool = True
     documents: str = "auto"
 
-    name: ClassVar[str] = "text"
     shape: ClassVar[str] = "1-N"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "documents", "cache", "text", "missing"})
     metric: ClassVar[str] = "loss"
     lower_is_better: ClassVar[bool] = True
     model: ClassVar[str] = "gpt"
     ladder: ClassVar[tuple[str, ...]] = ("ngram", "dan", "fnn", "rnn", "lstm", "gpt", "backpack", "mamba")
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True)
-    takes_anything: ClassVar[bool] = True
     gives_encoder: ClassVar[bool] = True
+    of_samples: ClassVar[frozenset[str]] = frozenset({"samples", "carry_state", "packed"})
     echoes: ClassVar[bool] = True
     data_example: ClassVar[str] = "my.txt"
     typed_example: ClassVar[str] = '""'
-
-    def recognises(self, head: Head) -> bool:
-        return not head.has_columns or is_of_texts(head.table, bool(head.unclear))
 
     def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
         carries = training.carry_state is not False
@@ -166,10 +162,6 @@ class PlainText(Task[TextProcessor]):
         told = replace(corpus.account or Account(data=corpus.name), task=self.name)
         own = processor or TextProcessor(corpus.tokenizer)
         return TextDataset(corpus.name, own, corpus, notes=corpus.notes, account=told)
-
-    def survey(self, settings: DataSettings, seed: int) -> Account:
-        self.refuse_unused(settings)
-        return replace(survey(settings.path, settings, seed), task=self.name)
 
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: TextProcessor) -> TextPart:
         tokenizer = processor.tokenizer
@@ -290,7 +282,10 @@ class PlainText(Task[TextProcessor]):
         side = text_side("text", tokenizer, ids, (START, *labels_of(tokenizer, ids[1:], given)))
         tokens = torch.tensor([ids], device=run.device)
         names, following = token_names(tokenizer), next_tokens(ids)
-        return Reading(model, (tokens,), (side,), lambda x: logits_of(model, x), names, following, given)
+        return Reading(
+            *(model, (tokens,), (side,), lambda x: logits_of(model, x), names, following, given),
+            vectors=lambda x: model(x)[0],
+        )
 
     def ids(self, processor: TextProcessor, text: str) -> np.ndarray:
         return processor.read(text)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.data.settings import DataSettings
-    from regard.decoding.text import ScoredText, TextGenerator
+    from regard.decoding.scored_text import ScoredText
+    from regard.decoding.text import TextGenerator
     from regard.evaluation.each import EachScore
     from regard.tasks.dataset import Dataset
     from regard.tasks.encoding import Encoded
@@ -43,6 +44,11 @@ class Scores(Protocol):
 
     def score(self, model: nn.Module, processor: Any, text: str) -> ScoredText: ...
 
+
+@runtime_checkable
+class ScoresPassages(Scores, Protocol):
+    """Scores texts, and has some at hand."""
+
     def passages(self, processor: Any, examples: Any, count: int, tokens: int) -> Sequence[str]:
         """The first documents of a held-out part, each cut to so many tokens."""
         ...
@@ -66,7 +72,7 @@ class Classifies(Protocol):
         ...
 
     def probabilities(self, model: nn.Module, processor: Any, inputs: Sequence[Any]) -> np.ndarray:
-        """(n, C): a row for each input, which sums to 1."""
+        """(n, C): a row for each input, which sums to 1; where words have classes, (n,) arrays (words, C)."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from regard.core.progress import watched
-from regard.data.example import Examples, column
+from regard.data.example import column
 from regard.data.ragged import Ragged, ragged
+from regard.data.rows import Rows
 from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
+from regard.models.ensemble import EnsembleConfig
+from regard.tasks.data_kind import WholeTextKind
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.processor import Processor, files_of
-from regard.tasks.reading import Reading, Side, class_reading, each_answer, fitted, labels_of, text_side
+from regard.tasks.reading import Reading, Side, class_reading, cut, each_answer, fitted, labels_of, text_side
 from regard.tasks.vocabulary import (
     SpelledWords,
     characters,
@@ -33,6 +36,7 @@ from regard.tasks.vocabulary import (
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from regard.core.config import Config
     from regard.tasks.pretrained import Start
     from regard.tasks.task import Trained
 
@@ -102,7 +106,7 @@ P = TypeVar("P", bound=TextProcessor)
 
 
 @dataclass(frozen=True)
-class WholeTextTask(ExampleTask[P]):
+class WholeTextTask(WholeTextKind, ExampleTask[P]):
     """Base of such tasks. tokenizer: of the run that a fine-tuned one starts from; None: one of the texts.
 
     spells  unless somebody names tokens, words come with their spelling and marks stand apart.
@@ -113,26 +117,23 @@ class WholeTextTask(ExampleTask[P]):
     spells: ClassVar[bool] = False
 
     @abstractmethod
-    def read(self, data: str, settings: DataSettings) -> Examples[Any]:
-        """The examples of a table, each with a field `text`."""
-
-    @abstractmethod
     def answer_names(self, processor: P) -> Sequence[str]:
         """What each number that a model gives is called."""
 
     def starting_from(self, start: Start) -> Self:
         return replace(self, tokenizer=start.tokenizer)
 
-    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Any]:
-        if data.startswith(PREFIX):
-            return world_of(data, self.name, seed).examples("valid")
-        return self.read(data, settings)
+    def fit(self, rows: Rows, model: nn.Module, settings: DataSettings) -> Rows:
+        whole: Any = model
+        own: Any = rows  # of texts: each kind of them has a field `text`
+        text = own.text if getattr(model, "reads", None) == WORDS else own.text.first()
+        return replace(own, text=cut(text, whole.max_length, settings.truncate))
+
+    def combined(self, config: Config, count: int) -> Config:
+        return EnsembleConfig(config, count)
 
     def hidden(self, processor: P) -> int:
         return hidden_word(processor.tokenizer)
-
-    def keys(self, examples: Sequence[Any]) -> Iterable[str]:
-        return column(examples, "text")
 
     def typed(self, example: Any) -> str:
         return example.text

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.decoding.beam import BeamResult, beam_search, rescored
+from regard.decoding.forbidding import Forbidding
 from regard.decoding.generate import Generation, Limits, generate
 from regard.decoding.logits import eval_mode
 from regard.decoding.penalty import CoveragePenalty
@@ -74,12 +75,13 @@ def write(
         raise UsageError("coverage ranks texts by their attention to the source, and this model has none; leave it out")
     given = model.given(sources.source, sources.lengths)
     limits = _limits(sources, options.max_tokens)
-    starts = [torch.tensor([tokenizer.eos_id])] * len(sources)
+    starts = [torch.tensor(tokenizer.opening)] * len(sources)
+    said = given if tokenizer.pad_id in (None, tokenizer.eos_id) else Forbidding(given, [tokenizer.pad_id])
     if options.beam is not None:
-        found = _searched(given, starts, tokenizer, options, limits)
+        found = _searched(given, said, starts, tokenizer, options, limits)
     else:
         most = Limits(max(limits, default=1), tokenizer.eos_id, slide=False)
-        drawn = generate(given, starts, limits=most, settings=options.sampling, seed=options.seed, first=sources.first)
+        drawn = generate(said, starts, limits=most, settings=options.sampling, seed=options.seed, first=sources.first)
         found = [[_drawn(tokenizer, one, limit)] for one, limit in zip(drawn, limits, strict=True)]
     best = [_ranked(texts) for texts in found]
     return _with_attention(given, tokenizer, best) if attention else best
@@ -93,11 +95,16 @@ def _limits(sources: SourceBatch, max_tokens: int) -> list[int]:
 
 
 def _searched(
-    given: Given, starts: list[Tensor], tokenizer: Tokenizer, options: TextOptions, limits: list[int]
+    given: Given,
+    said: Given | Forbidding,
+    starts: list[Tensor],
+    tokenizer: Tokenizer,
+    options: TextOptions,
+    limits: list[int],
 ) -> list[list[Written]]:
     assert options.beam is not None
     results = beam_search(
-        given,
+        said,
         starts,
         width=options.beam,
         max_tokens=limits,
@@ -115,31 +122,38 @@ def _searched(
 
 def _covered(given: Given, row: int, result: BeamResult, tokenizer: Tokenizer, options: TextOptions) -> BeamResult:
     """The beam of one source ranked by how much of it each text has looked at."""
-    attention = attention_of(given, [one.tokens for one in result.best], [row] * len(result.best), tokenizer.eos_id)
+    attention = attention_of(given, [one.tokens for one in result.best], [row] * len(result.best), tokenizer.opening)
     assert attention is not None
     return rescored(result, attention, options.penalty, CoveragePenalty(options.coverage))
 
 
-def attention_of(given: Given, texts: Sequence[Sequence[int]], rows: Sequence[int], eos_id: int) -> list[Tensor] | None:
-    """(T, S) for each text: how its tokens look at the source `rows` names. None without attention."""
+def attention_of(
+    given: Given, texts: Sequence[Sequence[int]], rows: Sequence[int], opening: Sequence[int]
+) -> list[Tensor] | None:
+    """(T, S) for each text: how its tokens look at the source `rows` names. None without attention.
+
+    opening  what is read before the first of them: the start symbol, and what stands before every text.
+    """
     index = torch.tensor(rows, device=given.source.device)
     lengths = None if given.lengths is None else given.lengths[index]
     # What is read when token t is written are those before it, the start symbol first.
-    read, sizes = padded([[eos_id, *text[:-1]] for text in texts], given.source.device)
-    written, _ = padded(texts, given.source.device)
+    before = len(opening) - 1
+    read, _ = padded([[*opening, *text[:-1]] for text in texts], given.source.device)
+    written, sizes = padded([[*opening[1:], *text] for text in texts], given.source.device)
     with eval_mode(given):
         weights = given.model.alignment(read, given.model.start(given.source[index], lengths), written=written)
     if weights is None:
         return None
     ends = [weights.shape[2]] * len(texts) if lengths is None else lengths.tolist()
-    counts = [len(text) for text in texts] if sizes is None else sizes.tolist()
+    counts = [len(text) for text in texts] if sizes is None else (sizes - before).tolist()
     weights = weights.to(torch.promote_types(weights.dtype, torch.float32))  # of bfloat16 numpy knows nothing
+    weights = weights[:, before:]
     return [weights[i, :count, :end].cpu() for i, (count, end) in enumerate(zip(counts, ends, strict=True))]
 
 
 def _with_attention(given: Given, tokenizer: Tokenizer, best: list[Written]) -> list[Written]:
     texts = [(*one.tokens, tokenizer.eos_id) if one.finish == "eos" else one.tokens for one in best]
-    found = attention_of(given, texts, range(len(best)), tokenizer.eos_id)
+    found = attention_of(given, texts, range(len(best)), tokenizer.opening)
     if found is None:
         return best
     return [replace(one, attention=weights) for one, weights in zip(best, found, strict=True)]

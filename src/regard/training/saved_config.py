@@ -15,6 +15,7 @@ from regard.errors import UsageError
 from regard.training import settings as train_settings
 
 SETTINGS = ("model", "data", "train")
+KEPT = "int8"  # in which linear maps may be kept, beside float32 and blocks, whose kinds are said by the map
 # Settings that an earlier regard had under another name (training/settings.py).
 PRESENT = {f"train.{train_settings.FORMER}": "train.track"}
 # What a run notes of its data beside the settings, and what was fitted.
@@ -34,6 +35,9 @@ def checked_config(content: Any) -> dict[str, Any]:
     decode(config.get("format_version", 1), int, "format_version")
     for key in ("name", "size"):
         decode(config["model"].get(key, ""), str, f"model.{key}")
+    if config["model"].get("weights", KEPT) != KEPT:
+        for name, kind in _object(config["model"]["weights"], "model.weights").items():
+            decode(kind, str, f"model.weights.{name}")
     for key in ("settings", "config"):
         _object(config["model"].get(key, {}), f"model.{key}")
     data_settings.from_dict(config["data"])

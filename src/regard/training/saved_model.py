@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What a folder says of its model. shapes: the model without its numbers."""
+    """What a folder says of its model.
+
+    shapes   the model without its numbers.
+    weights  what linear maps are kept in: None for float32, "int8", or kinds of blocks by the names of the maps.
+    """
 
     path: Path
     config: Config
     shapes: nn.Module
+    weights: str | dict[str, str] | None = None
 
     @property
     def vocab_size(self) -> int | None:
@@ -56,13 +61,18 @@ class SavedModel:
         from regard.layers.low_rank import merged
         from regard.mixers.lora import without_lora
         from regard.storage import tensors
+        from regard.training.estimate import WithoutChance
 
         if not isinstance(self.shapes, OwnFile):
             tensors.require_fits(self.shapes, weights)
-        with blamed_on(f"{self.path}: model.config"):
-            model: nn.Module = without_lora(self.config).build()
+        plain = without_lora(self.config)
+        # What the file holds need not be drawn first.
+        with blamed_on(f"{self.path}: model.config"), WithoutChance():
+            model: nn.Module = _with_room(plain.build(), self.weights)
         if isinstance(model, OwnFile):
             model.open_file(weights)
+        elif plain == self.config:
+            tensors.assign_weights(model, weights)
         else:
             tensors.copy_into(tensors.weights_of(model), merged(tensors.read(weights)))
         return model
@@ -82,9 +92,22 @@ def saved_model(path: Path, config: dict[str, Any]) -> SavedModel:
         raise CheckpointError(f"{file}: has no model; the folder is not one of regard")
     with blamed_on(file):
         require_possible(tree, "model.config")
-        found = from_dict(tree, "model.config")
+        found, weights = from_dict(tree, "model.config"), described.get("weights")
     with blamed_on(f"{file}: model.config"):
-        return SavedModel(file, found, on_meta(found))
+        return SavedModel(file, found, _with_room(on_meta(found), weights), weights)
+
+
+def _with_room(model: nn.Module, weights: str | dict[str, str] | None) -> nn.Module:
+    """The model with room for weights in few bits, where its folder has such."""
+    if weights is None:
+        return model
+    if isinstance(weights, dict):
+        from regard.layers.blocks import with_room_for_blocks
+
+        return with_room_for_blocks(model, weights)
+    from regard.layers.int8 import with_room_for_int8
+
+    return with_room_for_int8(model).model
 
 
 def _counts(tree: Any, where: str) -> Iterator[tuple[str, int]]:

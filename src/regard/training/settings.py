@@ -144,6 +144,7 @@ class TrainSettings:
     track           where the numbers go beside the run folder, such as tensorboard, wandb or mlflow (docs/training.md)
     ensemble        trainings, at the seeds from `seed` on, whose answers are averaged; the budget is for all of them
     start           the folder of a run that this one begins with; None: all weights are random
+    vectors         a file of word vectors, or a run they were imported to, that embeddings begin with, word by word
     freeze          parts of the model that are left as they are, by name, such as embedding,layers.0-3
     layer_decay     rates fall by this factor from each layer to the one below it; 1: all learn at the same
     memory, spill   of a model that counts: about how much memory to work in, such as 512M or 2G, and the folder for
@@ -196,6 +197,9 @@ class TrainSettings:
     ensemble: int = _setting(1, "identity", _count(1, 64))
     start: str | None = _setting(
         None, "identity", _Rule("the folder of a run", lambda v: v is None or isinstance(v, str))
+    )
+    vectors: str | None = _setting(
+        None, "identity", _Rule("a file of word vectors", lambda v: v is None or isinstance(v, str))
     )
     freeze: str | None = _setting(None, "identity", _maybe(_Rule("names of parts, joined by commas", _is_named)))
     layer_decay: float = _setting(1.0, "override", FACTOR)

@@ -24,10 +24,11 @@ SMALL = {
     "induction": {"length": 4, "kinds": 2},
     "parity": {"length": 3},
     "majority": {"length": 5},
+    "witness": {"facts": 2, "turns": 3},
 }
 
 
-def test_all_ten_probes_are_here():
+def test_every_probe_is_here():
     assert set(PROBES) == set(SMALL)
 
 

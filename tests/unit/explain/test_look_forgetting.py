@@ -88,7 +88,7 @@ def test_a_source_that_is_read_backwards_is_changed_where_it_says():
 
 def test_rows_without_and_with_another_token():
     tokens = torch.tensor([[1, 2, 3]])
-    assert without(tokens, [0, 2]).tolist() == [[2, 3], [1, 2]]
+    assert without(tokens, [[0], [2]]).tolist() == [[2, 3], [1, 2]]
     assert replaced(tokens, [0, 1], torch.tensor([7, 8])).tolist() == [[7, 2, 3], [1, 8, 3]]
     assert others(tokens, [0], [0, 1], 0).tolist() == [2]
     with pytest.raises(UsageError, match="every token is the same"):

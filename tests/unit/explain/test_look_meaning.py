@@ -128,7 +128,7 @@ def test_a_word_that_is_not_in_both_texts_is_refused():
         seen(run, meaning, FIRST, other=SECOND, word="tree")
 
 
-def test_without_another_text_the_view_asks_for_it():
+def test_without_a_word_the_view_asks_for_it():
     view = seen(text_run("gpt"), meaning, FIRST)
-    assert "Give another text" in view.panels[0].text
+    assert "Give a word of the text" in view.panels[0].text
     assert {"other", "word"} <= {control.name for control in view.controls}

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from look_run import SIZE, TEXT, TOKENIZER, seen
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer, Shows
-from regard.core.stack import BidirectionalConfig, BlockConfig, MixerConfig, StackConfig
+from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import Position, State, advance, zero_position
 from regard.core.tap import Tap
 from regard.errors import UsageError
@@ -86,7 +87,7 @@ def test_attention_is_shown_under_whatever_name_its_tap_has() -> None:
     np.testing.assert_allclose(
         seen(run, rollout)["weights"].weights, (second + eye) / 2 @ (first + eye) / 2, atol=1e-12
     )
-    rows = {row[0]: row[2:] for row in seen(run, heads)["heads"].rows}
+    rows = {row[0]: row[2:7] for row in seen(run, heads)["heads"].rows}
     np.testing.assert_allclose(rows[1], measures(first[None].astype("float32"))[0], rtol=1e-5)
     with pytest.raises(UsageError, match="looker shows no values of its own"):
         seen(run, attention, by_values=True)
@@ -164,7 +165,7 @@ def test_a_mechanism_from_outside_has_steps(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_can_be_asked_of_a_run_is_what_its_task_and_its_parts_say() -> None:
     can = capabilities(outside_run(LookerConfig(8)))
     assert (can.next, can.tokens, can.classes, can.fitted) == (True, True, False, False)
-    assert can.shows == {"attention", "gate"}
+    assert can.shows == {"attention", "gate", "stream"}
 
 
 def test_a_look_from_outside_may_not_take_the_name_of_another() -> None:

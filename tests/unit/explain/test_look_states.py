@@ -66,7 +66,7 @@ def test_the_matrix_times_the_inputs_is_what_the_scan_reads(name: str):
 def test_states_are_those_that_the_model_carries_from_token_to_token(name: str):
     run: Any = text_run(name)
     reading = read(run, TEXT)
-    site = sites(reading)[-1]
+    site = sites(reading, "state")[-1]
     found = states(site, reading.trace())
     state = run.model.init_state(1)
     for place, token in enumerate(reading.inputs[0][0]):

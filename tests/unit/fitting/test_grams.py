@@ -35,6 +35,22 @@ def test_word_n_grams_are_those_of_a_loop(texts: list[str], order: int):
     assert as_counters(rows, own.names) == [plain(WORD.findall(text.lower()), order) for text in texts]
 
 
+@given(some_texts, st.integers(0, 3))
+def test_pairs_with_words_between_are_those_of_a_loop(texts: list[str], skip: int):
+    own = Vocabulary()
+    rows = word_grams(words_of(texts), 0, own.added, lambda: len(own), skip)
+    looped = [
+        Counter(
+            f"{a} {'.' * ahead} {b}"
+            for ahead in range(2, skip + 2)
+            for words in [WORD.findall(text.lower())]
+            for a, b in zip(words, words[ahead:], strict=False)
+        )
+        for text in texts
+    ]
+    assert as_counters(rows, own.names) == looped
+
+
 @given(some_texts)
 def test_character_n_grams_are_those_of_a_loop(texts: list[str]):
     own = Vocabulary()

@@ -16,8 +16,8 @@ from regard.core.context import Context
 from regard.core.fitted import FitSettings, Nobody
 from regard.core.model import logits_of
 from regard.errors import CheckpointError, DataError
+from regard.fitting.classes import log_count_ratios
 from regard.fitting.grams import WORD
-from regard.models import linear as linear_file
 from regard.models.gram_classifier import GramClassifier
 from regard.models.linear import LinearConfig
 from regard.models.majority import MajorityConfig
@@ -143,7 +143,7 @@ def test_the_log_count_ratio_is_that_of_the_paper():
     given = Given(["a b", "a", "b c", "c"], np.array([0, 0, 1, 1]))
     config = LinearConfig(2, order=1, weights="nb")
     rows = config.build().learn_grams(given.texts, Nobody())[0]
-    found = linear_file.log_count_ratios(rows, given.labels, 2)[:, 0]
+    found = log_count_ratios(rows, given.labels, 2)[:, 0]
     p, q = (
         np.array([0, 1, 2]) + 1,
         np.array([2, 1, 0]) + 1,

@@ -18,6 +18,7 @@ from regard import tasks
 from regard.core import registry
 from regard.data.example import Labelled
 from regard.errors import RegardError, UsageError
+from regard.run.answer_file import predict_file, settings_with
 from regard.tasks.forecast import Forecast
 
 TEXTS = [f"a {word} film, part {n}" for n in range(20) for word in ("fine", "dull")]
@@ -85,10 +86,20 @@ def test_probabilities_are_those_of_the_answers_and_sum_to_one(runs: Runs):
     assert (run.classes, found.shape) == (["bad", "good"], (40, 2))
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
     assert [run.classes[place] for place in found.argmax(1)] == run.predict(REVIEWS)
-    with pytest.raises(UsageError, match="task text, and this needs one of labelled"):
+    with pytest.raises(UsageError, match="task text, and this needs one of labelled or tagged"):
         runs["text"].predict_proba(["a"])
-    with pytest.raises(UsageError, match="this needs one of labelled"):
+    with pytest.raises(UsageError, match="this needs one of labelled or tagged"):
         _ = runs["series"].classes
+
+
+def test_every_word_has_chances_of_its_tags_whatever_stands_beside_its_sentence(runs: Runs):
+    run, texts = runs["tagged"], ["the dog runs", "a", "", "the old cat sees a hen"]
+    found = run.predict_proba(texts)
+    assert [one.shape for one in found] == [(len(text.split()), 3) for text in texts]
+    for text, chances in zip(texts, found, strict=True):
+        np.testing.assert_allclose(chances.sum(1), 1, atol=1e-9)
+        np.testing.assert_allclose(run.predict_proba([text])[0], chances, atol=1e-5)
+        assert [run.classes[place] for place in chances.argmax(1)] == run.predict([text])[0]
 
 
 def test_tags_are_a_list_for_each_sentence_given_as_a_text_or_as_words(runs: Runs):
@@ -172,6 +183,23 @@ def test_a_single_text_where_several_are_asked_for_names_the_way_out(runs: Runs)
         runs["labelled"].predict({"q": ["a"], "z": ["b"]})
     with pytest.raises(UsageError, match="row 2: there is nothing in the column 'comment'"):
         runs["labelled"].predict({"comment": ["a", None]})
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"comment": ["a dull film"], "review": ["a fine film"]},
+        {"id": ["1"], "Review": ["a fine film"]},
+        {"q": ["a fine film"], "z": ["7"]},
+        {"only": ["a fine film"]},
+    ],
+)
+def test_the_same_column_is_read_of_a_table_in_memory_and_of_a_file(runs: Runs, table: dict[str, list[str]], tmp_path):
+    pandas.DataFrame(table).to_csv(tmp_path / "asked.csv", index=False)
+    settings = settings_with(runs["labelled"], {"data.header": "yes"})
+    predict_file(runs["labelled"], tmp_path / "asked.csv", tmp_path / "answers.csv", settings=settings)
+    told = pandas.read_csv(tmp_path / "answers.csv")["answer"].tolist()
+    assert runs["labelled"].predict(table) == told
 
 
 @pytest.mark.parametrize("name", ENCODING)

@@ -27,7 +27,8 @@ from regard.training.settings import DEFAULT_LR
         # Not 16 times as much.
         (["model.name=lstm", "model.size=tiny"], 2.4e-2, "model lstm: 0.003 at d_model 256, scaled to 16"),
         (["model.d_model=384", "train.lr=0.003"], 3e-3, "--set"),
-        (["model.name=gru", "model.size=base"], 7.5e-4, "model gru: 0.003 at d_model 256, scaled to 1024"),
+        (["model.name=gru", "model.size=base"], 3e-3, "model gru: 0.003 at d_model 256, scaled to 1024"),
+        (["model.name=fnn", "model.d_model=256"], 1.5e-3, "model fnn: 0.003 at d_model 128, scaled to 256"),
         (["model.name=ngram"], None, "default"),
     ],
 )

@@ -91,7 +91,7 @@ def test_every_look_says_how_many_tokens_it_takes_and_one_that_reads_a_text_ofte
     by_name = {look.name: look.max_tokens for look in registry.looks()}
     assert all(0 < most <= ONE_PASS for most in by_name.values())
     often = {name for name, most in by_name.items() if most <= MANY_PASSES}
-    assert often == {"drop", "forgetting", "contributions", "number"}
+    assert often == {"forgetting", "contributions", "number"}
     assert set(limits(text_run("lstm"))) == set(registry.views(text_run("lstm")))
     assert set(limits(text_run("backpack", position="learned")).values()) == {64}  # positions of the tiny one
     with pytest.raises(TooLong, match="the text has 81 tokens, and the model has positions for 64: give"):
@@ -102,8 +102,10 @@ def test_a_text_that_is_too_long_is_refused_before_anything_is_computed_and_says
     run = text_run("lstm")
     text = " ".join(WORDS * 40)  # 320 words
     run.model.forward = None
-    with pytest.raises(TooLong, match="the text has 321 tokens, and the view drop takes at most 256: give") as told:
-        refuse_long(run, "drop", text, Options())
+    with pytest.raises(
+        TooLong, match="the text has 321 tokens, and the view forgetting takes at most 256: give"
+    ) as told:
+        refuse_long(run, "forgetting", text, Options())
     assert length_of(run, text[: told.value.fits]) == MANY_PASSES
     assert length_of(run, text[: told.value.fits + len(" small the")]) > MANY_PASSES  # pyright: ignore[reportOperatorIssue]
     refuse_long(run, "next", text, Options())
@@ -154,7 +156,7 @@ def test_a_smaller_map_keeps_what_is_masked_apart_from_what_is_nothing() -> None
 def test_an_answer_nobody_waits_for_is_not_computed_any_further(server: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, stopped = threading.Event(), threading.Event()
 
-    def endless(*_: Any) -> Any:
+    def endless(*_: Any, **__: Any) -> Any:
         begun.set()
         model = text_run("lstm").model
         watched(model)
@@ -176,12 +178,12 @@ def test_an_answer_nobody_waits_for_is_not_computed_any_further(server: Lab, mon
 def test_one_who_has_said_all_and_still_reads_gets_the_answer(server: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     real = registry.shown
 
-    def slow(*given: Any) -> Any:
+    def slow(*given: Any, **more: Any) -> Any:
         end = time.monotonic() + 0.4
         while time.monotonic() < end:
             wanted.check()
             time.sleep(0.01)
-        return real(*given)
+        return real(*given, **more)
 
     monkeypatch.setattr(registry, "shown", slow)
     told = connect(server)
@@ -194,7 +196,7 @@ def test_one_who_has_said_all_and_still_reads_gets_the_answer(server: Lab, monke
 def test_one_who_has_said_all_and_then_leaves_is_noticed(server: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, stopped = threading.Event(), threading.Event()
 
-    def endless(*_: Any) -> Any:
+    def endless(*_: Any, **__: Any) -> Any:
         begun.set()
         try:
             while True:
@@ -239,7 +241,7 @@ def test_a_short_question_to_the_same_run_does_not_wait_for_a_long_one(
 ) -> None:
     begun, held, shown = threading.Event(), threading.Event(), registry.shown
 
-    def slow(run: Any, name: str | None, given: str, options: Options) -> Any:
+    def slow(run: Any, name: str | None, given: str, options: Options, **_: Any) -> Any:
         if len(given) > 400:
             begun.set()
             assert held.wait(20)

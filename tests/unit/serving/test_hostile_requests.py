@@ -178,7 +178,7 @@ def wild_body(chance: random.Random, path: str, views: Mapping[str, Sequence[str
 
 OPTIONS = [field.name for field in dataclasses.fields(Options)]
 FITTING: dict[str, Sequence[Any]] = {
-    **dict.fromkeys(("layer", "head", "top_k"), (None, 1, 2, 5, 10**6, 2**63 - 1)),
+    **dict.fromkeys(("layer", "head", "neuron", "top_k"), (None, 1, 2, 5, 10**6, 2**63 - 1)),
     **dict.fromkeys(("position", "reduce", "seed"), (0, 1, 2, 7, 2**31, 2**63 - 1)),
     **dict.fromkeys(("merge", "hide_sink", "by_values"), (True, False)),
     **dict.fromkeys(("temperature", "top_p"), (0.0, 1e-320, 0.01, 1, 2.0, 1e308)),

@@ -22,6 +22,7 @@ from regard.charts.page import SCRIPT
 from regard.core import registry
 from regard.errors import ResourceError, Stopped, UsageError
 from regard.run.settings import Origin, resolve
+from regard.studies import compare as comparing
 from regard.studies import race as racing
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
@@ -47,6 +48,20 @@ def run(out: Path, models: list[str] | None = None, data: str = STORIES, **setti
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     return run(tmp_path_factory.mktemp("compare") / "c")
+
+
+def test_without_data_every_model_has_the_same_steps_whatever_the_machine_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "FIRST_DATA", "world:witness?train=40&valid=16")
+    found = compare(["ngram"], out=tmp_path / "c", board=QUIET)
+    protocol = found.protocol
+    assert (protocol.budget, protocol.main_budget, protocol.trial_budget) == ("700 steps", "525steps", "29steps")
+    assert protocol.seeds == 1
+    settings = json.loads((tmp_path / "c" / "comparison.json").read_text(encoding="utf-8"))["settings"]
+    assert settings["train.batch_size"] == 16
+    with pytest.raises(UsageError, match="at least 1"):
+        compare(["ngram"], out=tmp_path / "d", board=QUIET, seeds=0)
 
 
 def test_every_model_gets_the_same_budget_and_its_rates_come_out_of_it(done: Comparison) -> None:

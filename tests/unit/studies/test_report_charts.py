@@ -15,7 +15,7 @@ import pytest
 from regard.charts.plot import COLOURS
 from regard.studies.comparison import Comparison
 from regard.studies.protocol import Protocol
-from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts
+from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts, scores, slices
 from regard.studies.report_page import as_html
 from regard.studies.row import Row
 from regard.studies.summary import finding, recalled
@@ -132,3 +132,20 @@ def test_chances_are_drawn_beside_the_line_on_which_they_are_true() -> None:
         ["dan", "0.7", "0.6"],
         ["dan", "0.95", "0.9"],
     ]
+
+
+def test_a_line_joins_distances_and_lengths_and_no_classes() -> None:
+    classes, lengths = {"bad": 0.5, "good": 0.75}, {"1-10": 0.5, "11-20": 0.25}
+    rows = (row("lstm", {1.0: 1.0}, slices={"precision by class": classes, "by length": lengths}),)
+    by_class, by_length = (chart for _, chart in slices(replace(FOUND, rows=rows)))
+    assert (by_class.joined, by_class.y.label, by_class.x.label) == (False, "precision", "class")
+    assert (by_length.joined, by_length.y.label, by_length.x.label) == (True, "loss", "length")
+    assert copied(by_class.html(["lstm"])) == [
+        [["model", "class", "precision"], ["lstm", "bad", "0.5"], ["lstm", "good", "0.75"]]
+    ]
+
+
+def test_a_score_of_which_more_is_better_lies_below_the_best_possible() -> None:
+    found = replace(FOUND, protocol=Protocol("world:x", "labelled", "24s", 1), optimum=2.0)
+    assert "Test accuracy below the best possible" in scores(found, ["lstm"])
+    assert "Test loss above the best possible" in scores(FOUND, ["lstm"])

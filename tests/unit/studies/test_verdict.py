@@ -104,6 +104,14 @@ def test_the_interval_of_examples_alone_is_that_of_their_mean() -> None:
     assert judged([Contestant("a", [EachScore.mean_of(values)])], True).order[0] == one
 
 
+@pytest.mark.parametrize("score", [1.0, 1 / 3, 0.0])
+def test_a_score_that_is_the_same_on_every_example_has_an_interval_of_no_width(score: float) -> None:
+    """A sum of thirds is rounded otherwise in every draw: that is no chance of the test."""
+    each = EachScore.mean_of(np.full(333, score))
+    (one,) = judged([Contestant("a", [each])], False).order
+    assert one.ends == (one.mean, one.mean)
+
+
 def test_holm_corrects_for_the_number_of_comparisons() -> None:
     assert holm([0.01, 0.02, 0.03, 0.04]) == pytest.approx([0.04, 0.06, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from regard.data.worlds import world
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.layers.binary_head import BinaryHead
 from regard.models.gram_classifier import ExampleTexts
+from regard.tasks.threshold import Threshold, saved_threshold, threshold
+from regard.training import run_folder
 from regard.training.run_folder import CALIBRATION
 
 DATA = "world:topics?train=300&valid=80"
@@ -115,3 +118,23 @@ def test_one_label_alone_and_settings_of_classes_are_refused(tmp_path: Path):
         regard.train("dan", DATA, class_weights="balanced", out=tmp_path / "run", **TINY)
     with pytest.raises(UsageError, match=r"data\.separator must be a mark"):
         regard.train("dan", DATA, separator="", out=tmp_path / "run", **TINY)
+
+
+def test_a_temperature_makes_the_chances_of_labels_true():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(3000, 4)) * 1.5
+    hits = rng.random(truth.shape) < 1 / (1 + np.exp(-truth))
+    found = threshold(3 * truth, hits)  # three times as sure as it should be
+    assert found.temperature == pytest.approx(3, rel=0.1)
+    assert found.error_after < 0.02 < found.error_before
+    assert "temperature 3" in found.line or "temperature 2.9" in found.line
+    same = threshold(truth, hits)
+    assert same.temperature == pytest.approx(1, rel=0.1)
+
+
+def test_a_run_from_before_there_was_a_temperature_is_read(tmp_path: Path):
+    facts = {"value": 0.4, "before": 0.1, "after": 0.2, "examples": 9, "told": ""}
+    (tmp_path / CALIBRATION).write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_folder, "has", lambda folder, name: True)
+        assert saved_threshold(lambda name: tmp_path / name) == Threshold(0.4, 0.1, 0.2, 9)

@@ -97,7 +97,7 @@ def test_coverage_is_refused_where_no_attention_looks_at_the_source(pooling: str
 @pytest.mark.parametrize("name", ATTENTIVE)
 def test_attention_of_half_precision_can_be_read_as_numbers(name: str, tokenizer: Tokenizer) -> None:
     given = model_of(name, tokenizer).bfloat16().given(SOURCES, LENGTHS)
-    found = attention_of(given, [(EOS,)] * len(SOURCES), range(len(SOURCES)), EOS)
+    found = attention_of(given, [(EOS,)] * len(SOURCES), range(len(SOURCES)), (EOS,))
     assert found is not None
     for weights in found:
         assert weights.numpy().sum(1) == pytest.approx(1, abs=0.05)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.tokenizer.character import ByteTokenizer, CharacterTokenizer
-from regard.data.tokenizer.foreign import ForeignTokenizer
+from regard.data.tokenizer.foreign import ForeignTokenizer, JsonText
 from regard.data.tokenizer.integer import IntegerTokenizer
+from regard.data.tokenizer.piece import PieceTokenizer
 from regard.data.tokenizer.subword import BytePairTokenizer, UnigramTokenizer
 from regard.data.tokenizer.tokenizer import Tokenizer
 from regard.data.tokenizer.word import WordTokenizer
@@ -31,7 +32,7 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
 
 
 # With those that come with a model, and cannot be made of a text.
-KINDS = TOKENIZERS | {ForeignTokenizer.kind: ForeignTokenizer}
+KINDS = TOKENIZERS | {cls.kind: cls for cls in (ForeignTokenizer, PieceTokenizer)}
 
 
 def train_tokenizer(kind: str, texts: Iterable[str], *, vocab_size: int | None = None) -> Tokenizer:
@@ -80,10 +81,27 @@ def save(tokenizer: Tokenizer, path: Path | str) -> None:
     Path(path).write_bytes(as_file(tokenizer))
 
 
+def _unread(content: bytes) -> dict[str, Any] | None:
+    """What `as_file` wrote of a library's tokenizer, with that one's JSON left to the library; None of all else.
+
+    Where the text between the two marks is not one value, the library says so.
+    """
+    begin = b'{"format":"regard-tokenizer","version":1,"kind":"huggingface","model":'
+    end = content.rfind(b',"special":')
+    if not content.startswith(begin) or end < len(begin):
+        return None
+    rest = json.loads(b"{" + content[end + 1 :])
+    if rest.keys() != {"special", "vocab_size"}:
+        return None
+    told = {"format": "regard-tokenizer", "version": 1, "kind": ForeignTokenizer.kind}
+    return told | {"model": JsonText(content[len(begin) : end].decode())} | rest
+
+
 def load(path: Path | str) -> Tokenizer:
     """Read `tokenizer.json`."""
     try:
-        data = json.loads(read_regular(path, LARGEST_FILE))
+        content = read_regular(path, LARGEST_FILE)
+        data = _unread(content) or json.loads(content)
     except (NotRegular, TooLarge) as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
     except OSError as error:

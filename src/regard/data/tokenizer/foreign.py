@@ -21,7 +21,7 @@ from regard.data.tokenizer.tokenizer import Tokenizer, utf8
 if TYPE_CHECKING:
     import tokenizers
 
-SPECIALS = ("start", "end", "mask", "pad", "unknown")
+SPECIALS = ("start", "first", "end", "turn", "mask", "pad", "unknown")
 NEEDED = ("start", "end")
 # Decoders that say of each token what it adds to a text, whatever comes after it.
 DECODERS = {"ByteLevel", "WordPiece", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}
@@ -29,8 +29,16 @@ BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 BEFORE = "a"  # a token that no decoder changes
 
 
+class JsonText(str):
+    """JSON that the library alone reads: a quarter of a million tokens are not made Python's first."""
+
+
 class ForeignTokenizer(Tokenizer):
-    """model: its JSON. special: tokens by what they are for, see SPECIALS; start is what a text begins with.
+    """model: its JSON, read or as text. special: tokens by what they are for, see SPECIALS; start is what a text begins
+    with.
+
+    first       what stands before the words of every text, after the start. turn: what ends an answer.
+    chat        the template by which a conversation is written; "" without one.
 
     vocab_size  rows of the model, which may be more than there are tokens.
     """
@@ -38,19 +46,21 @@ class ForeignTokenizer(Tokenizer):
     kind = "huggingface"
     sees_texts = True
 
-    def __init__(self, model: dict[str, Any], special: dict[str, str], vocab_size: int) -> None:
-        self.model, self.special, self._size = model, special, vocab_size
-        self._inner = _built(model)
+    def __init__(
+        self, model: dict[str, Any] | JsonText, special: dict[str, str], vocab_size: int, chat: str = ""
+    ) -> None:
+        self._model, self.special, self._size, self.chat = model, special, vocab_size, chat
+        self._inner = library_tokenizer(model)
         self._id_of = {use: self._id(use, token) for use, token in special.items()}
         for use in NEEDED:
             if use not in special:
                 raise ValueError(f"special: no token is said for {use}")
-        largest = max(self._inner.get_vocab(with_added_tokens=True).values(), default=-1)
+        largest = self._largest()
         if largest >= vocab_size:
             raise ValueError(f"vocab_size {vocab_size}: there is a token of id {largest}")
-        added = self._inner.get_added_tokens_decoder()
-        self._specials = {number for number, token in added.items() if token.special} | set(self._id_of.values())
-        decoders = _decoders(model.get("decoder"))
+        self._specials = self._outside_text() | set(self._id_of.values())
+        decoder = self._inner.decoder
+        decoders = _decoders(None if decoder is None else json.loads(decoder.__getstate__()))
         self._by_bytes, self._falls_back = "ByteLevel" in decoders, "ByteFallback" in decoders
         self.brings_space = self._by_bytes or "Metaspace" in decoders or "Replace" in decoders
         self._pieces_of: dict[tuple[int, bool], bytes] = {}
@@ -66,6 +76,14 @@ class ForeignTokenizer(Tokenizer):
     @property
     def eos_id(self) -> int:
         return self._id_of["end"]
+
+    @property
+    def opening(self) -> tuple[int, ...]:
+        return (self.start_id, *([self._id_of["first"]] if "first" in self._id_of else []))
+
+    @property
+    def pad_id(self) -> int | None:
+        return self._id_of.get("pad")
 
     @property
     def mask_id(self) -> int | None:
@@ -89,32 +107,71 @@ class ForeignTokenizer(Tokenizer):
         return self._pieces_of[key]
 
     def token_text(self, token: int) -> str:
-        name = self._inner.id_to_token(self.checked(token))
+        name = self._name(self.checked(token))
         if name is None:
             return f"<{token}>"
         return name if token in self._specials else super().token_text(token)
 
     def settings(self) -> dict[str, Any]:
-        return {"model": self.model, "special": self.special, "vocab_size": self._size}
+        model = json.loads(self._model) if isinstance(self._model, JsonText) else self._model
+        chat = {"chat": self.chat} if self.chat else {}
+        return {"model": model, "special": self.special, "vocab_size": self._size} | chat
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
-        special, size = settings["special"], settings["vocab_size"]
-        if not isinstance(special, dict) or type(size) is not int:
-            raise TypeError("special must be an object and vocab_size a whole number")
+        size = settings["vocab_size"]
+        if type(size) is not int:
+            raise TypeError("vocab_size must be a whole number")
+        return cls(settings["model"], cls.checked_special(settings), size, str(settings.get("chat", "")))
+
+    @property
+    def template_names(self) -> dict[str, str]:
+        names = {"start": "bos_token", "end": "eos_token", "pad": "pad_token", "unknown": "unk_token"}
+        return {name: self.special[use] for use, name in names.items() if use in self.special}
+
+    @property
+    def turn_id(self) -> int:
+        """The token that ends an answer in a conversation."""
+        return self._id_of.get("turn", self.eos_id)
+
+    @staticmethod
+    def checked_special(settings: dict[str, Any]) -> dict[str, str]:
+        """The special tokens of a file; raises TypeError or ValueError on anything else."""
+        special = settings["special"]
+        if not isinstance(special, dict):
+            raise TypeError("special must be an object")
         for use, token in special.items():
             if use not in SPECIALS or not isinstance(token, str):
                 raise ValueError(f"special: {str(use)[:40]!r} is none of {', '.join(SPECIALS)} with a token")
-        return cls(settings["model"], special, size)
+        return special
+
+    def _name(self, token: int) -> str | None:
+        """What a token is called."""
+        return self._inner.id_to_token(token)
+
+    def _number(self, token: str) -> int | None:
+        """The id of what is called so."""
+        return self._inner.token_to_id(token)
+
+    def _outside_text(self) -> set[int]:
+        """Ids that are no piece of a text, beside those that are for something."""
+        return {number for number, token in self._inner.get_added_tokens_decoder().items() if token.special}
+
+    def _largest(self) -> int:
+        """The last id of a token."""
+        inner, size = self._inner, self._size
+        if size - list(map(inner.id_to_token, range(size))).count(None) == inner.get_vocab_size():
+            return size - 1  # as many ids below the size as there are tokens: none is above it
+        return max(inner.get_vocab(with_added_tokens=True).values(), default=-1)
 
     def _id(self, use: str, token: str) -> int:
-        found = self._inner.token_to_id(token)
+        found = self._number(token)
         if found is None:
             raise ValueError(f"special: {use}: there is no token {token[:40]!r}")
         return found
 
     def _piece(self, token: int, first: bool) -> bytes:
-        name = self._inner.id_to_token(token)
+        name = self._name(token)
         if name is None or token in self._specials:
             return b""
         if self._by_bytes:
@@ -132,17 +189,20 @@ class ForeignTokenizer(Tokenizer):
         return " ".join(names) if decoder is None else decoder.decode(names)
 
 
-def _built(model: dict[str, Any]) -> tokenizers.Tokenizer:
+def library_tokenizer(model: dict[str, Any] | JsonText) -> tokenizers.Tokenizer:
+    """The library's tokenizer of its JSON; raises ValueError or TypeError on what is none."""
     from tokenizers import Tokenizer as LibraryTokenizer
 
-    if not isinstance(model, dict):
+    if not isinstance(model, (dict, JsonText)):
         raise TypeError("model must be an object")
-    # Whole texts are read, one at a time: nothing is cut off and nothing filled up.
-    plain = model | {"truncation": None, "padding": None}
     try:
-        return LibraryTokenizer.from_str(json.dumps(plain))
+        found = LibraryTokenizer.from_str(model if isinstance(model, JsonText) else json.dumps(model))
     except Exception as error:
         raise ValueError(str(error)) from None
+    # Whole texts are read, one at a time: nothing is cut off and nothing filled up.
+    found.no_truncation()
+    found.no_padding()
+    return found
 
 
 def _decoders(decoder: Any) -> set[str]:

@@ -33,6 +33,8 @@ class Tokenizer(ABC):
     sees_words: ClassVar[bool] = True
     # Whether it may not be cut at all: what a token is may depend on where a text begins.
     sees_texts: ClassVar[bool] = False
+    # The template by which a conversation is written, of a model that was taught to answer.
+    chat: str = ""
     # Whether tokens bring the space before a word along.
     brings_space: bool = False
 
@@ -66,6 +68,26 @@ class Tokenizer(ABC):
     def start_id(self) -> int:
         """The token that a text begins with, from which its first one is predicted."""
         return self.eos_id
+
+    @property
+    def opening(self) -> tuple[int, ...]:
+        """The start symbol, and what then stands before the words of every text."""
+        return (self.start_id,)
+
+    @property
+    def template_names(self) -> dict[str, str]:
+        """Special tokens by the names that chat templates have for them."""
+        return {}
+
+    @property
+    def turn_id(self) -> int:
+        """The token that ends an answer in a conversation."""
+        return self.eos_id
+
+    @property
+    def pad_id(self) -> int | None:
+        """The token that fills up rows and is never part of a text; None where there is none."""
+        return None
 
     @property
     def mask_id(self) -> int | None:

@@ -148,19 +148,24 @@ class Repeat(Node):
 
 
 class InAnyOrder(Node):
-    """All parts in an order drawn at random, with `between` them."""
+    """All parts in an order drawn at random, with `between` them. known: options of the sets of parts that were met.
 
-    def __init__(self, parts: Sequence[Node], between: Node) -> None:
+    What may follow depends on which parts are left, not on their order so far: 2^n sets at most, where orders are n!.
+    """
+
+    def __init__(self, parts: Sequence[Node], between: Node, known: dict[Any, Options] | None = None) -> None:
         self.parts = (*parts, between)
-        each = 1 / len(parts)
-        items = []
-        for i, part in enumerate(parts):
-            rest = [*parts[:i], *parts[i + 1 :]]
-            items.append(Option(each, then=(part, between, InAnyOrder(rest, between)) if rest else (part,)))
-        self._all = _options(items)
+        self._known = {} if known is None else known
 
     def options(self, facts: Mapping[str, str]) -> Options:
-        return self._all
+        if self.parts not in self._known:
+            *parts, between = self.parts
+            rests = [InAnyOrder([*parts[:i], *parts[i + 1 :]], between, self._known) for i in range(len(parts))]
+            ways = [
+                (part, between, rest) if len(parts) > 1 else (part,) for part, rest in zip(parts, rests, strict=True)
+            ]
+            self._known[self.parts] = _options(Option(1 / len(parts), then=way) for way in ways)
+        return self._known[self.parts]
 
 
 def one_of(words: str) -> Choose:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from regard.explain.habits import habit_names
 from regard.explain.look import Look, Options, numbered, numbers, place_of, register_look
 from regard.explain.site import on_side
 from regard.explain.view import Bars, Heat, Listing, Panel, View
@@ -101,20 +102,23 @@ def heads(reading: Reading, options: Options) -> View:
         return measures(every), every if short else None
 
     found, difference = attended(reading, there, summary)
+    names = habit_names(reading, there)
     rows: list[list[Any]] = []
     pictures: dict[tuple[int, int], np.ndarray] = {}
-    for site, (measured, every) in zip(there, found, strict=True):
+    for number, (site, (measured, every)) in enumerate(zip(there, found, strict=True)):
         for head, values in enumerate(measured):
-            rows.append([site.layer, head + 1, *(float(value) for value in values)])
+            name = [names[number][head]] if names else []
+            rows.append([site.layer, head + 1, *(float(value) for value in values), *name])
             if every is not None:
                 pictures[site.layer, head + 1] = every[head]
     rows.sort(key=lambda one: one[2])
     listing = Listing(
         title="Heads, the sharpest first",
         key="heads",
-        columns=[f"{name}#" for name in COLUMNS],
+        columns=[*(f"{name}#" for name in COLUMNS), *(["habit"] if names else [])],
         rows=rows,
         note="entropy in bits and distance in tokens, means over the rows of the map; sink: weight of the first token; "
+        + ("habit: what it does on random tokens that come twice, see the view induction; " if names else "")
         + told_of(difference),
     )
     shown: list[Panel] = [

@@ -55,7 +55,7 @@ def without_words(reading: Reading, found: Outcome) -> tuple[list[int], Tensor]:
     if len(places) < 2:
         raise UsageError("a mean of one word has nothing left without it: give a longer text or a later position")
     tokens = reading.inputs[0][:, : last + 1]
-    rows = without(tokens, columns_of(reading, 0, places))
+    rows = without(tokens, [[column] for column in columns_of(reading, 0, places)])
     return places, answers(reading, 0, rows, lambda outputs, _: log_probs_at(outputs, last - 1))
 
 

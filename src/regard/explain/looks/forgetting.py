@@ -35,6 +35,7 @@ from regard.explain.outcome import (
     number_of,
     others,
     outcome,
+    passes,
     replaced,
     words_of,
 )
@@ -44,6 +45,8 @@ from regard.tasks.reading import Reading
 # Tokens that are changed, answers that are watched, and tokens that are shown by name.
 MOST, ASKED, NAMED = 64, 16, 40
 DRAWS = 2
+# The same of a model so large that the text can be read a few times only.
+FEWEST_CHANGED, FEWEST_ASKED = 12, 3
 # A change below so many times the precision of its numbers is rounding.
 ROUNDING = 10
 CAVEAT = (
@@ -93,9 +96,12 @@ def feel(reading: Reading, number: int, found: Outcome, seed: int) -> Felt:
         asked: list[int | None] = [None]
     else:
         own = number == len(reading.sides) - 1
-        asked = [*sorted({*(spread(len(reading.main), ASKED) if own else ()), found.place})]
-    nearest = words if len(words) <= MOST else words[-MOST // 2 :]
-    places = sorted({*nearest, *(words[place] for place in spread(len(words), MOST // 2))})
+        # A gradient costs three passes for each answer.
+        count = min(ASKED, max(FEWEST_ASKED, passes(reading) // 3))
+        asked = [*sorted({*(spread(len(reading.main), count) if own else ()), found.place})]
+    most = min(MOST, max(FEWEST_CHANGED, passes(reading) // DRAWS))
+    nearest = words if len(words) <= most else words[-most // 2 :]
+    places = sorted({*nearest, *(words[place] for place in spread(len(words), most // 2))})
     return Felt(
         places,
         asked,

@@ -1,4 +1,4 @@
-"""Meaning in context: the vectors of one word in two texts, layer by layer.
+"""Meaning in context: the vectors of one word in two texts, layer by layer, and the words of other sentences near it.
 
     I arrived at the bank after crossing the river      ...  the street
 
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from regard.core.device import wide
-from regard.core.tap import plain
 from regard.errors import UsageError
+from regard.explain.contexts import Contexts, contexts, group_means, snippet, words_in
 from regard.explain.inputs import read
-from regard.explain.layers import AFTER, vectors_by_layer
+from regard.explain.layers import AFTER, layers_of
 from regard.explain.look import Look, Options, numbered, numbers, points, register_look
 from regard.explain.outcome import NO_WORDS
 from regard.explain.site import directions, sites
@@ -26,7 +25,7 @@ from regard.explain.view import Control, Curves, Listing, Note, Panel, View
 from regard.tasks.reading import Reading, Side
 from regard.tasks.word import Groups
 
-NEIGHBOURS = 6
+NEIGHBOURS, ELSEWHERE = 6, 10
 CAVEAT = (
     "Vectors that lie apart differ in something, which need not be the meaning of the word: places and neighbours move "
     "them too. Vectors of any two words are often similar, so that only differences between cosines tell anything."
@@ -56,20 +55,22 @@ class Placed:
 
 def meaning(reading: Reading, options: Options) -> View:
     """How the vector of a word differs between two texts, what lies near it, and what it looks at."""
-    if not options.other or not options.word:
-        asked = Note(text="Give another text, and a word that is in both.", style="answer")
-        return View("One word in two texts", [asked], {}, CAVEAT, _controls(reading, options))
-    texts = [reading, read(reading.owner, options.other)]
+    if not options.word:
+        asked = Note(text="Give a word of the text, and another text with it to compare.", style="answer")
+        return View("One word in its context", [asked], {}, CAVEAT, _controls(reading, options))
+    texts = [reading, *([read(reading.owner, options.other)] if options.other else [])]
     places = [find(one.sides[0], options.word) for one in texts]
-    pair = [_placed(one, place) for one, place in zip(texts, places, strict=True) if place is not None]
-    if len(pair) < 2:
-        where = "neither text" if not pair else f"the {'second' if places[1] is None else 'first'} text"
-        raise UsageError(f"the word {options.word!r} is {'in' if not pair else 'not in'} {where}")
-    panels: list[Panel] = [_cosines(pair, options.word), _neighbours(pair)]
-    panels += _looks(pair, options.layer)
-    title = f"{options.word!r} in two texts"
+    found = [_placed(one, place) for one, place in zip(texts, places, strict=True) if place is not None]
+    if len(found) < len(texts):
+        where = "the text" if len(texts) == 1 else f"the {'second' if places[1] is None else 'first'} text"
+        where = "neither text" if len(texts) == 2 and not found else where
+        raise UsageError(f"the word {options.word!r} is {'in' if where.startswith('neither') else 'not in'} {where}")
+    panels: list[Panel] = [_cosines(found, options.word), _neighbours(found)] if len(found) == 2 else []
+    panels += _elsewhere(found, options)
+    panels += _looks(found, options.layer)
+    count = "two texts" if len(found) == 2 else "its context"
     about = {"other": options.other, "word": options.word}
-    return View(title, panels, about, CAVEAT, _controls(reading, options))
+    return View(f"{options.word!r} in {count}", panels, about, CAVEAT, _controls(reading, options))
 
 
 def find(side: Side, word: str) -> int | None:
@@ -85,14 +86,7 @@ def find(side: Side, word: str) -> int | None:
 def _placed(reading: Reading, group: int) -> Placed:
     side = reading.sides[0]
     groups = side.groups
-    model: Any = plain(reading.model)
-    part = model if len(reading.sides) == 1 and hasattr(model, "embedding") else model.encoder
-    found = vectors_by_layer(part, lambda: reading.forward(*reading.inputs))
-    members = [torch.tensor(one) for one in groups.members]
-    vectors = {
-        name: wide(torch.stack([value[0, one.to(value.device)].mean(0) for one in members]))
-        for name, value in found.items()
-    }
+    vectors = {name: wide(group_means(value[0], reading)) for name, value in layers_of(reading).items()}
     return Placed(reading, side, groups, group, vectors)
 
 
@@ -146,8 +140,49 @@ def _neighbours(pair: list[Placed]) -> Listing:
     )
 
 
+def _elsewhere(found: list[Placed], options: Options) -> list[Panel]:
+    """Words of other sentences whose vectors are nearest to that of the word in each text.
+
+    What all vectors share is taken off before they are compared: the mean of the words of those sentences.
+    """
+    can = found[0].reading.can
+    known = contexts(found[0].reading.owner) if can.tokens and not can.source else Contexts([])
+    if not known.readings:
+        return []
+    layer = AFTER if options.layer is None else f"layer {options.layer}"
+    if layer not in found[0].vectors:
+        raise UsageError(f"layer {options.layer}: the model has layers 1 to {len(found[0].vectors) - 2}")
+    places, vectors = words_in(known, layer)
+    mean = vectors.mean(0)
+    panels: list[Panel] = []
+    for number, one in enumerate(found, start=1):
+        own = one.vectors[layer][one.group] - mean
+        cosines = torch.nn.functional.cosine_similarity(own[None], vectors - mean, dim=-1)
+        order = cosines.argsort(descending=True, stable=True)[:ELSEWHERE].tolist()
+        rows: list[list[str | float | None]] = []
+        for place in order:
+            sentence, group = places[place]
+            text = known.readings[sentence]
+            rows.append([text.sides[0].groups.labels[group], float(cosines[place]), snippet(text, group)])
+        which = f" in {'the first' if number == 1 else 'the second'}" if len(found) == 2 else ""
+        panels.append(
+            Listing(
+                title=f"What lies near it elsewhere{which}",
+                columns=["word", "cosine#", "in"],
+                rows=rows,
+                note=f"{len(places)} words of {len(known.readings)} sentences, {_called(layer)}, less their mean.",
+                key=f"elsewhere.{number}",
+            )
+        )
+    return panels
+
+
+def _called(layer: str) -> str:
+    return "as they leave the model" if layer == AFTER else f"after {layer}"
+
+
 def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
-    """What the word looks at in both texts, the mean over the heads of a layer; nothing without attention."""
+    """What the word looks at in each text, the mean over the heads of a layer; nothing without attention."""
     rows: list[list[str | float | None]] = [[] for _ in range(NEIGHBOURS)]
     told = 0
     for one in pair:
@@ -157,19 +192,15 @@ def _looks(pair: list[Placed], layer: int | None) -> list[Panel]:
         site = directions(found, layer, None)[0]
         told = site.layer
         tap = site.tap("attention")
-        weights = one.reading.trace(tap)[tap][0].mean(0)  # (T, S)
+        weights = one.reading.glimpse(tap)[tap][0].mean(0)  # (T, S)
         row = weights[list(one.groups.members[one.group])].mean(0)
         by_group = [float(row[list(members)].sum()) for members in one.groups.members]
         best = sorted(range(len(by_group)), key=lambda group: -by_group[group])
         for line, group in zip(rows, [*best, *[None] * NEIGHBOURS], strict=False):
             line += [None, None] if group is None else [one.groups.labels[group], by_group[group]]
+    columns = ["in the first text", "weight#", "in the second", "weight#"] if len(pair) == 2 else ["word", "weight#"]
     return [
-        Listing(
-            title=f"What it looks at in layer {told}, the mean over heads",
-            columns=["in the first text", "weight#", "in the second", "weight#"],
-            rows=rows,
-            key="looks",
-        )
+        Listing(title=f"What it looks at in layer {told}, the mean over heads", columns=columns, rows=rows, key="looks")
     ]
 
 
@@ -192,7 +223,7 @@ def _cosine(one: Tensor, other: Tensor) -> float:
 register_look(
     Look(
         "meaning",
-        "how the vector of a word differs between two texts, layer by layer",
+        "what a word means in its context: its vector in two texts, layer by layer, and what lies near it",
         meaning,
         fits=lambda can: can.tokens and not can.fitted,
     )

@@ -24,7 +24,7 @@ def number(reading: Reading, _options: Options) -> View:
     places, name, told = words_of(side), reading.named(best), float(found[best])
     if len(places) < 2:
         raise UsageError("a text of one word has nothing left without it: give a longer one")
-    left = answers(reading, 0, without(reading.inputs[0], places))[:, best]
+    left = answers(reading, 0, without(reading.inputs[0], [[place] for place in places]))[:, best]
     added = (told - left).cpu().double()
     shown = sorted(added.abs().argsort(descending=True, stable=True)[:MOST_BARS].tolist())
     labels = [side.labels[places[row]] for row in shown]

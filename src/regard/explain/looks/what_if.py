@@ -16,7 +16,6 @@ from regard.core.device import wide
 from regard.core.tap import plain
 from regard.errors import UsageError
 from regard.explain.look import (
-    MANY_PASSES,
     Look,
     Options,
     by_token,
@@ -29,6 +28,7 @@ from regard.explain.look import (
     side_number,
 )
 from regard.explain.outcome import (
+    Outcome,
     answers,
     columns_of,
     embedding_of,
@@ -36,13 +36,15 @@ from regard.explain.outcome import (
     number_of,
     others,
     outcome,
+    passes,
+    pieces,
     replaced,
     without,
     words_of,
 )
 from regard.explain.site import Site, sites
 from regard.explain.view import Bars, Control, Listing, Note, Panel, View
-from regard.tasks.reading import Capabilities, Reading
+from regard.tasks.reading import Capabilities, Reading, Side
 from regard.terminal.label import label
 
 # Outputs that lie so near are equal but for rounding.
@@ -119,7 +121,7 @@ def future(reading: Reading, options: Options) -> View:
 
 
 def drop(reading: Reading, options: Options) -> View:
-    """Each token left out in turn, and the log-probability of the answer without it."""
+    """Each token left out in turn, and the log-probability of the answer without it; of a long text parts of it."""
     number = side_number(reading, options.side, 0)
     side = reading.sides[number]
     found = outcome(reading, options.position)
@@ -127,25 +129,21 @@ def drop(reading: Reading, options: Options) -> View:
     places = _droppable(reading, number, found.place if own else None)
     if not places or len(side) < 2:
         raise UsageError(f"nothing of the {side.name} can be left out: choose a later position, or give a longer one")
-    rows = without(reading.inputs[number], columns_of(reading, number, places))
-
-    def log_p(outputs: Tensor, part: slice) -> Tensor:
-        found_at = []
-        for row, dropped in enumerate(places[part]):
-            shifted = own and found.place is not None and dropped <= found.place
-            place = found.place - 1 if shifted and found.place is not None else found.place
-            found_at.append(log_probs_at(outputs[row : row + 1], place)[0, found.answer])
-        return torch.stack(found_at)
-
-    change = (answers(reading, number, rows, log_p) - found.log_prob).cpu().double()
+    parts = pieces(places, passes(reading))
+    change = _missed(reading, number, parts, found, own)
     shown = sorted(change.abs().argsort(descending=True, stable=True)[:MOST].tolist())
     position = number_of(reading, found.place)
-    told = f"Log p of it is {found.log_prob:.4g} with all tokens. To the left: the token is missed."
-    if len(shown) < len(places):
-        told += f" Shown are {len(shown)} of {len(places)} tokens, those that change it most."
+    what = "token" if len(parts) == len(places) else "part"
+    told = f"Log p of it is {found.log_prob:.4g} with all tokens. To the left: the {what} is missed."
+    if len(shown) < len(parts):
+        told += f" Shown are {len(shown)} of {len(parts)} {what}s, those that change it most."
+    if what == "part":
+        told += (
+            f" A part has {len(parts[0])} tokens: to leave out each of {len(places)} would take this model too long."
+        )
     bars = Bars(
-        title=f"Change of log p of {found.told}, without each token",
-        names=[side.labels[places[row]] for row in shown],
+        title=f"Change of log p of {found.told}, without each {what}",
+        names=[_part_named(side, parts[row]) for row in shown],
         values=change[shown].tolist(),
         unit="nats",
         note=told,
@@ -155,8 +153,40 @@ def drop(reading: Reading, options: Options) -> View:
     about = {"side": side.name, "position": position}
     controls = _side_controls(reading, side.name)
     controls += [] if position is None else [position_control(reading.main, position)]
-    caveat = "A text without a token is another text: what follows moves nearer to what came before it."
-    return View(f"The answer{at} without each token of the {side.name}", [bars], about, caveat, controls)
+    caveat = f"A text without a {what} is another text: what follows moves nearer to what came before it."
+    return View(f"The answer{at} without each {what} of the {side.name}", [bars], about, caveat, controls)
+
+
+def _missed(reading: Reading, number: int, parts: list[list[int]], found: Outcome, own: bool) -> Tensor:
+    """The change of log p of the answer without each of some parts of a side, all but the last of one size."""
+    model: Any = plain(reading.model)
+
+    def log_p(outputs: Tensor, places: list[list[int]]) -> Tensor:
+        said = []
+        for row, part in enumerate(places):
+            place = found.place
+            if own and place is not None:
+                place -= sum(one <= place for one in part)
+            one = outputs[row : row + 1]
+            # Of vectors the head is asked for the one answer alone.
+            one = one if reading.vectors is None or place is None else model.head(one[:, place])
+            said.append(log_probs_at(one, place)[0, found.answer])
+        return torch.stack(said)
+
+    changes = []
+    for group in ([part for part in parts if len(part) == size] for size in dict.fromkeys(map(len, parts))):
+        rows = without(reading.inputs[number], [columns_of(reading, number, part) for part in group])
+        keep = lambda outputs, part, group=group: log_p(outputs, group[part])  # noqa: E731
+        changes.append(answers(reading, number, rows, keep, reading.vectors))
+    return (torch.cat(changes) - found.log_prob).cpu().double()
+
+
+def _part_named(side: Side, places: list[int]) -> str:
+    """A token, or the first of a part with the positions of all."""
+    if len(places) == 1:
+        return side.labels[places[0]]
+    first, last = (numbers(side)[place] for place in (places[0], places[-1]))
+    return f"{label(side.labels[places[0]])} ({first} to {last})"
 
 
 def _droppable(reading: Reading, number: int, place: int | None) -> list[int]:
@@ -243,7 +273,6 @@ register_look(
         "how much worse the answer is without each token",
         drop,
         fits=_of_tokens,
-        max_tokens=MANY_PASSES,
     )
 )
 register_look(Look("shuffle", "whether order is felt, and which parts feel it", shuffle, fits=_of_tokens))

@@ -1,4 +1,4 @@
-"""Mechanisms without a state of their own worked out: the running mean, the window, and senses."""
+"""Mechanisms without a state of their own: the running mean, the window and senses worked out, nets by their names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from regard.explain.look import numbered, numbers
 from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import READABLE, Calculation, heaviest
 from regard.explain.view import Note, Numbers, Panel
+from regard.layers.mlp import Mlp
 from regard.layers.pooling import Pooling
 from regard.mixers.mean import RunningMean
 from regard.mixers.senses import Senses
@@ -128,3 +129,4 @@ register_mechanism(
     Mechanism("window", "a window", "window", window, order=_order_of_window, shows=frozenset({"window"}), rank=10),
 )
 register_mechanism(Pooling, Mechanism("pooling", "a pooling", order=_order_of_pooling))
+register_mechanism(Mlp, Mechanism("net", "a feed-forward net"))

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regard.core.bidirectional import BidirectionalConfig
 from regard.core.mixer import Mixer
-from regard.core.stack import BidirectionalConfig, MixerConfig, ResidualConfig, StackConfig
+from regard.core.stack import MixerConfig, ResidualConfig, StackConfig
 from regard.core.tap import record
 from regard.explain.view import Curves, Panel, View
 from regard.explain.worked.sheet import answer, formula, numbers, sheet, steps, tensor, text

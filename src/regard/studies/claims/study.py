@@ -72,6 +72,16 @@ class Study(ABC):
     rule: ClassVar[str]
     scales: ClassVar[tuple[ScaleName, ...]] = ("quick", "cpu", "gpu")
 
+    @property
+    def name(self) -> str:
+        """What its results are called."""
+        return self.id
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What else its results depend on, beside the rule and the version."""
+        return {}
+
     @abstractmethod
     def measure(self, lab: Lab) -> dict[str, Any]:
         """The numbers of one seed, plain enough for JSON."""

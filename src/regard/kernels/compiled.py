@@ -1,0 +1,112 @@
+"""C compiled at run time: the shared library of decode_cpu.c, where there is a compiler.
+
+Nothing is compiled before a large model takes its first step on a CPU. The library is kept in a folder of the user
+alone (`$XDG_CACHE_HOME/regard`, else `~/.cache/regard`) under a name that the source, the compiler and the processor
+make: whoever finds it there takes it. It is written under another name and then renamed, so that two processes that
+compile at once do no harm. A folder or a library that others may write to is not used.
+
+The compiler is `$CC`, else `cc`; `CC=false` turns all of it off. Threads are those of torch's own OpenMP, whose names
+the library finds in the process: there is one pool of threads and one number of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from regard.kernels.operators import count_fallback
+
+SOURCE = Path(__file__).with_name("decode_cpu.c")
+FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
+SECONDS = 120  # that a compiler may take
+NAME = "products of few rows"
+ADDRESS, COUNT, NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+FUNCTIONS: dict[str, list[type]] = {
+    "linear_float": [*[ADDRESS] * 4, *[COUNT] * 3],
+    "linear_int8": [*[ADDRESS] * 5, *[COUNT] * 3],
+    "linear_blocks": [*[ADDRESS] * 4, *[COUNT] * 4],
+    "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
+    "attend": [*[ADDRESS] * 12, NUMBER, NUMBER],
+}
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The functions of decode_cpu.c; None where they cannot be made, which is counted (`fallbacks`)."""
+    try:
+        found = _opened(_built())
+    except (OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
+        # Without a compiler the plain form is what a machine has: nothing is wrong with it.
+        count_fallback(NAME)
+        return None
+    return found
+
+
+def compiler() -> list[str] | None:
+    """The command of the C compiler, or None without one."""
+    words = shlex.split(os.environ.get("CC") or "cc")
+    found = shutil.which(words[0]) if words else None
+    return None if found is None or sys.platform != "linux" else [found, *words[1:]]
+
+
+def cache_folder() -> Path:
+    """Where compiled libraries are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "regard"
+
+
+def _opened(path: Path) -> ctypes.CDLL:
+    found = ctypes.CDLL(str(path))
+    for name, types in FUNCTIONS.items():
+        function = getattr(found, name)
+        function.argtypes, function.restype = types, ctypes.c_int if name == "attend" else None
+    return found
+
+
+def _built() -> Path:
+    """The library in the cache, compiled where it is not there yet."""
+    command = compiler()
+    if command is None:
+        raise RuntimeError("no C compiler")
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    kept = folder / f"decode_cpu-{_fingerprint(command)}.so"
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        user, made = os.stat(work).st_uid, Path(work) / "made"
+        _require_own(folder, user)
+        if not kept.exists():
+            # Linked without OpenMP's library: torch has brought its own.
+            _run([*command, *FLAGS, "-c", str(SOURCE), "-o", f"{made}.o"])
+            _run([*command, "-shared", "-Wl,-z,now", "-o", f"{made}.so", f"{made}.o", "-lm"])
+            os.chmod(f"{made}.so", 0o700)
+            os.replace(f"{made}.so", kept)
+        _require_own(kept, user)
+    return kept
+
+
+def _require_own(path: Path, user: int) -> None:
+    """Refuse what somebody else could have put there."""
+    found = path.lstat()
+    shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if found.st_uid != user or shared or stat.S_ISLNK(found.st_mode):
+        raise RuntimeError(f"{path}: others may write to it")
+
+
+def _fingerprint(command: list[str]) -> str:
+    """Of the source, the compiler and the processor that it compiles for."""
+    told = _run([*command, "-v", "-march=native", "-E", "-x", "c", os.devnull]).stderr
+    parts = [SOURCE.read_bytes(), " ".join([*command, *FLAGS]).encode(), told]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, check=True, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL)

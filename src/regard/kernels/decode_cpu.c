@@ -1,0 +1,296 @@
+/* Products of a matrix with few rows, and attention of one token, on a CPU. Compiled at run time, see compiled.py.
+
+   Reading the matrix is all the work: each row of it is read once, from its first number to its last, by one thread. Sums are in
+   float32. Vectors are those of GCC's language extension, so that no instruction set is named here. */
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define WIDTH 16
+typedef float floats __attribute__((vector_size(4 * WIDTH)));
+typedef int8_t bytes __attribute__((vector_size(WIDTH)));
+typedef uint8_t ubytes __attribute__((vector_size(WIDTH)));
+typedef uint64_t pair __attribute__((vector_size(WIDTH)));
+
+static inline floats load(const float *at) {
+    floats found;
+    memcpy(&found, at, sizeof found);
+    return found;
+}
+
+static inline bytes load_bytes(const void *at) {
+    bytes found;
+    memcpy(&found, at, sizeof found);
+    return found;
+}
+
+/* GCC 12 makes 16 conversions of one number each of the plain form. */
+static inline floats widened(bytes q) {
+#if defined(__AVX512F__)
+    return (floats)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32((__m128i)q));
+#elif defined(__AVX2__)
+    union { floats whole; __m256 half[2]; } found;
+    found.half[0] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32((__m128i)q));
+    found.half[1] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128((__m128i)q, 8)));
+    return found.whole;
+#else
+    return __builtin_convertvector(q, floats);
+#endif
+}
+
+static inline floats load_int8(const int8_t *at) { return widened(load_bytes(at)); }
+
+static inline float total(floats v) {
+    float sum = 0;
+    for (int i = 0; i < WIDTH / 2; i++) v[i] += v[i + WIDTH / 2];
+    for (int i = 0; i < WIDTH / 4; i++) v[i] += v[i + WIDTH / 4];
+    for (int i = 0; i < WIDTH / 4; i++) sum += v[i];
+    return sum;
+}
+
+#define ROW_PRODUCT(NAME, NUMBER, LOAD)                                                                        \
+    static float NAME(const float *x, const NUMBER *w, int64_t k) {                                           \
+        floats a = {0}, b = {0}, c = {0}, d = {0};                                                            \
+        int64_t i = 0;                                                                                        \
+        for (; i + 4 * WIDTH <= k; i += 4 * WIDTH) {                                                          \
+            a += load(x + i) * LOAD(w + i);                                                                   \
+            b += load(x + i + WIDTH) * LOAD(w + i + WIDTH);                                                   \
+            c += load(x + i + 2 * WIDTH) * LOAD(w + i + 2 * WIDTH);                                           \
+            d += load(x + i + 3 * WIDTH) * LOAD(w + i + 3 * WIDTH);                                           \
+        }                                                                                                     \
+        float rest = 0;                                                                                       \
+        for (; i < k; i++) rest += x[i] * (float)w[i];                                                        \
+        return total((a + b) + (c + d)) + rest;                                                               \
+    }
+
+ROW_PRODUCT(row_float, float, load)
+ROW_PRODUCT(row_int8, int8_t, load_int8)
+
+/* Rows of the matrix that a thread takes at a time: enough that taking them costs nothing, and few enough that threads end together. */
+static int64_t share(int64_t n, int64_t row_bytes) {
+    int64_t rows = (1 << 16) / (row_bytes > 0 ? row_bytes : 1) + 1;
+    return rows < n / 8 + 1 ? rows : n / 8 + 1;
+}
+
+/* y (m, n) = x (m, k) w^T + bias, bias (n) or null. */
+void linear_float(float *y, const float *x, const float *w, const float *bias, int64_t m, int64_t n, int64_t k) {
+    int64_t rows = share(n, 4 * k);
+#pragma omp parallel for schedule(dynamic, rows)
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++) y[i * n + j] = row_float(x + i * k, w + j * k, k) + (bias ? bias[j] : 0);
+}
+
+/* The same of w = scale q, a scale (n) for each row. */
+void linear_int8(float *y, const float *x, const int8_t *q, const float *scale, const float *bias, int64_t m, int64_t n, int64_t k) {
+    int64_t rows = share(n, k);
+#pragma omp parallel for schedule(dynamic, rows)
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++)
+            y[i * n + j] = row_int8(x + i * k, q + j * k, k) * scale[j] + (bias ? bias[j] : 0);
+}
+
+static float dot(const float *a, const float *b, int64_t k) { return row_float(a, b, k); }
+
+/* x (k) over its root mean square, times weight; then pairs of its first 2 n numbers turned by p f_i. */
+static void placed(float *out, const float *x, int64_t k, const float *weight, float epsilon, const float *turns, int64_t n) {
+    float size = weight ? 1 / sqrtf(dot(x, x, k) / k + epsilon) : 1;
+    for (int64_t i = 0; i < k; i++) out[i] = weight ? x[i] * size * weight[i] : x[i];
+    for (int64_t i = 0; i < n; i++) {
+        float real = out[2 * i], imaginary = out[2 * i + 1], cosine = turns[2 * i], sine = turns[2 * i + 1];
+        out[2 * i] = real * cosine - imaginary * sine;
+        out[2 * i + 1] = real * sine + imaginary * cosine;
+    }
+}
+
+/* What one head (q, k numbers) makes of the slots from `first` to `last`; scores: room for as many numbers. */
+static void looked(float *y, const float *q, const float *keys, const float *values, int64_t first, int64_t last, int64_t stride,
+                   int64_t k, float scale, float *scores) {
+    float largest = -INFINITY, sum = 0;
+    for (int64_t s = first; s <= last; s++) {
+        float score = dot(q, keys + s * stride, k) * scale;
+        scores[s - first] = score;
+        if (score > largest) largest = score;
+    }
+    memset(y, 0, k * sizeof *y);
+    for (int64_t s = first; s <= last; s++) {
+        float weight = expf(scores[s - first] - largest);
+        const float *value = values + s * stride;
+        sum += weight;
+        for (int64_t i = 0; i < k; i++) y[i] += weight * value[i];
+    }
+    for (int64_t i = 0; i < k; i++) y[i] /= sum;
+}
+
+/* Attention of one token in each of b rows; 0, or 1 with nothing done where a row has no slot left.
+
+   y        (b, h, k)
+   q, key, value  (b, h or g, k) as they are projected, rows `step` numbers apart; normed and turned here
+   keys, values   (b, slots, g, k), into which the new ones are written at position count (b)
+   norms    weights (k) of the norm of queries and of that of keys, or null
+   turned   n frequencies of pairs, or null
+   scratch  room for h k + h slots numbers */
+int attend(float *y, const float *q, const float *key, const float *value, float *keys, float *values, const int64_t *count,
+           const float *query_norm, const float *key_norm, const double *turned, float *scratch, const int64_t *sizes, float scale,
+           float epsilon) {
+    int64_t b = sizes[0], h = sizes[1], g = sizes[2], k = sizes[3], slots = sizes[4], window = sizes[5], n = sizes[6], step = sizes[7];
+    float turns[2 * n + 2];
+    for (int64_t row = 0; row < b; row++)
+        if (count[row] < 0 || count[row] >= slots) return 1;
+    for (int64_t row = 0; row < b; row++) {
+        int64_t p = count[row], first = window > 0 && p >= window ? p - window + 1 : 0, start = row * slots * g * k;
+        for (int64_t i = 0; i < n; i++) turns[2 * i] = cos(p * turned[i]), turns[2 * i + 1] = sin(p * turned[i]);
+        for (int64_t i = 0; i < h; i++) placed(scratch + i * k, q + row * step + i * k, k, query_norm, epsilon, turns, n);
+        for (int64_t i = 0; i < g; i++)
+            placed(keys + start + (p * g + i) * k, key + row * step + i * k, k, key_norm, epsilon, turns, n);
+        memcpy(values + start + p * g * k, value + row * step, g * k * sizeof *value);
+#pragma omp parallel for if ((p - first) * k * h > 1 << 16)
+        for (int64_t i = 0; i < h; i++) {
+            int64_t own = start + i / (h / g) * k;
+            looked(y + (row * h + i) * k, scratch + i * k, keys + own, values + own, first, p, g * k, k, scale,
+                   scratch + h * k + i * slots);
+        }
+    }
+    return 0;
+}
+
+/* Blocks of numbers as GGUF files have them; blocks.py says what each kind is. Groups of 32 numbers become whole numbers first:
+
+   sum_i x_i (d q_i - e) = d sum_i x_i q_i - e sum_i x_i       sums: sum_i x_i of every group */
+
+static inline float half_at(const uint8_t *at) {
+#if defined(__F16C__)
+    uint16_t found;
+    memcpy(&found, at, sizeof found);
+    return _cvtsh_ss(found);
+#else
+    _Float16 found;
+    memcpy(&found, at, sizeof found);
+    return (float)found;
+#endif
+}
+
+static inline floats group(const float *x, bytes first, bytes second) {
+    return load(x) * widened(first) + load(x + WIDTH) * widened(second);
+}
+
+static float row_q8_0(const float *x, const float *sums, const uint8_t *w, int64_t k) {
+    floats all = {0};
+    (void)sums;
+    for (int64_t i = 0; i < k; i += 32, w += 34) all += half_at(w) * group(x + i, load_bytes(w + 2), load_bytes(w + 18));
+    return total(all);
+}
+
+static float row_q4_0(const float *x, const float *sums, const uint8_t *w, int64_t k) {
+    floats all = {0};
+    (void)sums;
+    for (int64_t i = 0; i < k; i += 32, w += 18) {
+        ubytes q = (ubytes)load_bytes(w + 2);
+        all += half_at(w) * group(x + i, (bytes)(q & 15) - 8, (bytes)(q >> 4) - 8);
+    }
+    return total(all);
+}
+
+/* 16 where a number lacks its fifth bit, of 16 bits in two bytes. */
+static inline bytes lacking(const uint8_t *at) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    uint16_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return (bytes)_mm_maskz_set1_epi8(~bits, 16);
+#else
+    const ubytes place = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const pair each = {at[0] * 0x0101010101010101u, at[1] * 0x0101010101010101u};
+    return (bytes)(((ubytes)each & place) == 0) & 16;
+#endif
+}
+
+static float row_q5_0(const float *x, const float *sums, const uint8_t *w, int64_t k) {
+    floats all = {0};
+    (void)sums;
+    for (int64_t i = 0; i < k; i += 32, w += 22) {
+        ubytes q = (ubytes)load_bytes(w + 6);
+        all += half_at(w) * group(x + i, (bytes)(q & 15) - lacking(w + 2), (bytes)(q >> 4) - lacking(w + 4));
+    }
+    return total(all);
+}
+
+/* Scales and offsets of 6 bits, eight of each in 12 bytes. */
+static inline void sixes(const uint8_t *at, int j, float *scale, float *offset) {
+    if (j < 4) {
+        *scale = at[j] & 63, *offset = at[j + 4] & 63;
+    } else {
+        *scale = (at[j + 4] & 15) | (at[j - 4] >> 6) << 4;
+        *offset = (at[j + 4] >> 4) | (at[j] >> 6) << 4;
+    }
+}
+
+static inline ubytes four_bits(const uint8_t *at, int upper) {
+    ubytes q = (ubytes)load_bytes(at);
+    return upper ? q >> 4 : q & 15;
+}
+
+static inline float row_k(const float *x, const float *sums, const uint8_t *w, int64_t k, int fifth) {
+    floats all = {0};
+    float below = 0;
+    for (int64_t i = 0; i < k; i += 256, w += fifth ? 176 : 144) {
+        const uint8_t *high = w + 16, *low = w + (fifth ? 48 : 16);
+        float d = half_at(w), e = half_at(w + 2);
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; j++) {
+            float scale, offset;
+            sixes(w + 4, j, &scale, &offset);
+            ubytes one = four_bits(low + j / 2 * 32, j & 1), two = four_bits(low + j / 2 * 32 + 16, j & 1);
+            if (fifth) {
+                one += ((ubytes)load_bytes(high) >> j & 1) << 4;
+                two += ((ubytes)load_bytes(high + 16) >> j & 1) << 4;
+            }
+            all += d * scale * group(x + i + 32 * j, (bytes)one, (bytes)two);
+            below += e * offset * sums[i / 32 + j];
+        }
+    }
+    return total(all) - below;
+}
+
+static float row_q4_k(const float *x, const float *sums, const uint8_t *w, int64_t k) { return row_k(x, sums, w, k, 0); }
+static float row_q5_k(const float *x, const float *sums, const uint8_t *w, int64_t k) { return row_k(x, sums, w, k, 1); }
+
+static float row_q6_k(const float *x, const float *sums, const uint8_t *w, int64_t k) {
+    floats all = {0};
+    (void)sums;
+    for (int64_t i = 0; i < k; i += 256, w += 210) {
+        float d = half_at(w + 208);
+#pragma GCC unroll 16
+        for (int part = 0; part < 16; part++) {
+            /* 16 numbers: four bits of each here, two there; four parts share the bytes of two bits. */
+            int half = part / 8, quarter = part / 2 % 4, side = part % 2;
+            ubytes low = four_bits(w + 64 * half + 32 * (quarter & 1) + 16 * side, quarter / 2);
+            ubytes high = (ubytes)load_bytes(w + 128 + 32 * half + 16 * side) >> 2 * quarter & 3;
+            float scale = ((const int8_t *)w)[192 + part];
+            all += d * scale * (load(x + i + 16 * part) * widened((bytes)(low | high << 4) - 32));
+        }
+    }
+    return total(all);
+}
+
+typedef float row_product(const float *, const float *, const uint8_t *, int64_t);
+static row_product *const ROWS[] = {row_q4_0, row_q5_0, row_q8_0, row_q4_k, row_q5_k, row_q6_k};
+static const int64_t BLOCK[] = {32, 32, 32, 256, 256, 256}, BYTES[] = {18, 22, 34, 144, 176, 210};
+
+/* y (m, n) = x (m, k) w^T + bias of blocks of one kind, a number of ROWS; k is a multiple of the block. */
+void linear_blocks(float *y, const float *x, const uint8_t *w, const float *bias, int64_t m, int64_t n, int64_t k, int64_t kind) {
+    int64_t row_bytes = k / BLOCK[kind] * BYTES[kind], rows = share(n, row_bytes), groups = k / 32;
+    float sums[m * groups + 1];
+    for (int64_t i = 0; i < m * groups; i++) sums[i] = total(load(x + 32 * i) + load(x + 32 * i + WIDTH));
+#pragma omp parallel for schedule(dynamic, rows)
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++)
+            y[i * n + j] = ROWS[kind](x + i * k, sums + i * groups, w + j * row_bytes, k) + (bias ? bias[j] : 0);
+}
+
+/* y (m, k): each row of x over its root mean square, times weight (n), where n is k. */
+void norm_rms(float *y, const float *x, const float *weight, int64_t m, int64_t n, int64_t k, float epsilon) {
+    for (int64_t i = 0; i < m && n == k; i++) placed(y + i * k, x + i * k, k, weight, epsilon, 0, 0);
+}

@@ -1,0 +1,70 @@
+"""StudyOnRun: the form of a study on a run, such as an imported model, in the place of the small one that it trains.
+
+    regard reproduce meaning --on runs/minilm --data senses.tsv.gz
+
+Its rule is its own and was written before it was run on any model. Seeds choose what is asked, as the weights stay.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from regard.errors import UsageError
+from regard.run.run import Run, load
+from regard.studies.claims.study import Lab, Study
+
+ON = "@"  # between the name of a study and that of the run
+
+
+class StudyOnRun(Study):
+    """Base of such forms.
+
+    asks  what must be so of a run, in words; `fits` is the same in code.
+    form  of the data that it needs, in words; empty where it needs none.
+    """
+
+    asks: ClassVar[str] = "vectors of tokens"
+    form: ClassVar[str] = ""
+
+    def __init__(self, run: str, data: str | None = None) -> None:
+        self.path, self.data = run, data
+        if self.form and data is None:
+            raise UsageError(f"{self.id} on a run needs labelled text, {self.form}: name it with --data")
+        if data is not None and not self.form:
+            raise UsageError(f"{self.id} on a run needs no data: leave --data out")
+
+    @property
+    def name(self) -> str:
+        return f"{self.id}{ON}{Path(self.path).resolve().name}"
+
+    @property
+    def about(self) -> dict[str, str]:
+        return {"run": self.path} | ({"data": self.data} if self.data else {})
+
+    def run(self, lab: Lab) -> Run:
+        """The run, loaded once."""
+        found = self._run if self._device == lab.device else None
+        if found is None:
+            self._device, self._run = lab.device, load(self.path, device=lab.device)
+            found = self._run
+        if not self.fits(found):
+            raise UsageError(f"{self.path}: {self.id} asks for {self.asks}")
+        return found
+
+    def fits(self, run: Run) -> bool:
+        """Whether the run can be asked."""
+        return run.task.gives_encoder and not run.fitted
+
+    _device: str = ""
+    _run: Any = None
+
+    @cached_property
+    def rows(self) -> list[Any]:
+        """The labelled text, read once."""
+        return self.read(self.data or "")
+
+    def read(self, path: str) -> list[Any]:
+        """What the data holds; a form that needs some writes this."""
+        raise NotImplementedError(f"{type(self).__name__} reads no data: {path}")
