@@ -22,7 +22,7 @@ IDENTITY = {
     "precision",
     "seed",
 }
-IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble", "freeze"}
+IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble", "freeze", "vectors"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
 OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar", "layer_decay"}
 FREE = {"calibrate", "evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
