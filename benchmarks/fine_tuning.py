@@ -2,7 +2,7 @@
 
     regard import FOLDER_OF_MINILM --out runs/minilm
     python benchmarks/fine_tuning.py sst2.train.tsv sst2.dev.tsv runs/minilm [--budget 5m] [--seeds 1]
-        [--rates 1e-4,2e-4] [--set model.lora=8] [--only start]
+        [--rates 1e-4,2e-4] [--set model.lora=8] [--only "from minilm"]
 
 Every row is `regard train TRAIN --valid DEV` with nothing else set but what the row names. Told are the best accuracy
 on the held-out part, by which the weights are chosen too, the steps, the seconds by the clock and of the processor,
