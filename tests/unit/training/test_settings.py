@@ -22,7 +22,7 @@ IDENTITY = {
     "precision",
     "seed",
 }
-IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble", "freeze"}
+IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble", "freeze", "vectors"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
 OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar", "layer_decay"}
 FREE = {"calibrate", "evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
@@ -76,7 +76,13 @@ def test_a_resume_refuses_another_value_of_an_identity_field(field):
         "ema": 0.5,
         "precision": "bfloat16",
     }
-    other |= {"word_dropout": 0.5, "start": "runs/bert", "class_weights": "balanced", "freeze": "head"}
+    other |= {
+        "word_dropout": 0.5,
+        "start": "runs/bert",
+        "class_weights": "balanced",
+        "freeze": "head",
+        "vectors": "glove.txt",
+    }
     changed = dataclasses.replace(TrainSettings(), **{field: other.get(field, 3)})
     with pytest.raises(UsageError, match=rf"train\.{field}: the run was started with"):
         require_resumable(TrainSettings(), changed)
