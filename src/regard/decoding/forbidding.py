@@ -44,16 +44,18 @@ class Forbidding(nn.Module):
 class ForbiddingHead(nn.Module):
     """Logits of which those of some tokens are -inf."""
 
+    tokens: Tensor
+
     def __init__(self, head: nn.Module, tokens: Sequence[int]) -> None:
         super().__init__()
         self.head = head
-        self.tokens = list(tokens)
+        # Made once, where the logits are: a step that brings a number from the host cannot be captured.
+        where = next(head.parameters(), torch.zeros(())).device
+        self.register_buffer("tokens", torch.tensor(tokens, device=where), persistent=False)
 
     @property
     def n_answers(self) -> int:
         return self.head.n_answers  # pyright: ignore[reportReturnType]  # of a Head
 
     def forward(self, vectors: Tensor) -> Tensor:
-        logits = self.head(vectors)
-        where = torch.tensor(self.tokens, device=logits.device)
-        return logits.index_fill(-1, where, float("-inf"))
+        return self.head(vectors).index_fill(-1, self.tokens, float("-inf"))
