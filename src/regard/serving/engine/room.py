@@ -54,9 +54,7 @@ class Room:
         self._check_size(completion, len(opened.tokens))
         job = Job(ask, completion, opened)
         if ask.echo and not completion.continues:
-            raise UsageError(
-                f"echo: {self.name} writes from a source, no part of what it writes; leave it out"
-            )
+            raise UsageError(f"echo: {self.name} writes from a source, no part of what it writes; leave it out")
         self.used = time.monotonic()
         if ask.echo and ask.logprobs is not None and len(opened.tokens) > 1:
             job.reading = PromptReading(completion.model, opened.tokens, ask.logprobs, self.sizes.chunk)

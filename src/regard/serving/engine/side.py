@@ -12,11 +12,13 @@ import math
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from regard.errors import RegardError, TooLong, UsageError
+from regard.explain.inputs import length_of
 from regard.run.chat import conversation
 from regard.run.run import Run
 from regard.serving.api import Api
@@ -85,7 +87,8 @@ class Side:
         verb, asked = message["verb"], message["asked"]
         if verb == "lab":
             posts = self.api.posts
-            return posts[message["path"]](asked) if message["post"] else self.api.gets[message["path"]]()
+            found = posts[message["path"]](asked) if message["post"] else self.api.gets[message["path"]]()
+            return self._without_paths(found)
         if verb == "explain":
             return self._explain(message["run"], asked)
         with self.provider.lent(message["run"]) as run:
@@ -96,11 +99,22 @@ class Side:
             if loaded.task.reads_files:
                 raise UsageError(f"explain: {run} reads files, and a server opens none that a client names")
         view = self.provider.view(run, asked["view"], asked["input"], asked["options"])
+        view = replace(view, about=self._without_paths({"about": view.about})["about"])
         return view.to_html() if asked["html"] else plain(view.to_dict())
 
+    def _without_paths(self, found: dict[str, Any]) -> dict[str, Any]:
+        """A view that says the names of runs where it would say where they lie."""
+        names = {str(path): name for name, path in self.provider.find().items()}
+        if not isinstance(found.get("about"), Mapping):
+            return found
+        about = {key: names.get(str(value), value) for key, value in found["about"].items()}
+        return found | {"about": about}
 
-def embed(run: Run, asked: Mapping[str, Any]) -> list[list[float]]:
-    return run.embed([_text_of(run, one) for one in asked["input"]], asked.get("pooling")).tolist()
+
+def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:
+    texts = [_text_of(run, one) for one in asked["input"]]
+    tokens = sum(length_of(run, text) or 0 for text in texts)
+    return {"vectors": run.embed(texts, asked.get("pooling")).tolist(), "tokens": tokens}
 
 
 def _text_of(run: Run, one: str | list[int]) -> str:
