@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from regard.decoding.constraint import Form
 from regard.decoding.logits_processing import Sampling
 from regard.errors import RegardError, ResourceError, TooLong, UsageError, is_out_of_memory
 from regard.serving.guard import Refused
@@ -23,7 +24,7 @@ class Ask:
     n         continuations, each from a random stream of its own.
     logprobs  how many of the likeliest tokens are told at every place; None for no probabilities at all.
     echo      whether the prompt's own probabilities are told too.
-    pattern   a regular expression that what is written has to match.
+    pattern   a regular expression that what is written has to match. form: the same, ready for the engine.
     """
 
     number: int
@@ -41,11 +42,12 @@ class Ask:
     presence: float
     frequency: float
     pattern: str | None
+    form: Form | None
 
     @classmethod
     def of(cls, message: Message) -> Ask:
         told = {name: message[name] for name in ("run", "prompt", "n", "max_tokens", "seed", "logprobs", "echo")}
-        told |= {name: message.get(name) for name in ("messages", "pattern")}
+        told |= {name: message.get(name) for name in ("messages", "pattern", "form")}
         return cls(
             **told,
             number=message["id"],

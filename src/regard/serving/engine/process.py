@@ -16,10 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from regard.errors import RegardError
 from regard.serving.wire import Message, Outbox, messages
+
+if TYPE_CHECKING:
+    from regard.serving.engine.room import Room
 
 BETWEEN = 0.5  # seconds between two reports of how much there is to do
 
@@ -92,24 +95,30 @@ class EngineProcess:
             ask = Ask.of(message)
         except (RegardError, ValueError, TypeError) as error:
             return [refusal(message["id"], error)]
-        if ask.messages is not None and not ask.prompt:
-            self.side.in_thread(lambda: self._render(message))
+        is_bare = (ask.messages is not None and not ask.prompt) or (ask.pattern is not None and ask.form is None)
+        if is_bare and ask.run in self.rooms.open:
+            self.side.in_thread(lambda: self._prepare(message, self.rooms.open[ask.run]))
+            return []
+        if is_bare:
+            self.rooms.when_loaded(ask.run, message)
             return []
         return self.rooms.submit(ask)
 
-    def _render(self, message: dict[str, Any]) -> None:
-        """The turns of a conversation as a text, in a thread: a template runs in a process of its own."""
+    def _prepare(self, message: dict[str, Any], room: Room) -> None:
+        """What takes a while and concerns nobody else, in a thread: turns become a text, a pattern an automaton."""
         from regard.serving.engine.ask import refusal
         from regard.serving.engine.side import rendered
 
-        name = message["run"]
+        ready: dict[str, Any] = {}
         try:
-            with self.side.provider.lent(name) as run:
-                prompt = rendered(run, message["messages"])
+            if message.get("messages") is not None:
+                ready["prompt"] = rendered(room.run, message["messages"])
+            if message.get("pattern") is not None:
+                ready["form"] = room.form(message["pattern"], message.get("messages") is not None)
         except Exception as error:
-            self.outbox.send(refusal(message["id"], error, name, self.rooms.paths[name]))
+            self.outbox.send(refusal(message["id"], error, room.name, room.run.path))
             return
-        self.inbox.put(message | {"prompt": prompt})
+        self.inbox.put(message | ready)
 
     def _cancel(self, message: dict[str, Any]) -> list[Message]:
         self.rooms.cancel(message["id"])

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from regard.decoding.completion import Completion, TextCompletion
+from regard.decoding.constraint import Form, Forms
 from regard.decoding.ending import Limits, window_of
 from regard.decoding.engine import Engine
 from regard.decoding.prefix_cache import PrefixCache
@@ -38,6 +39,7 @@ class Room:
         self.jobs: dict[int, Job] = {}
         self.rows: dict[int, tuple[Job, int]] = {}  # requests of the engine: whose, and which continuation
         self.echoes: deque[Job] = deque()
+        self.forms: dict[int, Forms] = {}  # by the token that ends a text
         self.used = time.monotonic()
         self.nbytes = bytes_of_model(run.model)
         if self.completion is not None:
@@ -68,6 +70,14 @@ class Room:
             if job.reading is None:
                 del self.jobs[ask.number]
         return told
+
+    def form(self, pattern: str, in_turns: bool) -> Form:
+        """A pattern in the tokens of the run; from any thread."""
+        completion = self.completion
+        if completion is None:
+            raise UsageError(f"{self.name} completes no text")
+        end_id = (completion.of_turns if in_turns and completion.of_turns else completion).end_id
+        return self.forms.setdefault(end_id, Forms(completion.tokenizer, end_id)).form(pattern)
 
     def cancel(self, number: int) -> None:
         """Draw nothing more for a request."""
@@ -157,14 +167,15 @@ class Room:
         ask, opened = job.ask, job.opened
         most = ask.max_tokens if opened.most is None else min(ask.max_tokens, opened.most)
         limits = Limits(most, job.completion.end_id, ask.stop, slide=False, window=job.completion.window)
-        rules = RowRules(self._rules(ask), ask.logprobs or 0)
         for number in range(ask.n):
             origin = {"seed": ask.seed, "row": number, "start": opened.start}
+            rules = RowRules(self._rules(job), ask.logprobs or 0)
             request = self.engine.submit(opened.tokens, limits, ask.sampling, rules=rules, **origin)
             self.rows[request] = job, number
 
-    def _rules(self, ask: Ask) -> tuple[Rule, ...]:
-        rules: list[Rule] = []
+    def _rules(self, job: Job) -> tuple[Rule, ...]:
+        """Of one continuation: some remember where it has come to."""
+        ask, rules = job.ask, list[Rule]()
         if ask.bias:
             assert self.completion is not None
             size = self.completion.model.vocab_size
@@ -174,6 +185,10 @@ class Room:
             rules.append(LogitBias(ask.bias))
         if ask.presence or ask.frequency:
             rules.append(RepetitionPenalty(ask.presence, ask.frequency))
+        if ask.form is not None:
+            is_special = job.completion.tokenizer.is_special
+            read = [token for token in job.opened.given if not is_special(token)] if job.completion.continues else []
+            rules.append(ask.form.rule(read[-1] if read else None))
         return tuple(rules)
 
     def _echo(self) -> list[Message]:

@@ -38,6 +38,7 @@ class Rooms:
         self.stamps: dict[str, tuple[int, ...]] = {}
         self.waiting: dict[str, list[Ask]] = {}
         self.looked: dict[str, float] = {}
+        self.later: dict[str, list[Message]] = {}
 
     @property
     def busy(self) -> bool:
@@ -57,7 +58,14 @@ class Rooms:
         if name not in self.open:
             self._load(name)
 
+    def when_loaded(self, name: str, message: Message) -> None:
+        """Put a message into the inbox again when a run is there."""
+        self.later.setdefault(name, []).append(message)
+        self.begin(name)
+
     def cancel(self, number: int) -> None:
+        for messages in self.later.values():
+            messages[:] = [message for message in messages if message["id"] != number]
         for asks in self.waiting.values():
             asks[:] = [ask for ask in asks if ask.number != number]
         for room in self._all():
@@ -75,18 +83,22 @@ class Rooms:
 
     def loaded(self, name: str, room: Room | None, spare: Run | None, error: BaseException | None) -> list[Message]:
         """A run has come into memory, or has not; those that waited for it go on."""
-        asks = self.waiting.pop(name, [])
+        asks, later = self.waiting.pop(name, []), self.later.pop(name, [])
         if room is None or spare is None:
             assert error is not None
             if name in self.open:
                 return []  # the new one is no good, and the old one is still there
-            return [refusal(ask.number, error, name, self.paths[name]) for ask in asks]
+            numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
+            return [refusal(number, error, name, self.paths[name]) for number in numbers]
         if name in self.open:
             self.retiring.append(self.open.pop(name))
         try:
             self._make_room(room.nbytes)
         except ResourceError as error:
-            return [refusal(ask.number, error, name) for ask in asks]
+            numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
+            return [refusal(number, error, name) for number in numbers]
+        for message in later:
+            self.post(message)
         self.open[name], self.spares[name] = room, spare
         return [message for ask in asks for message in self._submitted(room, ask)]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from regard.decoding.json_schema import any_object
+from regard.decoding.json_schema import pattern_of as of_schema
+from regard.errors import UsageError
 from regard.serving.http.errors import Error
 from regard.serving.http.schema import ResponseFormat
 
@@ -14,4 +17,11 @@ def pattern_of(wanted: ResponseFormat | None) -> str | None:
         if not wanted.pattern:
             raise Error(400, "response_format: a regex needs a pattern", param="response_format")
         return wanted.pattern
-    raise Error(400, "response_format: not served yet", param="response_format")
+    try:
+        if wanted.type == "json_object":
+            return any_object()
+        if wanted.json_schema is None:
+            raise UsageError("json_schema is missing")
+        return of_schema(wanted.json_schema.schema_)
+    except UsageError as error:
+        raise Error(400, f"response_format: {error}", param="response_format") from None

@@ -1,0 +1,133 @@
+"""Texts of a given form: at every place only tokens that can still become a match have any probability.
+
+An automaton over bytes (automaton.py) reads the bytes of every token of the vocabulary, all of them side by side, from
+the state that the text has come to; the tokens after which it is not dead are allowed. That is found once for a state.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.decoding.automaton import DEAD, Automaton, automaton
+
+if TYPE_CHECKING:
+    from regard.data.tokenizer import Tokenizer
+
+PROBES = 4  # tokens by which it is told whether two tokens before another make a difference to its bytes
+KEPT = 64  # patterns
+PAD = 256
+
+
+class TokenBytes:
+    """The bytes that every token adds, by what stands before it. A special token adds none and is never allowed."""
+
+    def __init__(self, tokenizer: Tokenizer, end_id: int) -> None:
+        self.tokenizer, self.end_id = tokenizer, end_id
+        self.size = tokenizer.vocab_size
+        self.plain = [token for token in range(self.size) if not tokenizer.is_special(token)]
+        self.tables: dict[tuple[bytes, ...], tuple[np.ndarray, np.ndarray, bool]] = {}
+
+    def before(self, previous: int | None) -> tuple[bytes, ...]:
+        """What tells apart the tokens after which others add other bytes."""
+        return tuple(self.tokenizer.piece(token, previous) for token in self.plain[:PROBES])
+
+    def table(self, previous: int | None) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Columns of bytes (L, V), PAD after the last; which tokens add any; and whether all begin with a space."""
+        key = self.before(previous)
+        if key not in self.tables:
+            pieces = [b""] * self.size
+            for token in self.plain:
+                pieces[token] = self.tokenizer.piece(token, previous)
+            longest = max(map(len, pieces), default=0)
+            columns = np.full((max(longest, 1), self.size), PAD, np.int16)
+            for token, piece in enumerate(pieces):
+                columns[: len(piece), token] = list(piece)
+            some = columns[0] != PAD
+            self.tables[key] = columns, some, bool((columns[0][some] == ord(" ")).all())
+        return self.tables[key]
+
+
+class Form:
+    """A pattern in the tokens of a vocabulary."""
+
+    def __init__(self, automaton: Automaton, tokens: TokenBytes) -> None:
+        self.automaton, self.tokens = automaton, tokens
+        self.masks: dict[tuple[int, tuple[bytes, ...]], Tensor] = {}
+        self.lock = Lock()
+
+    def rule(self, previous: int | None) -> FormRule:
+        """The rule of one text whose prompt ends with the token `previous`."""
+        return FormRule(self, previous)
+
+    def allowed(self, state: int, previous: int | None) -> Tensor:
+        """Boolean (V,): tokens that may come next. Where there is none, the text can but end."""
+        key = state, self.tokens.before(previous)
+        if key not in self.masks:
+            columns, some, _ = self.tokens.table(previous)
+            states = np.full(self.tokens.size, state, np.int32)
+            table = np.concatenate(
+                [self.automaton.table, np.arange(len(self.automaton.table))[:, None]], 1
+            )  # PAD stays
+            for column in columns:
+                states = table[states, column]
+            found = some & (states != DEAD)
+            found[self.tokens.end_id] = self.automaton.accepts[state] or not found.any()
+            self.masks[key] = torch.from_numpy(found)
+        return self.masks[key]
+
+
+class FormRule:
+    """Of one text: where it has come to is found from the tokens that it has drawn since the last time."""
+
+    def __init__(self, form: Form, previous: int | None) -> None:
+        self.form, self.previous = form, previous
+        self.state, self.read = form.automaton.start, 0
+        # Where every word brings a space along, the first one is not the text's own.
+        if form.tokens.table(previous)[2]:
+            after = form.automaton.after(self.state, b" ")
+            self.spaced = after == DEAD
+        else:
+            self.spaced = False
+
+    def __call__(self, logits: Tensor, drawn: Sequence[int]) -> Tensor:
+        for token in drawn[self.read :]:
+            self._take(token)
+        self.read = len(drawn)
+        allowed = self.form.allowed(self.state, None if self.spaced else self.previous)
+        allowed = torch.nn.functional.pad(allowed, (0, logits.shape[0] - allowed.shape[0]))
+        return logits.masked_fill(~allowed.to(logits.device), float("-inf"))
+
+    def _take(self, token: int) -> None:
+        tokens = self.form.tokens
+        if not tokens.tokenizer.is_special(token):
+            piece = tokens.tokenizer.piece(token, self.previous)
+            self.state = self.form.automaton.after(self.state, piece[1:] if self.spaced else piece)
+            self.previous, self.spaced = token, False
+
+
+class Forms:
+    """Patterns that were asked for lately, by a tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer, end_id: int) -> None:
+        self.tokens = TokenBytes(tokenizer, end_id)
+        self.kept: OrderedDict[str, Form] = OrderedDict()
+        self.lock = Lock()
+
+    def form(self, pattern: str) -> Form:
+        with self.lock:
+            found = self.kept.get(pattern)
+        if found is None:
+            found = Form(automaton(pattern), self.tokens)
+        with self.lock:
+            self.kept[pattern] = found
+            self.kept.move_to_end(pattern)
+            while len(self.kept) > KEPT:
+                self.kept.popitem(last=False)
+        return found
