@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from regard.decoding.automaton import DEAD, Automaton, automaton
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
@@ -32,14 +33,14 @@ class TokenBytes:
         self.tokenizer, self.end_id = tokenizer, end_id
         self.size = tokenizer.vocab_size
         self.plain = [token for token in range(self.size) if not tokenizer.is_special(token)]
-        self.tables: dict[tuple[bytes, ...], tuple[np.ndarray, np.ndarray, bool]] = {}
+        self.tables: dict[tuple[bytes, ...], tuple[np.ndarray, np.ndarray]] = {}
 
     def before(self, previous: int | None) -> tuple[bytes, ...]:
         """What tells apart the tokens after which others add other bytes."""
         return tuple(self.tokenizer.piece(token, previous) for token in self.plain[:PROBES])
 
-    def table(self, previous: int | None) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Columns of bytes (L, V), PAD after the last; which tokens add any; and whether all begin with a space."""
+    def table(self, previous: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of bytes (L, V), PAD after the last, and which tokens add any."""
         key = self.before(previous)
         if key not in self.tables:
             pieces = [b""] * self.size
@@ -49,8 +50,7 @@ class TokenBytes:
             columns = np.full((max(longest, 1), self.size), PAD, np.int16)
             for token, piece in enumerate(pieces):
                 columns[: len(piece), token] = list(piece)
-            some = columns[0] != PAD
-            self.tables[key] = columns, some, bool((columns[0][some] == ord(" ")).all())
+            self.tables[key] = columns, columns[0] != PAD
         return self.tables[key]
 
 
@@ -63,14 +63,18 @@ class Form:
         self.lock = Lock()
 
     def rule(self, previous: int | None) -> FormRule:
-        """The rule of one text whose prompt ends with the token `previous`."""
-        return FormRule(self, previous)
+        """The rule of one text whose prompt ends with the token `previous`; refused where no token begins a match."""
+        rule = FormRule(self, previous)
+        start, end = rule.allowed(), self.tokens.end_id
+        if not self.automaton.accepts[rule.state] and bool(start[end]):
+            raise UsageError("no token of the vocabulary begins a text that matches the pattern")
+        return rule
 
     def allowed(self, state: int, previous: int | None) -> Tensor:
         """Boolean (V,): tokens that may come next. Where there is none, the text can but end."""
         key = state, self.tokens.before(previous)
         if key not in self.masks:
-            columns, some, _ = self.tokens.table(previous)
+            columns, some = self.tokens.table(previous)
             states = np.full(self.tokens.size, state, np.int32)
             table = np.concatenate(
                 [self.automaton.table, np.arange(len(self.automaton.table))[:, None]], 1
@@ -89,26 +93,30 @@ class FormRule:
     def __init__(self, form: Form, previous: int | None) -> None:
         self.form, self.previous = form, previous
         self.state, self.read = form.automaton.start, 0
-        # Where every word brings a space along, the first one is not the text's own.
-        if form.tokens.table(previous)[2]:
-            after = form.automaton.after(self.state, b" ")
-            self.spaced = after == DEAD
-        else:
-            self.spaced = False
+        # Where words bring a space along, the first one's is not the text's own: it is left out if no other can begin.
+        self.spaced = previous is not None and not self._begins(previous) and self._begins(None)
 
     def __call__(self, logits: Tensor, drawn: Sequence[int]) -> Tensor:
         for token in drawn[self.read :]:
             self._take(token)
-        self.read = len(drawn)
-        allowed = self.form.allowed(self.state, None if self.spaced else self.previous)
+        self.read, allowed = len(drawn), self.allowed()
         allowed = torch.nn.functional.pad(allowed, (0, logits.shape[0] - allowed.shape[0]))
         return logits.masked_fill(~allowed.to(logits.device), float("-inf"))
+
+    def allowed(self) -> Tensor:
+        """Tokens that may come next, (V,)."""
+        return self.form.allowed(self.state, None if self.spaced else self.previous)
+
+    def _begins(self, previous: int | None) -> bool:
+        allowed = self.form.allowed(self.state, previous).clone()
+        allowed[self.form.tokens.end_id] = False
+        return bool(allowed.any())
 
     def _take(self, token: int) -> None:
         tokens = self.form.tokens
         if not tokens.tokenizer.is_special(token):
-            piece = tokens.tokenizer.piece(token, self.previous)
-            self.state = self.form.automaton.after(self.state, piece[1:] if self.spaced else piece)
+            piece = tokens.tokenizer.piece(token, None if self.spaced else self.previous)
+            self.state = self.form.automaton.after(self.state, piece)
             self.previous, self.spaced = token, False
 
 

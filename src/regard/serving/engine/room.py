@@ -131,8 +131,9 @@ class Room:
     def state(self) -> dict[str, int]:
         """How much there is to do."""
         engine = self.engine
-        taken = 0 if engine is None else sum(row is not None for row in engine.slots.rows)
-        waiting = 0 if engine is None else len(engine.waiting)
+        rows = [] if engine is None else [row for row in engine.slots.rows if row is not None]
+        taken = sum(row.finish is None for row in rows)
+        waiting = 0 if engine is None else sum(row.finish is None for row in (*engine.waiting, *engine.reading))
         cache = None if engine is None else engine.prefixes
         found = {"slots": self.slots, "taken": taken, "waiting": waiting, "requests": len(self.jobs)}
         return found | {"prefix_tokens": 0 if cache is None else cache.read}

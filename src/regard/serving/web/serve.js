@@ -22,7 +22,7 @@ async function start() {
     name,
     field(label, make("input", { type: "number", value, step, min: 0 })),
   ]);
-  const answer = make("div", { class: "answer", "aria-live": "polite" });
+  const answer = make("div", { class: "written", "aria-live": "polite" });
   const said = make("p", { class: "said" });
   const go = make("button", { class: "go", type: "submit" }, "Write");
   const halt = make("button", { type: "button", onclick: () => stop?.abort(), disabled: true }, "Stop");
@@ -35,9 +35,9 @@ async function start() {
   const form = make(
     "form",
     { onsubmit: (event) => (event.preventDefault(), write(asked(), runs, { answer, said, go, halt })) },
-    make("div", { class: "row" }, model.box, ...numbers.map(([, one]) => one.box), key.box),
+    make("div", { class: "asked" }, model.box, ...numbers.map(([, one]) => one.box), key.box),
     prompt.box,
-    make("div", { class: "row" }, go, halt),
+    make("div", { class: "asked" }, go, halt),
   );
   main.append(form, answer, said);
   const runs = new Map();
@@ -45,7 +45,7 @@ async function start() {
     const found = await listed(key.input.value);
     key.box.hidden = found !== null;
     if (found === null) return;
-    for (const one of found) runs.set(one.id, one.regard);
+    for (const one of found) runs.set(one.id, one.regard ?? undefined);
     model.input.replaceChildren(...found.map((one) => make("option", { value: one.id }, one.id)));
   };
   key.input.addEventListener("change", fill);
@@ -76,10 +76,8 @@ async function write(asked, runs, shown) {
   shown.said.className = "said";
   shown.said.textContent = "";
   shown.answer.replaceChildren(make("span", { class: "given" }, asked.prompt));
-  const told = runs.get(asked.model);
   try {
-    if (told && !told.completes) await predicted(asked, shown);
-    else await streamed(asked, shown);
+    await answered(asked, runs, shown);
   } catch (error) {
     if (error.name === "AbortError") shown.said.textContent = "stopped";
     else {
@@ -89,6 +87,20 @@ async function write(asked, runs, shown) {
   } finally {
     shown.go.disabled = false;
     shown.halt.disabled = true;
+  }
+}
+
+/** Texts are streamed, all else is predicted; of a run that was not in memory it is known once it was asked. */
+async function answered(asked, runs, shown) {
+  const completes = () => runs.get(asked.model)?.completes;
+  if (completes() === false) return predicted(asked, shown);
+  try {
+    return await streamed(asked, shown);
+  } catch (error) {
+    if (error.name === "AbortError" || completes() !== undefined) throw error;
+    for (const one of (await listed(asked.key)) ?? []) runs.set(one.id, one.regard ?? undefined);
+    if (completes() !== false) throw error;
+    return predicted(asked, shown);
   }
 }
 
