@@ -26,10 +26,10 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 FAMILIES = ("gpt", "lstm", "ngram", "mamba2", "mt")
+OTHERS = ("bytes", "labels", "llama")
 TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}bot:"
 WORDWISE = (*TINY, "--set", "data.tokens=words", "--set", "train.length=64")
 HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-ENDLESS = {"model": "lstm", "prompt": "the", "max_tokens": 4000, "stream": True}
 WORDS = ("the", "cat", "dog", "bird", "sat", "on", "mat", "log", "hill", "sang", "an", "old", "new", "song", "to", "a")
 
 
@@ -44,6 +44,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "labels.tsv").write_text(f"text\tlabel\n{labels}", encoding="utf-8")
     for model in ("gpt", "lstm", "ngram", "mamba2"):
         _train(folder, "my.txt", model, model, *WORDWISE)
+    _train(folder, "my.txt", "lstm", "bytes", *TINY, "--set", "data.tokens=bytes")
     _train(folder, "pairs.tsv", "transformer", "mt", "--size", "tiny", "--device", "cpu")
     _train(folder, "labels.tsv", "naive_bayes", "labels")
     tiny_folder(folder / "runs" / "llama", "llama", "byte_level")
@@ -63,7 +64,7 @@ def _train(folder: Path, data: str, model: str, name: str, *words: str) -> None:
 
 @pytest.fixture(scope="module")
 def server(runs: Path) -> Iterator[Served]:
-    with serving(runs, *(f"runs/{name}" for name in (*FAMILIES, "labels", "llama")), "--slots", "5") as found:
+    with serving(runs, *(f"runs/{name}" for name in (*FAMILIES, *OTHERS)), "--slots", "5") as found:
         yield found
 
 
@@ -73,7 +74,7 @@ def client(server: Served) -> Any:
 
 
 def test_openais_client_gets_what_the_run_itself_writes(client: Any, runs: Path) -> None:
-    assert {model.id for model in client.models.list()} == {*FAMILIES, "labels", "llama"}
+    assert {model.id for model in client.models.list()} == {*FAMILIES, *OTHERS}
     run = regard.load(runs / "runs" / "lstm")
     alone = run.generate("the cat", max_tokens=12, temperature=0.0)
     found = client.completions.create(model="lstm", prompt="the cat", max_tokens=12, temperature=0, echo=True)
@@ -138,10 +139,10 @@ def test_texts_of_a_given_form(client: Any) -> None:
     values = {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}}
     schema = {"type": "object", "properties": values, "required": ["a", "b"]}
     wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-    said = client.chat.completions.create(
-        model="llama", messages=[{"role": "user", "content": "hi"}], max_tokens=200, seed=1, response_format=wanted
+    said = client.completions.create(
+        model="bytes", prompt="the", max_tokens=60, seed=1, extra_body={"response_format": wanted}
     )
-    answer = json.loads(said.choices[0].message.content)
+    answer = json.loads(said.choices[0].text)
     assert answer["a"] in ("x", "y")
     assert isinstance(answer["b"], bool)
 
@@ -215,10 +216,24 @@ def test_equal_beginnings_are_read_once_and_change_nothing(server: Served) -> No
     _until(lambda: server.gauge("regard_engine_prefix_tokens") > before)
 
 
-def test_a_client_that_leaves_frees_its_slot(server: Served) -> None:
+@pytest.fixture(scope="module")
+def endless(runs: Path) -> dict[str, Any]:
+    """A request that goes on for long: its text may not end."""
+    end = regard.load(runs / "runs" / "lstm").tokenizer.eos_id
+    return {
+        "model": "lstm",
+        "prompt": "the",
+        "max_tokens": 4000,
+        "stream": True,
+        "n": 5,
+        "logit_bias": {str(end): -100},
+    }
+
+
+def test_a_client_that_leaves_frees_its_slot(server: Served, endless: dict[str, Any]) -> None:
     for stream in (True, False):
         with server.connect() as line:
-            line.sendall(raw(ENDLESS | {"n": 5, "stream": stream}))
+            line.sendall(raw(endless | {"stream": stream}))
             if stream:
                 assert line.recv(100).startswith(b"HTTP/1.1 200")
             else:
@@ -270,13 +285,15 @@ def test_a_folder_written_anew_is_served_without_a_word(server: Served, runs: Pa
     _until(lambda: server.text(**asked) == after)
 
 
-def test_an_engine_that_dies_is_started_again_and_its_requests_are_told(server: Served) -> None:
+def test_an_engine_that_dies_is_started_again_and_its_requests_are_told(
+    server: Served, endless: dict[str, Any]
+) -> None:
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
     if not children.exists():
         pytest.skip("the system does not tell which processes another has started")
     engine = int(children.read_text(encoding="utf-8").split()[0])
     with server.connect() as line:
-        line.sendall(raw(ENDLESS | {"n": 5}))
+        line.sendall(raw(endless))
         line.recv(100)
         os.kill(engine, signal.SIGKILL)
         told = b""

@@ -88,11 +88,14 @@ class Form:
 
 
 class FormRule:
-    """Of one text: where it has come to is found from the tokens that it has drawn since the last time."""
+    """Of one text: where it has come to is found from the tokens that it has drawn since the last time.
+
+    stuck  whether it ended, though it is no match, because no token of the vocabulary could go on.
+    """
 
     def __init__(self, form: Form, previous: int | None) -> None:
         self.form, self.previous = form, previous
-        self.state, self.read = form.automaton.start, 0
+        self.state, self.read, self.stuck = form.automaton.start, 0, False
         # Where words bring a space along, the first one's is not the text's own: it is left out if no other can begin.
         self.spaced = previous is not None and not self._begins(previous) and self._begins(None)
 
@@ -100,6 +103,7 @@ class FormRule:
         for token in drawn[self.read :]:
             self._take(token)
         self.read, allowed = len(drawn), self.allowed()
+        self.stuck = bool(allowed[self.form.tokens.end_id]) and not self.form.automaton.accepts[self.state]
         allowed = torch.nn.functional.pad(allowed, (0, logits.shape[0] - allowed.shape[0]))
         return logits.masked_fill(~allowed.to(logits.device), float("-inf"))
 

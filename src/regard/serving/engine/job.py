@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.decoding.completion import Completion, Opened
+from regard.decoding.constraint import FormRule
 from regard.decoding.prompt_reading import PromptReading
 from regard.decoding.row import Drawn
 from regard.decoding.row_rules import Likeliest
 from regard.decoding.stop import StopFilter
 from regard.decoding.streamed_text import StreamedText
+from regard.errors import UsageError
 from regard.serving.engine.ask import Ask
 
 LEAST = -9999.0  # the logarithm of a probability of 0, which JSON has no number for
@@ -30,7 +32,10 @@ class Grown:
 
 
 class Job:
-    """choices: the continuations. reading: of the prompt's own probabilities, while it is underway."""
+    """choices: the continuations. reading: of the prompt's own probabilities, while it is underway.
+
+    forms: the rules of those that have to match a pattern.
+    """
 
     def __init__(self, ask: Ask, completion: Completion, opened: Opened) -> None:
         self.ask, self.completion, self.opened = ask, completion, opened
@@ -38,6 +43,7 @@ class Job:
             StreamedText(number, opened.tokens, opened.streamer(), StopFilter(ask.stop)) for number in range(ask.n)
         ]
         self.reading: PromptReading | None = None
+        self.forms: list[FormRule] = []
         self.left = ask.n
 
     def begun(self) -> dict[str, Any]:
@@ -47,6 +53,8 @@ class Job:
 
     def events(self, drawn: Sequence[tuple[int, Drawn]]) -> Iterator[tuple[int, Event]]:
         """What is told of the tokens of a step, once for each continuation that grew. Pairs of its number and event."""
+        if any(form.stuck for form in self.forms):
+            raise UsageError("the vocabulary has no token with which the text could go on to match the pattern")
         grown: dict[int, Grown] = {}
         for number, one in drawn:
             choice = self.choices[number]

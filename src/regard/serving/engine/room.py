@@ -189,7 +189,8 @@ class Room:
         if ask.form is not None:
             is_special = job.completion.tokenizer.is_special
             read = [token for token in job.opened.given if not is_special(token)] if job.completion.continues else []
-            rules.append(ask.form.rule(read[-1] if read else None))
+            job.forms.append(ask.form.rule(read[-1] if read else None))
+            rules.append(job.forms[-1])
         return tuple(rules)
 
     def _echo(self) -> list[Message]:
@@ -220,7 +221,7 @@ class Room:
                     events.append(event)
                     if job.choices[number].finish is not None:
                         self._leave(job, number)
-            except NumericError as error:
+            except (NumericError, UsageError) as error:
                 told.append(refusal(job.ask.number, error, self.name, self.run.path))
                 self.cancel(job.ask.number)
             self._forget(job)
