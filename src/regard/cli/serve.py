@@ -65,9 +65,7 @@ def serve(
     Texts are written side by side and streamed. /docs lists what may be asked, / is a page to try it. A log goes to
     stderr; Ctrl-C or SIGTERM ends it when all are answered.
     """
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise UsageError(f"serve needs {' and '.join(missing)}: pip install 'regard[serve]'")
+    require_extra()
     if not 0 <= port < 65536:
         raise UsageError(f"--port: expected a number from 0 to 65535, found {port}")
     from regard.serving.shelf import found_runs
@@ -99,12 +97,15 @@ def serve(
             f"--host {host} can be reached from elsewhere: give a key with --api-key FILE or {KEY}, or say --insecure"
         )
 
-    def tell(url: str, models: dict[str, Any]) -> None:
-        common.screen.object({"url": url, "models": sorted(settings.paths)})
-        common.screen.line(url if common.quiet else _told(url, list(settings.paths), models))
-        sys.stdout.flush()
+    names = list(settings.paths)
+    listen(settings, lambda url, models: _tell(common, url, names, models))
 
-    listen(settings, tell)
+
+def require_extra() -> None:
+    """Refuse to go on without what the extra brings."""
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"serve needs {' and '.join(missing)}: pip install 'regard[serve]'")
 
 
 def keys_of(file: Path | None) -> tuple[str, ...]:
@@ -135,6 +136,12 @@ def bytes_of(size: str | None) -> int | None:
     if not number.isdigit() or unit not in powers or int(number) == 0:
         raise UsageError(f"--memory: expected a size such as 8G or 512M, found {size!r}")
     return int(number) << powers[unit]
+
+
+def _tell(common: CommonOnDevice, url: str, names: list[str], models: dict[str, Any]) -> None:
+    common.screen.object({"url": url, "models": sorted(names)})
+    common.screen.line(url if common.quiet else _told(url, names, models))
+    sys.stdout.flush()
 
 
 def _told(url: str, names: list[str], models: dict[str, Any]) -> str:

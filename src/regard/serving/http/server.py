@@ -41,6 +41,7 @@ def bound(host: str, port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
+        found.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         found.close()
         if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
