@@ -66,11 +66,18 @@ def _transformers(path: str, threads: int | None) -> Iterator[int]:
         end = time.monotonic() + STARTED_IN
         while time.monotonic() < end and process.poll() is None:
             with contextlib.suppress(URLError, OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-                yield port
-                return
+                urllib.request.urlopen(_question(port, path), timeout=STARTED_IN).close()
+                break
             time.sleep(0.5)
-        raise ResourceError("transformers serve did not start")
+        else:
+            raise ResourceError("transformers serve did not start")
+        yield port
+
+
+def _question(port: int, model: str) -> urllib.request.Request:
+    """A request that is answered with 200 once the model is there."""
+    body = json.dumps({"model": model, "prompt": "the", "max_tokens": 1}).encode()
+    return urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", body, {"Content-Type": "application/json"})
 
 
 @contextlib.contextmanager
