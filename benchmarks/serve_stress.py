@@ -105,10 +105,8 @@ def stress(port: int, pid: int, runs: list[str], counts: argparse.Namespace) -> 
     alone = [asyncio.run(asked(port, content)) for content in wishes]
     differ = sum(texts(one) != texts(other) for (_, one), (_, other) in zip(crowded, alone, strict=True))
     print(f"mixed: {len(wishes)} requests, {differ} differ from alone; {time.monotonic() - begun:.0f} s", memory(pid))
-    short = [
-        (json.dumps({"model": runs[0], "prompt": "the", "max_tokens": 4, "seed": n}).encode(), "")
-        for n in range(counts.requests)
-    ]
+    one = {"model": runs[0], "prompt": "the", "max_tokens": 4}
+    short = [(json.dumps(one | {"seed": number}).encode(), "") for number in range(counts.requests)]
     begun = time.monotonic()
     statuses = Counter(status for status, _ in asyncio.run(all_of(port, short)))
     print(f"burst: {dict(statuses)} in {time.monotonic() - begun:.0f} s", memory(pid))
@@ -135,9 +133,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=count)
     counts = parser.parse_args()
     command = [sys.executable, "-m", "regard", "serve", *counts.runs, "--port", "0", "--json", "--quiet"]
-    with subprocess.Popen(
-        [*command, "--slots", str(counts.slots)], stdout=subprocess.PIPE, env=dict(os.environ)
-    ) as server:
+    command += ["--slots", str(counts.slots)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ)) as server:
         try:
             assert server.stdout is not None
             told = json.loads(server.stdout.readline())
