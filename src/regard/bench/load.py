@@ -92,7 +92,7 @@ async def _put(server: str, port: int, model: str, load: Load) -> Waits:
         if load.rate:
             await asyncio.sleep(chance.expovariate(load.rate))
     found = await asyncio.gather(*asking)
-    return _summed(server, load, found, time.monotonic() - begun)
+    return summed(server, load, found, time.monotonic() - begun)
 
 
 async def _ask(port: int, body: dict[str, Any], begun: float) -> Answered:
@@ -116,7 +116,8 @@ async def _ask(port: int, body: dict[str, Any], begun: float) -> Answered:
     return found
 
 
-def _summed(server: str, load: Load, found: Sequence[Answered], seconds: float) -> Waits:
+def summed(server: str, load: Load, found: Sequence[Answered], seconds: float) -> Waits:
+    """What all answers come to. A text that is an event is counted as one token."""
     good = [one for one in found if one.status == 200 and one.events]
     gaps = [after - before for one in good for before, after in pairwise(one.events)]
     tokens = sum(len(one.events) for one in good)

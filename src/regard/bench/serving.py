@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.error import URLError
 
-from regard.bench.load import Load, Waits, put_load
+from regard.bench.load import Answered, Load, Waits, put_load, summed
 from regard.errors import ResourceError
 from regard.run.readers import reader_of
 
@@ -26,13 +26,16 @@ WARM = Load(concurrent=4, requests=4, prompt=16, tokens=8, seed=-1)
 def measure(
     run: str, loads: Sequence[Load], threads: int | None, slots: int | None, tell: Callable[[Waits], None]
 ) -> list[Waits]:
-    """Every load on every server that can be started, one server at a time."""
+    """Every load on every server that can be started, one server at a time; with `slots`, on the engine alone too."""
     found: list[Waits] = []
     name = Path(run).resolve().name
     servers = [("regard", name, lambda: _regard(run, threads, slots))]
     if reader_of(Path(run)) is not None and (Path(run) / "config.json").is_file() and shutil.which("transformers"):
         path = str(Path(run).resolve())
         servers.append(("transformers", path, lambda: _transformers(path, threads)))
+    for load in loads if slots else ():
+        found.append(engine_alone(run, load, threads, slots or 1))
+        tell(found[-1])
     for server, model, start in servers:
         with start() as port:
             put_load(server, port, model, WARM)
@@ -40,6 +43,39 @@ def measure(
                 found.append(put_load(server, port, model, load))
                 tell(found[-1])
     return found
+
+
+def engine_alone(run: str, load: Load, threads: int | None, slots: int) -> Waits:
+    """The same requests in the engine itself, in this process and without a server; of a rate, one after the other."""
+    import torch
+
+    from regard.decoding.completion import TextCompletion
+    from regard.decoding.ending import Limits
+    from regard.decoding.engine import Engine
+    from regard.decoding.logits_processing import Sampling
+    from regard.run.run import load as loaded
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    completion = TextCompletion(loaded(run).writer)
+    limits = Limits(load.tokens, completion.end_id, slide=False, window=completion.window)
+    most = load.concurrent if load.rate == 0 else 1
+    found = [Answered(200) for _ in range(load.requests)]
+    sent, first = dict[int, tuple[Answered, float]](), time.monotonic()
+    waiting = list(enumerate(found))
+    with Engine(completion.model, slots) as engine:
+        while waiting or engine.busy:
+            while waiting and sum(len(one.events) < load.tokens for one, _ in sent.values()) < most:
+                number, answer = waiting.pop(0)
+                prompt = completion.opened(load.body(number, "")["prompt"]).tokens
+                sent[engine.submit(prompt, limits, Sampling(), seed=number)] = answer, time.monotonic()
+            for drawn in engine.step():
+                answer, begun = sent[drawn.request]
+                answer.events.append(time.monotonic() - begun)
+                if drawn.finish is not None:
+                    del sent[drawn.request]
+    torch.set_num_threads(before)
+    return summed("engine alone", load, found, time.monotonic() - first)
 
 
 @contextlib.contextmanager

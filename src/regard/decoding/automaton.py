@@ -17,7 +17,7 @@ from regard.decoding.utf8_range import Range, sequences
 from regard.errors import UsageError
 
 DEAD = 0  # the state from which nothing is accepted
-MOST_PARTS, MOST_STATES = 100_000, 8_000
+MOST_PARTS, MOST_STATES = 20_000, 8_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def _determined(parts: _Parts, begin: int, end: int) -> Automaton:
     numbers: dict[frozenset[int], int] = {frozenset(): DEAD}
     start = _closed(parts, {begin})
     numbers[start] = 1
-    rows, left = [np.zeros(256, np.int32), np.zeros(256, np.int32)], [start]
+    rows, left = [np.zeros(256, np.int16), np.zeros(256, np.int16)], [start]
     while left:
         states = left.pop()
         row = rows[numbers[states]]
@@ -123,7 +123,7 @@ def _determined(parts: _Parts, begin: int, end: int) -> Automaton:
                 if len(numbers) > MOST_STATES:
                     raise UsageError("the pattern is too large: use fewer or smaller repetitions")
                 numbers[after] = len(rows)
-                rows.append(np.zeros(256, np.int32))
+                rows.append(np.zeros(256, np.int16))
                 left.append(after)
             row[low : high + 1] = numbers[after]
     table = np.stack(rows)
@@ -163,5 +163,5 @@ def _trimmed(table: np.ndarray, accepts: np.ndarray) -> np.ndarray:
         more = alive | alive[table].any(1)
         more[DEAD] = False
         if (more == alive).all():
-            return np.where(alive[table], table, DEAD)
+            return np.where(alive[table], table, np.int16(DEAD))
         alive = more

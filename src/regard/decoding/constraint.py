@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
 
 PROBES = 4  # tokens by which it is told whether two tokens before another make a difference to its bytes
-KEPT = 64  # patterns
+KEPT, MASKS = 16, 256  # patterns, and masks of each
 PAD = 256
 
 
@@ -59,8 +59,7 @@ class Form:
 
     def __init__(self, automaton: Automaton, tokens: TokenBytes) -> None:
         self.automaton, self.tokens = automaton, tokens
-        self.masks: dict[tuple[int, tuple[bytes, ...]], Tensor] = {}
-        self.lock = Lock()
+        self.masks: OrderedDict[tuple[int, tuple[bytes, ...]], Tensor] = OrderedDict()
 
     def rule(self, previous: int | None) -> FormRule:
         """The rule of one text whose prompt ends with the token `previous`; refused where no token begins a match."""
@@ -84,6 +83,8 @@ class Form:
             found = some & (states != DEAD)
             found[self.tokens.end_id] = self.automaton.accepts[state] or not found.any()
             self.masks[key] = torch.from_numpy(found)
+            while len(self.masks) > MASKS:
+                self.masks.popitem(last=False)
         return self.masks[key]
 
 

@@ -90,10 +90,11 @@ class Rooms:
                 return []  # the new one is no good, and the old one is still there
             numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
             return [refusal(number, error, name, self.paths[name]) for number in numbers]
-        if name in self.open:
-            self.retiring.append(self.open.pop(name))
         try:
-            self._make_room(room.nbytes)
+            if name in self.open:  # a new version, for a while beside the old one
+                self.retiring.append(self.open.pop(name))
+            else:
+                self._make_room(room.nbytes)
         except ResourceError as error:
             numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
             return [refusal(number, error, name) for number in numbers]

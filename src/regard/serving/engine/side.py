@@ -87,6 +87,7 @@ class Side:
         verb, asked = message["verb"], message["asked"]
         if verb == "lab":
             posts = self.api.posts
+            self._check_reads_text(asked)
             found = posts[message["path"]](asked) if message["post"] else self.api.gets[message["path"]]()
             return self._without_paths(found)
         if verb == "explain":
@@ -95,12 +96,19 @@ class Side:
             return plain(self.verbs[verb](run, asked))
 
     def _explain(self, run: str, asked: Mapping[str, Any]) -> Any:
-        with self.provider.lent(run) as loaded:
-            if loaded.task.reads_files:
-                raise UsageError(f"explain: {run} reads files, and a server opens none that a client names")
+        self._check_reads_text({"run": run})
         view = self.provider.view(run, asked["view"], asked["input"], asked["options"])
         view = replace(view, about=self._without_paths({"about": view.about})["about"])
         return view.to_html() if asked["html"] else plain(view.to_dict())
+
+    def _check_reads_text(self, asked: Mapping[str, Any] | None) -> None:
+        """Refuse to look into a run whose inputs are files: a server opens none that a client names."""
+        about = (asked or {}).get("of", asked) or {}
+        run = about.get("run") if isinstance(about, Mapping) else None
+        if isinstance(run, str) and run in self.provider.find():
+            with self.provider.lent(run) as loaded:
+                if loaded.task.reads_files:
+                    raise UsageError(f"{run} reads files, and a server opens none that a client names")
 
     def _without_paths(self, found: dict[str, Any]) -> dict[str, Any]:
         """A view that says the names of runs where it would say where they lie."""

@@ -24,6 +24,11 @@ from regard.serving.wanted import LONGEST
 ALONE = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
+# Options of predictions, and the most that a number may be.
+OPTIONS: dict[str, float | None] = {
+    "max_tokens": 1 << 20, "temperature": 100, "top_k": 2**31, "top_p": 1, "min_p": 1, "seed": 2**62, "beam": 16,
+    "n_best": 16, "alpha": 10, "coverage": 10, "length_penalty": None, "stop": None,
+}  # fmt: skip
 WAITING = 32  # questions that are answered or wait, beside those for texts
 
 
@@ -51,6 +56,7 @@ class Others:
 
     async def predict(self, request: Request) -> Response:
         given = await asked(request, PredictRequest)
+        self._check_options(given.options)
         return await self._listed(request, "predict", given, {"input": given.inputs, "options": given.options})
 
     async def score(self, request: Request) -> Response:
@@ -81,6 +87,18 @@ class Others:
             return JSONResponse(await self._ask(request, "lab", "", about, message))
         except Refused as error:
             return JSONResponse({"error": str(error)}, error.status)
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        """Refuse options that name a file, and those that ask for more than others may."""
+        unknown = sorted(set(options) - OPTIONS.keys())
+        if unknown:
+            raise Error(400, f"options: {unknown[0][:100]!r} is none of {', '.join(OPTIONS)}", param="options")
+        for name, most in OPTIONS.items():
+            value = options.get(name, 0)
+            if most is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value > most):
+                raise Error(400, f"options: {name}: expected a number of at most {most:,}", param="options")
+        if options.get("max_tokens", 0) > self.settings.max_tokens:
+            raise Error(400, f"options: max_tokens: {self.settings.max_tokens:,} are the most", param="options")
 
     async def _listed(self, request: Request, verb: str, given: Asked, about: dict[str, Any]) -> Response:
         model = named(given.model, self.settings.paths)
