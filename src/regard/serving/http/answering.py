@@ -23,11 +23,16 @@ from regard.serving.wire import Message
 STARTED_IN = 60.0  # seconds within which a request has a slot and its first token, or is handed back
 
 Facts = dict[str, Any]
+CONTROLS = frozenset({"left", "late", "ends"})
 
 
 @dataclass
 class Underway:
-    """A request that the engine works on. facts: what its line in the log says."""
+    """A request that the engine works on. facts: what its line in the log says.
+
+    Whatever it has to wait for comes into its mailbox: tokens, that the client has left, that the time is up, that the
+    server ends. So an event costs one wait.
+    """
 
     engine: EngineClient
     box: Mailbox
@@ -36,33 +41,38 @@ class Underway:
     form: Form
     seconds: float
     facts: Facts
-    ends: asyncio.Event
     begun: float = field(default_factory=time.monotonic)
     last: dict[int, float] = field(default_factory=dict)
+    noted: list[Message] = field(default_factory=list)
+    watching: list[asyncio.Task[None] | asyncio.TimerHandle] = field(default_factory=list)
 
-    async def changes(self, gone: asyncio.Task[Any]) -> list[Change] | None:
+    def watch(self, receive: Receive) -> None:
+        """Hear from now on when the client leaves, and when it has taken too long."""
+        loop, put = asyncio.get_running_loop(), self.box.put
+        gone = asyncio.ensure_future(until_gone(receive))
+        gone.add_done_callback(lambda _: put({"left": True}))
+        late = [loop.call_later(after, put, {"late": True}) for after in {STARTED_IN, self.seconds}]
+        self.watching = [gone, *late]
+
+    async def changes(self) -> list[Change] | None:
         """What came next; None when nobody waits for it any more."""
-        limit = self.begun + self.seconds
-        if not self.last:
-            limit = min(limit, self.begun + STARTED_IN)
-        taking = asyncio.ensure_future(self.box.take())
-        ending = asyncio.ensure_future(self.ends.wait())
-        try:
-            left = max(0.0, limit - time.monotonic())
-            await asyncio.wait({taking, gone, ending}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            if taking.done():
-                return self._noted(self.choices.take(taking.result()))
-            if gone.done():
+        while True:
+            if not self.noted:
+                self.noted = await self.box.take()
+            told = [message for message in self.noted if not CONTROLS & message.keys()]
+            if told:
+                self.noted = [message for message in self.noted if CONTROLS & message.keys()]
+                return self._noted(self.choices.take(told))
+            control = self.noted.pop(0)
+            if "left" in control:
                 return None
-            if ending.done():
+            if "ends" in control:
                 raise Error(503, "the server is ending: ask another one, or this one later", retry=10)
+            if time.monotonic() - self.begun >= self.seconds - 0.01 and self.last:
+                self.metrics.events["timeout"] += 1
+                return self.choices.cut("timeout")
             if not self.last:
                 raise Error(503, "all slots were taken for too long: try again later", retry=10)
-            self.metrics.events["timeout"] += 1
-            return self.choices.cut("timeout")
-        finally:
-            taking.cancel()
-            ending.cancel()
 
     @property
     def metrics(self) -> Metrics:
@@ -84,6 +94,8 @@ class Underway:
 
     def close(self) -> None:
         """Nobody reads on: what is not done is cancelled."""
+        for one in self.watching:
+            one.cancel()
         done = self.choices.done
         self.engine.forget(self.numbers, cancel=not done)
         if not done:
@@ -109,11 +121,12 @@ class Whole(Response):
         self.underway = underway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        under, gone = self.underway, asyncio.ensure_future(until_gone(receive))
+        under = self.underway
+        under.watch(receive)
         texts: dict[int, Change] = {}
         try:
             while not under.choices.done:
-                changes = await under.changes(gone)
+                changes = await under.changes()
                 if changes is None:
                     return
                 for change in changes:
@@ -121,7 +134,6 @@ class Whole(Response):
             ordered = [texts[index] for index in sorted(texts)]
             content = json.dumps(under.form.whole(ordered, under.choices.usage())).encode()
         finally:
-            gone.cancel()
             under.close()
         await Response(content, media_type=JSON)(scope, receive, send)
 
@@ -134,24 +146,26 @@ class Stream(Response):
         self.underway, self.with_usage = underway, with_usage
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        under, gone = self.underway, asyncio.ensure_future(until_gone(receive))
+        under = self.underway
+        under.watch(receive)
         try:
             # What is refused at once is told by a status.
-            first = await under.changes(gone)
+            first = await under.changes()
             if first is None:
                 return
             await send(_start())
             try:
-                await self._tell(send, gone, first)
+                is_heard = await self._tell(send, first)
             except Error as error:
                 await self._send(send, error_object(error.status, str(error), error.param, error.code))
-            if not gone.done():
+                is_heard = True
+            if is_heard:
                 await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
         finally:
-            gone.cancel()
             under.close()
 
-    async def _tell(self, send: Send, gone: asyncio.Task[None], changes: list[Change] | None) -> None:
+    async def _tell(self, send: Send, changes: list[Change] | None) -> bool:
+        """All chunks; whether there was somebody to the end."""
         under = self.underway
         for chunk in under.form.head():
             await self._send(send, chunk)
@@ -161,9 +175,10 @@ class Stream(Response):
                 await send({"type": "http.response.body", "body": content, "more_body": True})
             if under.choices.done:
                 break
-            changes = await under.changes(gone)
+            changes = await under.changes()
         if self.with_usage and under.choices.done:
             await self._send(send, under.form.usage_chunk(under.choices.usage()))
+        return changes is not None
 
     def _chunk(self, change: Change) -> dict[str, Any]:
         return self.underway.form.chunk(change) | ({"usage": None} if self.with_usage else {})

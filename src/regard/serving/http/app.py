@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -45,8 +44,7 @@ class Server:
 
     def __init__(self, settings: Settings, engine: EngineClient) -> None:
         self.settings, self.engine = settings, engine
-        self.ends = asyncio.Event()
-        self.texts, self.others = Texts(engine, settings, self.ends), Others(engine, settings)
+        self.texts, self.others = Texts(engine, settings), Others(engine, settings)
 
     def drain(self) -> None:
         """Take no more requests; those underway go on."""

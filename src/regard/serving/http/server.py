@@ -110,9 +110,9 @@ async def _listen(settings: Settings, engine: EngineClient, listening: socket.so
 def _end(server: Server, http: uvicorn.Server, settings: Settings) -> None:
     """Take nothing more; what is underway has some seconds, and is handed back after them. Twice: end at once."""
     if http.should_exit:
-        server.ends.set()
+        server.texts.end()
         http.force_exit = True
         return
     server.drain()
-    asyncio.get_running_loop().call_later(max(0.0, settings.drain - SPARE), server.ends.set)
+    asyncio.get_running_loop().call_later(max(0.0, settings.drain - SPARE), server.texts.end)
     http.should_exit = True

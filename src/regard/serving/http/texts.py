@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from typing import Any
@@ -27,12 +26,17 @@ ANSWER = 256  # tokens of a turn, unless more or fewer are asked for
 
 
 class Texts:
-    """ends: set when the server has to be through with everything."""
+    """rows, nbytes: continuations and bytes of prompts that are underway."""
 
-    def __init__(self, engine: EngineClient, settings: Settings, ends: asyncio.Event) -> None:
-        self.engine, self.settings, self.ends = engine, settings, ends
+    def __init__(self, engine: EngineClient, settings: Settings) -> None:
+        self.engine, self.settings = engine, settings
         self.draining = False
         self.rows = self.nbytes = 0
+
+    def end(self) -> None:
+        """Hand back whatever is underway."""
+        for box in set(self.engine.boxes.values()):
+            box.put({"ends": True})
 
     async def completions(self, request: Request) -> Response:
         given = await asked(request, CompletionRequest)
@@ -95,7 +99,7 @@ class Texts:
             facts["prompts"] = [message.get("messages") or message["prompt"] for message in messages]
         box, numbers = self.engine.submit(messages)
         choices = Choices(numbers, given.n, echo)
-        under = Underway(self.engine, box, numbers, choices, form, self.settings.timeout, facts, self.ends)
+        under = Underway(self.engine, box, numbers, choices, form, self.settings.timeout, facts)
         with_usage = given.stream_options is not None and given.stream_options.include_usage
         answer = Stream(under, with_usage) if given.stream else Whole(under)
         return Counted(answer, self, rows, nbytes)
