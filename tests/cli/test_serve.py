@@ -258,14 +258,14 @@ def test_what_is_wrong_is_told_in_openais_form(client: Any, runs: Path) -> None:
 
 def test_metrics_health_logs_and_pages(server: Served) -> None:
     assert server.get("health").json()["ready"]
+    server.text(model="gpt", prompt="bird on the roof", max_tokens=2)
     metrics = server.get("metrics").text
     assert re.search(r'regard_requests_total\{path="/v1/completions",status="200"\} [1-9]', metrics)
     assert re.search(r"regard_time_to_first_token_seconds_count [1-9]", metrics)
-    server.text(model="gpt", prompt="bird on the roof", max_tokens=2)
     log = server.log.read_text(encoding="utf-8")
     assert "Traceback" not in log
     assert "bird on the roof" not in log
-    assert json.loads(log.strip().splitlines()[-1])["completion_tokens"] == 2
+    assert [line for line in map(json.loads, log.strip().splitlines()) if line.get("completion_tokens") == 2]
     for path in ("", "docs", "lab", "web/serve.js", "web/heat.js"):
         answer = server.get(path)
         assert answer.status_code == 200
@@ -302,6 +302,17 @@ def test_an_engine_that_dies_is_started_again_and_its_requests_are_told(
     assert b"the engine died" in told
     _until(lambda: server.get("health/ready").status_code == 200)
     assert server.text(model="lstm", prompt="the", max_tokens=3)
+
+
+def test_the_page_of_docs_names_options_and_fields_that_there_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    helps = call_here("serve", "--help").out + call_here("bench", "--help").out
+    for option in set(re.findall(r"(--[a-z][a-z-]+)", page)) - {"--model", "--model-args"}:
+        assert option in helps or option.startswith("--model"), option
+    from regard.serving.http.schema import CompletionRequest
+
+    (row,) = [line for line in page.splitlines() if line.startswith("| `POST /v1/completions`")]
+    assert set(re.findall(r"`([a-z_]+)`", row)) <= set(CompletionRequest.model_fields)
 
 
 def raw(asked: dict[str, Any]) -> bytes:
