@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 LORA = "lora"
 OF_THE_HEAD = ("pooling", "dropout", "head", LORA)
-DROPOUT = (
-    0.1  # before a head over what was learnt before (Devlin et al. 2019, A.3), which needs less than random vectors
-)
+# Before a head over what was learnt before (Devlin et al. 2019, A.3), which needs less than random vectors.
+DROPOUT = 0.1
 REMEMBERED = 8  # starts that are kept in memory, without their weights
 
 
