@@ -144,7 +144,7 @@ class Arrays:
             raise
         except Exception as error:  # of zlib, of the archive and of numpy, in many forms
             reason = " ".join(str(error).split())[:120]
-            raise CheckpointError(f"{self.path}: {member[:80]}: cannot be read: {reason}") from None
+            raise CheckpointError(f"{self.path}: {member.removesuffix(NPY)[:80]}: cannot be read: {reason}") from None
 
 
 @contextmanager
