@@ -28,7 +28,7 @@ IMPLIED = {
     "llama": {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "rope_scaling": None},
     "gpt2": {"activation_function": "gelu_new"},
 }
-PROBES = ("the cat sat", "  two  spaces ", "über 漢字\t\n\n don't", "a\r\nb", "A1 B２ ﬁ", "")  # noqa: RUF001
+PROBES = ("the cat sat", "  two  spaces ", "über 漢字\t\n\n don't", "a\r\nb", "A1 B２ ﬁ", "")
 
 
 class OutgoingGguf:

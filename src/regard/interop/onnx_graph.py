@@ -156,7 +156,8 @@ def graphs_of(model: Any, spec: DataSpec, room: int | None = None) -> Graphs:
     inputs = _texts("tokens", model.reads, spec, LENGTH)
     longer = _texts("tokens", model.reads, spec, _above(model, most))
     axes = {"tokens": {0: BATCH, 1: TIME}, "lengths": {0: BATCH}}
-    told = "vector" if isinstance(model, Embeds) else "answers"
+    embeds = isinstance(model, Embeds)
+    told = "vector" if embeds else "answers"
     return Graphs([Graph("forward", Forward(scanned(model)), Forward(model), inputs, axes, [told], longer)])
 
 

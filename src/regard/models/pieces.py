@@ -9,7 +9,7 @@ given to all of them. A text that is no longer than a piece is read as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -43,7 +43,7 @@ def pieces(tokens: Tensor, lengths: Tensor, size: int) -> Pieces:
     """The texts (B, T ..) in pieces of `size`; a text of no tokens is one empty piece."""
     lengths = lengths.to(tokens.device)
     n = (tokens.shape[1] + size - 1) // size  # a division of ONNX cuts towards 0, also below it
-    width = torch.sym_min(tokens.shape[1], size)
+    width: Any = torch.sym_min(tokens.shape[1], size)  # also of a graph, whose texts may be shorter
     after = tokens.new_zeros(tokens.shape[0], n * width - tokens.shape[1], *tokens.shape[2:])
     cut = torch.cat([tokens, after], 1).unflatten(1, (n, width)).flatten(0, 1)
     first = torch.arange(n, device=lengths.device) * size
