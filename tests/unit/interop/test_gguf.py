@@ -215,7 +215,7 @@ def test_a_disk_that_is_full_is_not_blamed_on_the_file(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("tokens", 5, "TypeError|expected a list of str"),
+        ("tokens", 5, "tokenizer.ggml.tokens: expected a list of str"),
         ("scores", 5, "tokenizer.ggml.scores: expected a list of float"),
         ("token_type", ["a"], "tokenizer.ggml.token_type: expected a list of int"),
         ("scores", [float("nan")] * 5, "some are no number"),
