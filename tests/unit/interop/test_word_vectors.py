@@ -44,6 +44,8 @@ def test_files_of_glove_and_of_fasttext_are_read_packed_or_not(tmp_path: Path) -
         ([*LINES, "fox 1 2 3 4 5 6 7 eight"], "line 10: 'eight' is no number"),
         ([*LINES, "fox 1 2 3 4 5 6 7 nan"], "line 10: 'nan' is no number"),
         ([""], "line 1: has 0 numbers"),
+        ([f"{len(LINES) + 1} 8", *LINES], "cut short: its first line says 10 words, and it has 9"),
+        ([f"{len(LINES)} 0", *LINES], "line 1: says that vectors have 0 numbers"),
     ],
 )
 def test_a_line_that_is_none_is_told_by_its_number(lines: list[str], told: str, tmp_path: Path) -> None:
@@ -53,6 +55,15 @@ def test_a_line_that_is_none_is_told_by_its_number(lines: list[str], told: str, 
     with pytest.raises(DataError, match="line 2: is no UTF-8"):
         read_vectors(tmp_path / "my.vec")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("damage", ["bits", "cut", "head"])
+def test_a_damaged_packed_file_is_told_in_a_line(damage: str, tmp_path: Path) -> None:
+    whole = gzip.compress("\n".join(LINES * 40).encode())
+    bytes_of = {"bits": whole[:10] + b"\xff" + whole[11:], "cut": whole[: len(whole) // 2], "head": b"no gzip" + whole}
+    (tmp_path / "my.vec.gz").write_bytes(bytes_of[damage])
+    with pytest.raises(DataError, match="my.vec.gz is (cut short|no good .gz file)[^\n]*copy or download it again"):
+        read_vectors(tmp_path / "my.vec.gz")
 
 
 def test_a_run_of_vectors_gives_those_of_words_and_of_texts(tmp_path: Path) -> None:
