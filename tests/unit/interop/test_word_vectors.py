@@ -12,6 +12,7 @@ import torch
 import regard
 from regard.data.word_vectors import read_vectors
 from regard.errors import DataError, UsageError
+from regard.studies.compare import compare
 
 WORDS = ["the", "cat", "dog", "über", "good", "bad", "<unk>", ". . .", "the"]
 VECTORS = np.random.default_rng(0).normal(size=(len(WORDS), 8)).round(4).astype(np.float32)
@@ -106,3 +107,25 @@ def test_embeddings_begin_with_the_vectors_of_their_words(
         )
     with pytest.raises(UsageError, match="no file of word vectors"):
         regard.train(model, data, budget="1steps", out=tmp_path / "none", tokens="words", vectors="nowhere.vec")
+
+
+def test_what_is_imported_from_vectors_has_no_head_to_go_on_with(tmp_path: Path) -> None:
+    regard.import_run(file_of(tmp_path / "my.txt", LINES), tmp_path / "run")
+    (tmp_path / "text.txt").write_text("the cat and the dog\n" * 40, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"has no head to go on with; start one of these tasks from it: [^\n]*labelled"):
+        regard.train(None, tmp_path / "text.txt", start=str(tmp_path / "run"), out=tmp_path / "on", quiet=True)
+    assert not (tmp_path / "on").exists()
+
+
+def test_vectors_of_words_beside_the_embeddings_of_another_run_are_refused(tmp_path: Path) -> None:
+    source = file_of(tmp_path / "my.txt", LINES)
+    regard.import_run(source, tmp_path / "run")
+    rows = "".join(f"the {thing} {i}\t{thing}\n" for thing in ("cat", "dog") for i in range(10))
+    (tmp_path / "my.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
+    given = {"vectors": str(source), "start": str(tmp_path / "run")}
+    told = r"train\.vectors: the embeddings are those of --from .*run; leave one of them out"
+    with pytest.raises(UsageError, match=told):
+        regard.train("classifier", tmp_path / "my.tsv", out=tmp_path / "on", quiet=True, **given)
+    assert not (tmp_path / "on").exists()
+    with pytest.raises(UsageError, match=told):
+        compare([str(tmp_path / "run")], str(tmp_path / "my.tsv"), out=str(tmp_path / "c"), vectors=str(source))
