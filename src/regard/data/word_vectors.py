@@ -75,7 +75,8 @@ def read_vectors(path: Path, wanted: Collection[str] | None = None) -> WordVecto
         raise DataError(f"{path}: has no line of a word and its numbers")
     if read < promised:
         raise DataError(
-            f"{path}: is cut short: its first line says {promised:,} words, and it has {read:,}; copy or download it again"
+            f"{path}: is cut short: its first line says {promised:,} words, and it has {read:,}; copy or download it "
+            f"again"
         )
     vectors = np.concatenate(blocks) if blocks else np.zeros((0, width), np.float32)
     return WordVectors(list(words), vectors, read)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -65,7 +65,7 @@ class EachScore:
 
     def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
         """The same done to all columns."""
-        return type(self)(*(None if one is None else change(one) for one in vars(self).values()))
+        return replace(self, **{name: change(one) for name, one in vars(self).items() if one is not None})
 
     def per_byte(self) -> Self:
         """Of nats their bits a byte."""

@@ -36,8 +36,8 @@ MOST_EACH = 1 << 20  # tokens of a text whose documents are told one by one
 
 @runtime_checkable
 class Shard(Protocol):
-    """What evaluation asks of prepared text: ids (documents each followed by eos), where documents start, its size, and the
-    bytes that each unknown token stands for."""
+    """What evaluation asks of prepared text: ids (documents each followed by eos), where documents start, its size, and
+    the bytes that each unknown token stands for."""
 
     @property
     def ids(self) -> np.ndarray: ...

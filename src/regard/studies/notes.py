@@ -34,7 +34,9 @@ def notes(comparison: Comparison) -> list[str]:
     if missed and per_byte:
         told.append("What an unknown token stands for is counted: of a word 8 bits a byte, of a character its choice.")
     elif missed:
-        told.append(f"{max(missed.values()):.1%} of the test tokens are unknown; what they stand for is not in the loss.")
+        told.append(
+            f"{max(missed.values()):.1%} of the test tokens are unknown; what they stand for is not in the loss."
+        )
     told += pretrained(rows)
     best = front(comparison)
     if 0 < len(best) < len(comparison.order):

@@ -63,7 +63,7 @@ def test_a_damaged_packed_file_is_told_in_a_line(damage: str, tmp_path: Path) ->
     whole = gzip.compress("\n".join(LINES * 40).encode())
     bytes_of = {"bits": whole[:10] + b"\xff" + whole[11:], "cut": whole[: len(whole) // 2], "head": b"no gzip" + whole}
     (tmp_path / "my.vec.gz").write_bytes(bytes_of[damage])
-    with pytest.raises(DataError, match="my.vec.gz is (cut short|no good .gz file)[^\n]*copy or download it again"):
+    with pytest.raises(DataError, match=r"my\.vec\.gz is (cut short|no good \.gz file)[^\n]*copy or download it again"):
         read_vectors(tmp_path / "my.vec.gz")
 
 
@@ -112,7 +112,9 @@ def test_embeddings_begin_with_the_vectors_of_their_words(
 def test_what_is_imported_from_vectors_has_no_head_to_go_on_with(tmp_path: Path) -> None:
     regard.import_run(file_of(tmp_path / "my.txt", LINES), tmp_path / "run")
     (tmp_path / "text.txt").write_text("the cat and the dog\n" * 40, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"has no head to go on with; start one of these tasks from it: [^\n]*labelled"):
+    with pytest.raises(
+        UsageError, match=r"has no head to go on with; start one of these tasks from it: [^\n]*labelled"
+    ):
         regard.train(None, tmp_path / "text.txt", start=str(tmp_path / "run"), out=tmp_path / "on", quiet=True)
     assert not (tmp_path / "on").exists()
 

@@ -137,7 +137,7 @@ def test_jinja2_is_found_where_this_process_has_it(tmp_path: Path, monkeypatch: 
     added = without_site(tmp_path, monkeypatch)
     assert rendered(PLAIN, "hi", {}) == "user: hi\nbot:"
     # Nothing else of that folder is reached, and what a template may do is what it might before.
-    with pytest.raises(CheckpointError, match="the chat template is refused: .*unsafe"):
+    with pytest.raises(CheckpointError, match=r"the chat template is refused: .*unsafe"):
         rendered("{{ messages.__class__.__mro__ }}{{ ''.__class__.__base__.__subclasses__() }}", "hi", {})
     assert not (tmp_path / "reached").exists()
     (added / "markupsafe" / "__init__.py").write_text("raise ImportError('no part of it')")

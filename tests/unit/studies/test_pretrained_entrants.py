@@ -76,9 +76,7 @@ def test_a_run_is_an_entrant_that_is_marked_and_goes_on(here: Path) -> None:
     assert (like.config["train"]["start"], like.config["model"]["settings"]["lora"]) == ("runs/gpt", 2)
 
 
-def test_what_a_tokenizer_does_not_know_is_not_free(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_tokenizer_does_not_know_is_not_free(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its words are none of the text's: `<unk>` after `<unk>` is easily told, and says nothing."""
     draw = random.Random(1)
     lines = [" ".join("".join(draw.choices("bdfghk", k=7)) for _ in range(6)) for _ in range(60)]

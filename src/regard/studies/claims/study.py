@@ -90,7 +90,7 @@ class Study(ABC):
         """What else a result tells, of where that was found."""
         return {}
 
-    def check(self, device: str) -> None:
+    def check(self, device: str) -> None:  # noqa: B027  # most are given nothing that could be wrong
         """Refuse what cannot be asked, before anything is measured or written."""
 
     @abstractmethod

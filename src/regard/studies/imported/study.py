@@ -41,9 +41,13 @@ class StudyOnRun(Study):
     def name(self) -> str:
         return f"{self.id}{ON}{Path(self.path).resolve().name}"
 
-    @cached_property
+    @property
     def about(self) -> dict[str, str]:
         """The run and the data by what they hold: under the same names there may be others tomorrow."""
+        return self._content
+
+    @cached_property
+    def _content(self) -> dict[str, str]:
         found = {"run_sha256": model_hash(Path(self.path).expanduser())}
         return found | ({"data_sha256": content_hash(self.rows)} if self.data else {})
 
