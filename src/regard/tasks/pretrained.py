@@ -188,6 +188,11 @@ def _read(path: str, task: str, version: str) -> Start:
     if config.fitted:
         raise UsageError(f"{path}: {name} is fitted at once and has nothing to go on with; fit it again")
     causal, longest = bool(getattr(shapes, "causal", False)), getattr(shapes, "max_length", None)
+    if is_same and not getattr(getattr(shapes, "head", None), "n_answers", 1):
+        takes = ", ".join(one.name for one in tasks() if one.takes_encoder)
+        raise UsageError(
+            f"--from {path}: gives vectors and has no head to go on with; start one of these tasks from it: {takes}"
+        )
     if is_same:
         return Continued(where, own, name, config, causal, longest, version)
     if not isinstance(config, LanguageModelConfig):

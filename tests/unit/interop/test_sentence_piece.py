@@ -71,6 +71,7 @@ def test_ids_are_those_of_sentencepiece_for_hostile_text(name: str, tmp_path: Pa
     for text in HOSTILE + drawn:
         ids = theirs.encode(text)
         assert ours.encode(text).tolist() == ids, repr(text)
+        assert len(ours.unknown_sizes(text)) == ids.count(theirs.unk_id())
         if theirs.unk_id() not in ids and "▁" not in text:
             assert ours.decode(ids) == theirs.decode(ids)
 
