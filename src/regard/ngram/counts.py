@@ -24,7 +24,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from regard.core.waiting import workers
+from regard.core.waiting import threads
 from regard.errors import DataError, UsageError
 from regard.ngram.spill import PREFIX, spill_folder, written
 from regard.storage.arrays import SLICE, release
@@ -106,7 +106,7 @@ def count(
             return _spilled(part, place / f"run-{start}")
 
         parts: list[Counts] = []
-        with workers(WORKERS) as pool:
+        with threads(WORKERS) as pool:
             # Told by this thread alone, in the order of the text: whoever listens is not asked by two at once.
             for number, part in enumerate(pool.map(run, starts), 1):
                 parts.append(part)
@@ -131,7 +131,7 @@ def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path
     row = ROW_BYTES + 3 * first.order * first.columns[0].itemsize
     if total * row <= memory:
         return replace(_merged(parts, [(0, len(part)) for part in parts]), first=where)
-    with spill_folder(folder) as place, workers(WORKERS) as pool:
+    with spill_folder(folder) as place, threads(WORKERS) as pool:
         ranges = _ranges(parts, max(1024, memory // (WORKERS * row)))
         merged = _gathered(_ahead(pool, lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
         return replace(merged, first=where)
