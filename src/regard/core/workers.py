@@ -27,19 +27,20 @@ from multiprocessing.connection import Connection
 from types import ModuleType
 from typing import Any, Generic, Self, TypeVar
 
-from regard.errors import ResourceError, UsageError
+from regard.core.limits import require_count
+from regard.errors import ResourceError
 
 A = TypeVar("A")
 B = TypeVar("B")
 ATTEMPTS = 3
 TICK = 0.1  # seconds in which a signal is heard
-MOST = 1024
 
 
 class Workers(ABC):
-    """Who works. count: how many items are worked on at the same time."""
+    """Who works. count: how many items are worked on at the same time. is_here: whether that is in this process."""
 
     count: int = 1
+    is_here: bool = False
 
     @abstractmethod
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
@@ -58,6 +59,8 @@ class Workers(ABC):
 
 class ThisProcess(Workers):
     """One item after the other, here."""
+
+    is_here = True
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         return map(function, items)
@@ -145,13 +148,28 @@ class Processes(Workers):
 
 def open_workers(count: int = 1, ray: str | None = None, threads: int = 1) -> Workers:
     """Workers to be used in a block. ray: the address of a cluster, or auto (`core.ray_workers`)."""
-    if not 1 <= count <= MOST:
-        raise UsageError(f"workers: expected a whole number from 1 to {MOST:,}, found {count}")
+    require_count(count, "workers")
     if ray is not None:
         from regard.core.ray_workers import RayWorkers
 
         return RayWorkers(ray, threads)
     return ThisProcess() if count == 1 else Processes(count, threads)
+
+
+@dataclass(frozen=True)
+class Labour:
+    """Who is to work, as far as somebody said: so many processes of this machine, or a Ray cluster."""
+
+    workers: int | None = None
+    ray: str | None = None
+
+    def open(self, usual: int, threads: int = 1) -> Workers:
+        """usual: how many where nobody said."""
+        return open_workers(usual if self.workers is None else self.workers, self.ray, threads)
+
+
+ALONE = Labour(1)
+AS_USUAL = Labour()
 
 
 def n_cores() -> int:

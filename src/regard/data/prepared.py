@@ -71,9 +71,9 @@ def stored(corpus: Corpus) -> store.Store:
     return store.Store(facts, arrays, {"tokenizer.json": json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False)})
 
 
-def opened(folder: Path, **facts: Any) -> Corpus:
+def opened(folder: Path, *, is_fresh: bool = False, **facts: Any) -> Corpus:
     """The corpus in a folder. facts: its name, samples and world, which the folder does not tell."""
-    stored = store.open_store(folder)
+    stored = store.open_store(folder, is_fresh=is_fresh)
     with blamed_on(folder, DataError, store.advice(folder)):
         tokenizer = from_dict(json.loads(stored.texts["tokenizer.json"]), str(folder / "tokenizer.json"))
         parts = {part: _shard(stored, part, tokenizer.vocab_size) for part in PARTS if part in stored.facts}

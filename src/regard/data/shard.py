@@ -1,12 +1,17 @@
-"""TokenShard: many documents as one array of token ids."""
+"""TokenShard: many documents as one array of token ids.
+
+    pieces of documents -> batches (cut where no tokenizer can see it) -> Tokens of a batch -> the arrays of a shard
+
+What a batch becomes depends on nothing but the batch, so that any process may make it (`tokenising`).
+"""
 
 from __future__ import annotations
 
 import sys
-from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +20,9 @@ from regard.data.stream import Cutter
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.tokenizer import utf8
 from regard.storage.arrays import Spool, sha256
+
+BATCH = 1 << 20  # characters that are tokenised together
+MANY = 1 << 14  # pieces of a batch: short ones take more room than their characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,40 +76,104 @@ class TokenShard:
         return digest.hexdigest()
 
 
+class Cut(NamedTuple):
+    """A piece of a document that is tokenised by itself as within its document; whether it is the first and the last.
+
+    side  the shard that it belongs to.
+    """
+
+    side: int
+    text: str
+    begins: bool
+    ends: bool
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What some pieces of a side became: ids, where documents begin among them, and the size of the text."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+    n_bytes: int
+    n_chars: int
+
+
+class Growing(Protocol):
+    """An array that grows at its end: a `Spool`, or a file of a store under way."""
+
+    size: int
+
+    def append(self, values: np.ndarray) -> None: ...
+    def array(self) -> np.ndarray: ...
+
+
+def batches(passages: Iterable[tuple[int, str, bool]], tokenizer: Tokenizer) -> Iterator[list[Cut]]:
+    """Pieces of documents, each with its side and whether it is the last one, in lists of about BATCH characters."""
+    cutter = Cutter(sys.maxsize if tokenizer.sees_texts else PIECE) if tokenizer.sees_words else None
+    batch, held, begins = list[Cut](), 0, True
+    for side, text, ends in passages:
+        ready = text if cutter is None else cutter.add(text, ends)
+        if ready or ends:
+            batch.append(Cut(side, ready, begins, ends))
+            held, begins = held + len(ready), ends
+        if held >= BATCH or len(batch) >= MANY:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def token_dtype(tokenizer: Tokenizer) -> np.dtype:
+    """Of ids: two bytes when the vocabulary allows."""
+    return np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
+
+
+def encoded(tokenizer: Tokenizer, batch: Sequence[Cut]) -> dict[int, Tokens]:
+    """The tokens of a batch, by side."""
+    return {
+        side: _tokens(tokenizer, [cut for cut in batch if cut.side == side])
+        for side in sorted({cut.side for cut in batch})
+    }
+
+
+def _tokens(tokenizer: Tokenizer, cuts: Sequence[Cut]) -> Tokens:
+    ids, sizes = tokenizer.encode_all([cut.text for cut in cuts])
+    ends = np.fromiter((cut.ends for cut in cuts), bool, len(cuts))
+    begins = np.fromiter((cut.begins for cut in cuts), bool, len(cuts))
+    stops = np.cumsum(sizes + ends)
+    laid = np.empty(int(stops[-1]), token_dtype(tokenizer))
+    is_text = np.ones(len(laid), bool)
+    is_text[stops[ends] - 1] = False
+    laid[is_text], laid[~is_text] = ids, tokenizer.eos_id
+    n_bytes = sum(len(cut.text) if cut.text.isascii() else len(utf8(cut.text)) for cut in cuts)
+    return Tokens(laid, (stops - sizes - ends)[begins], n_bytes, sum(len(cut.text) for cut in cuts))
+
+
 class ShardWriter:
-    """A shard that grows document by document. Ids take two bytes when the vocabulary allows.
+    """A shard that grows by the tokens of batches.
 
     lines  whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, lines: bool = False) -> None:
-        self.tokenizer, self.lines = tokenizer, lines
-        dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
-        self.ids = Spool(dtype)
-        self.starts = array("q")
+    def __init__(self, ids: Growing, starts: Growing, *, lines: bool = False) -> None:
+        self.ids, self.starts, self.lines = ids, starts, lines
         self.n_bytes = self.n_chars = 0
-        self._end = np.array([tokenizer.eos_id], dtype=dtype)
-        self._is_open = False
-        self._cutter = Cutter(sys.maxsize if tokenizer.sees_texts else PIECE) if tokenizer.sees_words else None
 
-    def add(self, text: str, ends: bool) -> None:
-        """A piece of a document, cut anywhere; `ends` where it is the last."""
-        if not self._is_open:
-            self.starts.append(self.ids.size)
-        self._is_open = not ends
-        self.n_bytes += len(text) if text.isascii() else len(utf8(text))
-        self.n_chars += len(text)
-        if self._cutter is not None:
-            text = self._cutter.add(text, ends)
-        if text:
-            self.ids.append(self.tokenizer.encode(text))
-        if ends:
-            self.ids.append(self._end)
+    def add(self, tokens: Tokens) -> None:
+        self.starts.append(tokens.starts + self.ids.size)
+        self.ids.append(tokens.ids)
+        self.n_bytes += tokens.n_bytes
+        self.n_chars += tokens.n_chars
 
     def shard(self) -> TokenShard:
-        starts = np.frombuffer(self.starts, dtype="<i8")
+        starts = self.starts.array()
         ends = len(starts) if self.lines else 0
         return TokenShard(self.ids.array(), starts, self.n_bytes + ends, self.n_chars + ends, ends)
+
+
+def in_memory(tokenizer: Tokenizer, *, lines: bool = False) -> ShardWriter:
+    """A shard that is in memory, or in files without a name once it is large."""
+    return ShardWriter(Spool(token_dtype(tokenizer)), Spool(np.dtype("<i8")), lines=lines)
 
 
 def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
@@ -111,9 +183,9 @@ def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = 
 
 def stream_shard(pieces: Iterable[tuple[str, bool]], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
     """The same of documents that come in pieces, each with whether it is the last of its document."""
-    writer = ShardWriter(tokenizer, lines=lines)
-    for text, ends in pieces:
-        writer.add(text, ends)
+    writer = in_memory(tokenizer, lines=lines)
+    for batch in batches(((0, text, ends) for text, ends in pieces), tokenizer):
+        writer.add(encoded(tokenizer, batch)[0])
     return writer.shard()
 
 

@@ -94,6 +94,13 @@ def files(path: str) -> list[str]:
     return [path]
 
 
+def n_bytes(path: str) -> int:
+    """The bytes of all files that `path` stands for; 0 of what is no file."""
+    if path == STDIN or not (is_pattern(path) or Path(path).exists()):
+        return 0
+    return sum(Path(file).stat().st_size for file in files(path))
+
+
 def is_pattern(path: str) -> bool:
     """Whether a name stands for all files that match it."""
     return any(mark in path for mark in PATTERN) and not Path(path).exists()

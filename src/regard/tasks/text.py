@@ -155,7 +155,8 @@ class PlainText(TextKind, Task[TextProcessor]):
 
     def ready(self, settings: DataSettings, seed: int, processor: TextProcessor | None = None) -> TextDataset:
         self.refuse_unused(settings)
-        chosen: dict[str, Any] = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
+        names = ("valid", "test", "documents", "cache", "sample", "labour")
+        chosen: dict[str, Any] = {name: getattr(settings, name) for name in names}
         tokens = {"tokens": settings.tokens, "vocab_size": settings.vocab_size}
         chosen |= tokens if processor is None else {"tokenizer": processor.tokenizer}
         corpus = prepare(settings.path, seed=seed, how=settings.texts, **chosen)
