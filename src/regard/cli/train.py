@@ -66,7 +66,15 @@ class TrainFlags:
         str | None,
         typer.Option(help="Settings from a TOML file (regard new), or by name (regard list).", metavar="FILE|NAME"),
     ] = None
-    memory: Annotated[str | None, typer.Option(help="For counting, such as 512M. [default: 1G]", metavar="SIZE")] = None
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that tokenise and count a text. [default: one a core]", metavar="N")
+    ] = None
+    ray: Annotated[str | None, typer.Option(help="A Ray cluster that does: auto or HOST:PORT.", metavar="ADDRESS")] = (
+        None
+    )
+    memory: Annotated[
+        str | None, typer.Option(help="For counting, such as 512M; of each worker. [default: 1G]", metavar="SIZE")
+    ] = None
     spill: Annotated[
         str | None, typer.Option(help="Folder for counts that do not fit in memory.", metavar="FOLDER")
     ] = None
@@ -114,6 +122,8 @@ def train(
         "data.task": (flags.task, "flag --task"),
         "data.target": (flags.target, "flag --target"),
         "data.valid": (flags.valid, "flag --valid"),
+        "data.workers": (flags.workers, "flag --workers"),
+        "data.ray": (flags.ray, "flag --ray"),
         "model.name": (flags.model, "flag --model"),
         "model.size": (flags.size, "flag --size"),
         "train.budget": (flags.budget, "flag --budget"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -32,7 +33,9 @@ from regard.errors import DataError, UsageError, nearest
 from regard.storage.growing import BegunFolder, begun_folder
 
 SAMPLE = 1 << 26
-LARGE = 1 << 26  # bytes of files from which on what is prepared of them is written by and by
+# Bytes of files from which on what is prepared of them is written by and by, and kept even where nobody says so.
+LARGE, VERY_LARGE = 1 << 26, 1 << 28
+NEVER = "none"
 # Characters are the better unit while their table is no larger than that of bytes.
 MOST_CHARACTERS = 256
 BEGINNING = 200  # characters by which a person sees what was read
@@ -60,7 +63,8 @@ def prepare(
     valid      `hash:FRACTION`, `tail:FRACTION` or a path (see `split`). A world makes its own.
     test       the last part of what is held out that neither training nor choosing sees, 0 for none.
     documents  what is a document (see `source`).
-    cache      a folder that keeps prepared shards for the next time. None: in memory.
+    cache      a folder that keeps prepared shards for the next time. None: memory, or of very large files the user's
+               own folder of such (`usual_cache`); "none": never a folder.
     seed       of a world whose address has none. The split of a text does not depend on it.
     how        how files are read: their form, encoding, and the column of a table.
     sample     characters of the training part, here and there, from which words and subwords are learnt; all of them
@@ -71,16 +75,23 @@ def prepare(
     _check_splitting(data, valid, documents)
     world = text_world(data, seed) if data.startswith(PREFIX) else None
     choices = _Choices(data, world, tokens, vocab_size, valid, test, documents, tokenizer, how, sample, labour)
-    if cache is None:
+    is_usual = cache is None and choices.n_bytes >= VERY_LARGE
+    if (cache is None and not is_usual) or cache == NEVER:
         return _made(choices)
-    folder = Path(cache) / _key(choices)
+    folder = (usual_cache() if cache is None else Path(cache)) / _key(choices)
     is_fresh = not folder.exists() and _publish(choices, folder)
-    return opened(folder, is_fresh=is_fresh, name=choices.name, samples=choices.samples, world=choices.world)
+    corpus = opened(folder, is_fresh=is_fresh, name=choices.name, samples=choices.samples, world=choices.world)
+    return replace(corpus, kept=folder) if is_usual else corpus
+
+
+def usual_cache() -> Path:
+    """Where the tokens of very large texts are kept when nobody says where."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "regard" / "data"
 
 
 def _publish(choices: _Choices, folder: Path) -> bool:
     """Prepare a text in a folder. Large ones are written there by and by, and gone on with when they were left."""
-    if choices.world is not None or source.n_bytes(choices.data) < LARGE:
+    if choices.n_bytes < LARGE:
         store.publish(folder, stored(_made(choices)))
         return False
     with (
@@ -118,6 +129,11 @@ class _Choices:
         if self.world is not None:
             return f"{PREFIX}{self.world.name}"
         return "standard input" if self.data == source.STDIN else Path(self.data).name
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Of the files; 0 of what is none."""
+        return 0 if self.world is not None else source.n_bytes(self.data)
 
     @cached_property
     def is_table(self) -> bool:

@@ -33,6 +33,7 @@ class Corpus:
     world    the world it was made by, which knows the best possible loss.
     test     what was held out from training and choosing alike, if that was asked for.
     account  what was understood of the text.
+    kept     the folder that keeps it for the next time, where nobody named one.
     """
 
     name: str
@@ -44,14 +45,18 @@ class Corpus:
     world: World | None = None
     test: TokenShard | None = None
     account: Account | None = None
+    kept: Path | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should be told, a line each. A world draws its parts from the same few documents by design."""
-        if self.world is not None or not self.overlap:
-            return ()
-        held_out = self.valid.n_documents + (self.test.n_documents if self.test else 0)
-        return (f"{self.overlap:,} of {held_out:,} validation documents are also in the training part",)
+        told = list[str]()
+        if self.world is None and self.overlap:
+            held_out = self.valid.n_documents + (self.test.n_documents if self.test else 0)
+            told.append(f"{self.overlap:,} of {held_out:,} validation documents are also in the training part")
+        if self.kept is not None:
+            told.append(f"its tokens are kept for the next time in {self.kept} (data.cache=FOLDER, or none)")
+        return tuple(told)
 
     @cached_property
     def hash(self) -> str:

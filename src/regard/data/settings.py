@@ -46,7 +46,7 @@ class DataSettings:
     tokens      the kind of tokenizer; auto chooses by the task.
     vocab_size  the most tokens it may have.
     documents   of a text: what is a document.
-    cache       of a text: a folder that keeps prepared data.
+    cache       of a text: a folder that keeps prepared data; none keeps nothing.
     sample      of a text: characters of it, here and there, from which words and subwords are learnt.
     workers     of a text: processes that tokenise and count; None for as many as there are cores, of a small text one.
     ray         of a text: the Ray cluster that does, HOST:PORT or auto.
