@@ -201,7 +201,8 @@ class PlainText(TextKind, Task[TextProcessor]):
 
         identity = {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash}
         files = dataset.processor.files()
-        return FittingProblem(corpus.train.ids, corpus.train.tokens, judge, None, identity, files)
+        ids = corpus.train.ids
+        return FittingProblem(ids, corpus.train.tokens, judge, None, identity, files, labour=data.labour)
 
     def writer(self, model: Any, processor: TextProcessor) -> TextGenerator:
         grows = getattr(getattr(model, "stack", model), "state_grows", False)
