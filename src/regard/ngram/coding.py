@@ -37,8 +37,7 @@ def coded_in_parts(
     spool: Callable[[np.dtype], Spool],
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of an array of which `make` gives the parts, one at least, twice."""
-    first, *rest = workers.map(_Distinct(make), parts)
-    table = np.unique(np.concatenate([first, *rest])) if rest else first
+    table = np.unique(np.concatenate(list(workers.map(_Distinct(make), parts))))
     codes = spool(narrow(np.zeros(0, np.int64), len(table)).dtype)
     for part in workers.map(_Coder(make, table, search if workers.is_here else np.searchsorted), parts):
         codes.append(part)

@@ -346,7 +346,9 @@ def test_folder_that_is_not_there_or_is_a_file(tmp_path: Path) -> None:
             count(text(3000), 3, vocab_size=50, eos_id=49, memory=TINY, folder=folder)
 
 
-@pytest.mark.parametrize(("stage", "after"), [*itertools.product(("grouped", "merged_rows"), (0, 3, 9)), ("first_of", 0)])
+@pytest.mark.parametrize(
+    ("stage", "after"), [*itertools.product(("grouped", "merged_rows"), (0, 3, 9)), ("first_of", 0)]
+)
 def test_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, after: int) -> None:
     genuine, calls = getattr(counting, stage), iter(range(1000))
 
