@@ -5,7 +5,8 @@
 Each row is a process of its own: a file to a folder of checked shards, nothing kept from before. Seconds are of all of
 it; of these, tokenising alone is set against the peer. Peak is the memory of the process and its workers together,
 pages that they share counted once, sampled every fifth of a second (Linux). CPU s are of all processes, the start of
-Python among them: on a machine that others use, too, they tell more than seconds do.
+Python among them: on a machine that others use, too, they tell more than seconds do. The last column is the same ratio
+of tokenising to the peer by CPU seconds.
 
 bytes   beside the disk: as many bytes as are read and written, copied to a file and synced
 words   beside a split at blanks and a dictionary, in one process of Python
@@ -56,11 +57,11 @@ def main() -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    head = "| tokens | MB | s | CPU s | MB/s | tokenising MB/s | peak MB | peer | its MB/s | ratio |\n"
-    lines = [head + "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |"]
+    head = "| tokens | MB | s | CPU s | MB/s | tokenising MB/s | peak MB | peer | its MB/s | ratio | a CPU s |\n"
+    lines = [head + "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |"]
     for row in rows:
         whole = f"{row['mb']:,.0f} | {row['seconds']:,.1f} | {row['cpu']:,.1f} | {row['mb'] / row['seconds']:,.1f}"
-        peer = f"{PEERS[row['case']]} | {row['peer']:,.1f} | {row['ratio']:.2f}"
+        peer = f"{PEERS[row['case']]} | {row['peer']:,.1f} | {row['ratio']:.2f} | {row['cpu_ratio']:.2f}"
         lines.append(f"| {row['case']} | {whole} | {row['rate']:,.1f} | {row['peak']:,} | {peer} |")
     return "\n".join(lines)
 
@@ -74,14 +75,23 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     memory = Memory()
     size, cache = Path(options.path).stat().st_size / 1e6, Path(options.folder) / "cache"
     start = time.perf_counter()
-    with watching(lambda progress: stages.__setitem__(progress.part, progress)):
+    began: dict[str, float] = {}
+
+    def listen(progress: Progress) -> None:
+        stages[progress.part] = progress
+        began.setdefault(progress.part, time.process_time())
+
+    with watching(listen):
         how = CASES[options.one]
         corpus = prepare(options.path, tokens=options.one, cache=cache, labour=Labour(options.workers), **how)
     seconds, peak = time.perf_counter() - start, memory.peak // 1000
-    cpu = sum(os.times()[:4])
+    cpu, children = sum(os.times()[:4]), sum(os.times()[2:4])
+    own = size / (time.process_time() - began["tokenising"] + children)
     rate = size / stages["tokenising"].seconds
     written = sum(file.stat().st_size for file in cache.rglob("*") if file.is_file()) / 1e6
+    before = time.process_time()
     peer = {"bytes": disk, "words": words, "bpe": bpe}[options.one](options, corpus.tokenizer, size + written)
+    others = min(size, options.peer_bytes / 1e6) / (time.process_time() - before)
     # The disk is asked for all bytes of all passes, tokenising for those of the text.
     ratio = (size + written) / seconds / peer if options.one == "bytes" else rate / peer
     return {
@@ -93,6 +103,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         "peak": peak,
         "peer": peer,
         "ratio": ratio,
+        "cpu_ratio": own / others,
         "stages": {part: round(one.seconds, 1) for part, one in stages.items()},
         "tokens": corpus.train.tokens,
         "vocabulary": corpus.tokenizer.vocab_size,

@@ -103,6 +103,8 @@ def _publish(choices: _Choices, folder: Path) -> bool:
         try:
             made = stored(_made(choices, begun))
         except KeyboardInterrupt:
+            if begun.done is None:
+                raise
             raise KeyboardInterrupt(f"the same command goes on from here, with what is in {begun.path}") from None
         begun.finish(folder, made.arrays, store.text_files(made))
         return True

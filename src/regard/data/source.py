@@ -136,7 +136,7 @@ def fingerprint(path: str) -> str:
     """SHA-256 over the names below `path` and the bytes of all its files: equal when they read the same."""
     total = hashlib.sha256()
     for file in files(path):
-        relative = Path(file).relative_to(path).as_posix() if file != path else ""
+        relative = Path(file).relative_to(path).as_posix() if Path(path).is_dir() else Path(file).name * (file != path)
         with named(file), open_regular(file) as stream:
             content = hashlib.file_digest(io.BufferedReader(stream), "sha256").hexdigest()
         total.update(f"{relative}\0{Path(file).suffix}\0{content}\n".encode())

@@ -160,6 +160,8 @@ def begun_folder(folder: Path, waiting: Callable[[], None] = lambda: None) -> It
                 yield begun
             finally:
                 begun.close()
+                if begun.done is None:  # nothing in it is worth going on with
+                    disk.discard(path)
     except OSError as error:
         raise ResourceError(
             f"cannot write {folder}: {error.strerror or error}; free space or choose another data.cache, and what was "

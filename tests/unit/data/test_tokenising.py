@@ -80,6 +80,12 @@ def test_the_shards_do_not_depend_on_the_number_of_processes(
     assert not any(name.startswith("test") for name in found[0])
 
 
+def test_a_pattern_is_prepared_as_the_folder_of_its_files_is(book: str, tmp_path: Path):
+    (tmp_path / "more.txt").write_text("and more words\n" * 30, encoding="utf-8")
+    found = [prepare(data, cache=tmp_path / "cache", documents="line") for data in (f"{tmp_path}/*.txt", str(tmp_path))]
+    assert found[0].hash == found[1].hash
+
+
 def interrupted(after: int, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> list[int]:
     """Tokenising that fails after some batches; the list grows by one for each batch that was tokenised."""
     done: list[int] = []
