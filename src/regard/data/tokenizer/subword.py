@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     import tokenizers
 
 DEFAULT_VOCAB_SIZE = 4096
-# The library keeps about 100 bytes a token while it encodes, so a long text goes in pieces of this many characters.
-PIECE = 1 << 16
+# The library keeps about 100 bytes a token while it encodes, so a long text goes in pieces of this many characters; in
+# these it is a tenth faster than in pieces of eight times the size.
+PIECE = 1 << 13
 # Characters in one call of the library, which hears no signal before its end: a few hundredths of a second.
-TOGETHER = 16 * PIECE
+TOGETHER = 128 * PIECE
 # A cut here cannot be seen in the tokens: the library splits a text into words first, and none goes on into a space.
 # Inside a run of spaces it could, since the library looks at what follows the run.
 CUT = re.compile(r"(?<=\S)(?=[ \n])")
@@ -141,7 +142,7 @@ def _together(parts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]
     for number, part in parts:
         batch.append((number, part))
         held += len(part)
-        if held >= TOGETHER or len(batch) >= PIECE:
+        if held >= TOGETHER or len(batch) >= 1 << 16:
             yield batch
             batch, held = [], 0
     if batch:
