@@ -177,7 +177,7 @@ def in_turns(options: argparse.Namespace) -> float:
             start = time.process_time()
             if which:
                 for batch in batches([(0, part, True)], tokenizer):
-                    encoded(tokenizer, batch)
+                    encoded(tokenizer, batch, ())
             else:
                 library.encode_batch_fast(list(pieces(part, 1 << 13)), add_special_tokens=False)
             spent[which] += time.process_time() - start

@@ -286,7 +286,7 @@ def _key(choices: _Choices) -> str:
         raise UsageError(f"data.cache: {choices.data} is no file by which to know that it is the same; leave it out")
     world, valid = choices.world, choices.valid
     inputs = {
-        "format": 5,
+        "format": 6,
         "source": world.spec if world is not None else source.fingerprint(choices.data),
         "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
         "test": choices.test,

@@ -8,7 +8,7 @@ What a batch becomes depends on nothing but the batch, so that any process may m
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -22,6 +22,7 @@ from regard.data.tokenizer.tokenizer import utf8
 from regard.storage.arrays import Spool, sha256
 
 BATCH = 1 << 20  # characters that are tokenised together
+UNKNOWN_SIZE = np.dtype("<u4")
 MANY = 1 << 14  # pieces of a batch: short ones take more room than their characters
 
 
@@ -33,6 +34,7 @@ class TokenShard:
     starts   (n_documents,) int64, where each document begins.
     n_bytes  size of what the tokens stand for in UTF-8, for bits per byte; n_chars likewise in characters.
     n_ends   line ends among both: documents whose `<eos>` stands for the end of a line.
+    unknown  (n_unknown,) uint32, bytes that each unknown token stands for; None where nobody counted them.
 
     Where documents are lines or paragraphs a line end is predicted as `<eos>` and counts as one character and one byte,
     though it be two, or followed by a blank line, or lacking after the last line of a file. The `<eos>` after a whole
@@ -46,6 +48,7 @@ class TokenShard:
     n_bytes: int
     n_chars: int
     n_ends: int = 0
+    unknown: np.ndarray | None = None
 
     @property
     def tokens(self) -> int:
@@ -90,12 +93,16 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Tokens:
-    """What some pieces of a side became: ids, where documents begin among them, and the size of the text."""
+    """What some pieces of a side became: ids, where documents begin among them, and the size of the text.
+
+    unknown  bytes that each unknown token stands for, where somebody asked.
+    """
 
     ids: np.ndarray
     starts: np.ndarray
     n_bytes: int
     n_chars: int
+    unknown: np.ndarray
 
 
 class Growing(Protocol):
@@ -128,16 +135,21 @@ def token_dtype(tokenizer: Tokenizer) -> np.dtype:
     return np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
 
 
-def encoded(tokenizer: Tokenizer, batch: Sequence[Cut]) -> dict[int, Tokens]:
-    """The tokens of a batch, by side."""
+def encoded(tokenizer: Tokenizer, batch: Sequence[Cut], measured: Collection[int]) -> dict[int, Tokens]:
+    """The tokens of a batch, by side. measured: sides of which what unknown tokens stand for is counted."""
     return {
-        side: _tokens(tokenizer, [cut for cut in batch if cut.side == side])
+        side: _tokens(tokenizer, [cut for cut in batch if cut.side == side], side in measured)
         for side in sorted({cut.side for cut in batch})
     }
 
 
-def _tokens(tokenizer: Tokenizer, cuts: Sequence[Cut]) -> Tokens:
+def _tokens(tokenizer: Tokenizer, cuts: Sequence[Cut], is_measured: bool) -> Tokens:
     ids, sizes = tokenizer.encode_all([cut.text for cut in cuts])
+    unknown = [np.zeros(0, np.int64)]
+    if is_measured and tokenizer.unknown_id is not None:
+        places = np.flatnonzero(ids == tokenizer.unknown_id)
+        holders = np.unique(np.cumsum(sizes).searchsorted(places, side="right"))
+        unknown += [tokenizer.unknown_sizes(cuts[number].text) for number in holders.tolist()]
     ends = np.fromiter((cut.ends for cut in cuts), bool, len(cuts))
     begins = np.fromiter((cut.begins for cut in cuts), bool, len(cuts))
     stops = np.cumsum(sizes + ends)
@@ -146,34 +158,40 @@ def _tokens(tokenizer: Tokenizer, cuts: Sequence[Cut]) -> Tokens:
     is_text[stops[ends] - 1] = False
     laid[is_text], laid[~is_text] = ids, tokenizer.eos_id
     n_bytes = sum(len(cut.text) if cut.text.isascii() else len(utf8(cut.text)) for cut in cuts)
-    return Tokens(laid, (stops - sizes - ends)[begins], n_bytes, sum(len(cut.text) for cut in cuts))
+    n_chars = sum(len(cut.text) for cut in cuts)
+    return Tokens(laid, (stops - sizes - ends)[begins], n_bytes, n_chars, np.concatenate(unknown))
 
 
 class ShardWriter:
     """A shard that grows by the tokens of batches.
 
-    lines  whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
+    unknown  for the bytes that unknown tokens stand for; None where bits will not be asked for.
+    lines    whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
     """
 
-    def __init__(self, ids: Growing, starts: Growing, *, lines: bool = False) -> None:
-        self.ids, self.starts, self.lines = ids, starts, lines
+    def __init__(self, ids: Growing, starts: Growing, unknown: Growing | None, *, lines: bool = False) -> None:
+        self.ids, self.starts, self.unknown, self.lines = ids, starts, unknown, lines
         self.n_bytes = self.n_chars = 0
 
     def add(self, tokens: Tokens) -> None:
         self.starts.append(tokens.starts + self.ids.size)
         self.ids.append(tokens.ids)
+        if self.unknown is not None:
+            self.unknown.append(tokens.unknown)
         self.n_bytes += tokens.n_bytes
         self.n_chars += tokens.n_chars
 
     def shard(self) -> TokenShard:
         starts = self.starts.array()
         ends = len(starts) if self.lines else 0
-        return TokenShard(self.ids.array(), starts, self.n_bytes + ends, self.n_chars + ends, ends)
+        unknown = None if self.unknown is None else self.unknown.array()
+        return TokenShard(self.ids.array(), starts, self.n_bytes + ends, self.n_chars + ends, ends, unknown)
 
 
-def in_memory(tokenizer: Tokenizer, *, lines: bool = False) -> ShardWriter:
+def in_memory(tokenizer: Tokenizer, *, lines: bool = False, measured: bool = True) -> ShardWriter:
     """A shard that is in memory, or in files without a name once it is large."""
-    return ShardWriter(Spool(token_dtype(tokenizer)), Spool(np.dtype("<i8")), lines=lines)
+    unknown = Spool(UNKNOWN_SIZE) if measured else None
+    return ShardWriter(Spool(token_dtype(tokenizer)), Spool(np.dtype("<i8")), unknown, lines=lines)
 
 
 def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
@@ -185,7 +203,7 @@ def stream_shard(pieces: Iterable[tuple[str, bool]], tokenizer: Tokenizer, *, li
     """The same of documents that come in pieces, each with whether it is the last of its document."""
     writer = in_memory(tokenizer, lines=lines)
     for batch in batches(((0, text, ends) for text, ends in pieces), tokenizer):
-        writer.add(encoded(tokenizer, batch)[0])
+        writer.add(encoded(tokenizer, batch, (0,))[0])
     return writer.shard()
 
 

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from regard.core.workers import Labour, Workers, n_cores
+from regard.data import layout
 from regard.data.prepared import PARTS
-from regard.data.shard import Cut, ShardWriter, Tokens, batches, encoded, in_memory, token_dtype
+from regard.data.shard import UNKNOWN_SIZE, Cut, ShardWriter, Tokens, batches, encoded, in_memory, token_dtype
 from regard.data.tokenizer import Tokenizer, load, save
 from regard.errors import CheckpointError, DataError
 from regard.storage.growing import BegunFolder
@@ -26,6 +27,7 @@ from regard.storage.temporary import temporary_folder
 
 SMALL = 1 << 25  # characters below which processes take longer to start than to work
 TOKENIZER, TEMPORARY = "tokenizer.json", "regard-tokenizer-"
+HELD_OUT = (layout.VALID, layout.TEST)  # whose bits are asked for
 Encode = Callable[[Sequence[Cut]], dict[int, Tokens]]
 
 
@@ -37,7 +39,7 @@ class _Encoder:
     hash: str
 
     def __call__(self, batch: Sequence[Cut]) -> dict[int, Tokens]:
-        return encoded(_loaded(self.path, self.hash), batch)
+        return encoded(_loaded(self.path, self.hash), batch, HELD_OUT)
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +79,7 @@ def _working(
     usual = 1 if tokenizer.is_quick or n_chars < SMALL else n_cores()
     with labour.open(usual) as workers, temporary_folder(None, TEMPORARY) as folder:
         if workers.is_here:
-            yield workers, partial(encoded, tokenizer)
+            yield workers, partial(encoded, tokenizer, measured=HELD_OUT)
             return
         place = (folder if begun is None else begun.path) / TOKENIZER
         if begun is None:
@@ -87,11 +89,19 @@ def _working(
 
 def _writers(tokenizer: Tokenizer, lines: bool, begun: BegunFolder | None) -> list[ShardWriter]:
     if begun is None:
-        return [in_memory(tokenizer, lines=lines) for _ in PARTS]
-    kinds = {"ids": token_dtype(tokenizer), "starts": np.dtype("<i8")}
+        return [in_memory(tokenizer, lines=lines, measured=side in HELD_OUT) for side in range(len(PARTS))]
+    kinds = {"ids": token_dtype(tokenizer), "starts": np.dtype("<i8"), "unknown": UNKNOWN_SIZE}
     begun.open_arrays({f"{part}.{name}": kind for part in PARTS for name, kind in kinds.items()})
     files = begun.files
-    return [ShardWriter(files[f"{part}.ids"], files[f"{part}.starts"], lines=lines) for part in PARTS]
+    return [
+        ShardWriter(
+            files[f"{part}.ids"],
+            files[f"{part}.starts"],
+            files[f"{part}.unknown"] if side in HELD_OUT else None,
+            lines=lines,
+        )
+        for side, part in enumerate(PARTS)
+    ]
 
 
 def _facts(number: int, tokenizer: Tokenizer, writers: Sequence[ShardWriter]) -> dict[str, Any]:

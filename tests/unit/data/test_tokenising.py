@@ -90,11 +90,11 @@ def interrupted(after: int, monkeypatch: pytest.MonkeyPatch, error: BaseExceptio
     """Tokenising that fails after some batches; the list grows by one for each batch that was tokenised."""
     done: list[int] = []
 
-    def encoded(tokenizer, batch, genuine=shard.encoded):
+    def encoded(tokenizer, batch, measured, genuine=shard.encoded):
         if len(done) == after:
             raise error
         done.append(1)
-        return genuine(tokenizer, batch)
+        return genuine(tokenizer, batch, measured)
 
     monkeypatch.setattr(tokenising, "encoded", encoded)
     return done
