@@ -94,7 +94,7 @@ def test_one_training_each_claims_no_difference_anywhere(here: Path) -> None:
 def test_a_failed_model_is_the_exit_code_and_the_last_line_and_the_report_stands(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from regard.studies import race
+    from regard.studies import training as race
 
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
     real = race.train_run

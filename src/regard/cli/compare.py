@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import CommonOnDevice, command
+from regard.cli.options import CommonOnDevice, WorkerFlags, command
 from regard.errors import RegardError, Stopped, UsageError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def add_to(app: typer.Typer) -> None:
 def compare(
     common: CommonOnDevice,
     flags: CompareFlags,
+    where: WorkerFlags,
     data: Annotated[
         str | None, typer.Argument(help="A file, a folder or world:NAME. [default: world:witness]", metavar="DATA")
     ] = None,
@@ -97,6 +98,8 @@ def compare(
         parameters=flags.parameters,
         scaling=flags.scaling,
         folds=flags.folds,
+        workers=where.workers,
+        ray=where.ray,
         # A table for a README is for a file: what people see meanwhile goes beside it.
         board=board_for(sys.stderr if flags.markdown else common.screen.people, quiet=common.quiet),
         layer=read_assignments(flags.sets) | typed,

@@ -63,6 +63,18 @@ class CommonWithChance(CommonOnDevice):
             raise UsageError(f"--seed: expected a whole number from 0 to 2^63 - 1, found {self.seed}")
 
 
+@dataclass(frozen=True)
+class WorkerFlags:
+    """Where many trainings are made."""
+
+    workers: Annotated[
+        int | None, typer.Option(help="Trainings side by side, each in a process of its own.", metavar="N")
+    ] = None
+    ray: Annotated[
+        str | None, typer.Option(help="Trainings on a Ray cluster: auto, or HOST:PORT.", metavar="ADDRESS")
+    ] = None
+
+
 def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the decorated function to `app`, its dataclass parameters spread out as options."""
 

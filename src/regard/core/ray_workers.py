@@ -30,10 +30,10 @@ class RayWorkers(Workers):
 
     def __init__(self, address: str, threads: int = 1) -> None:
         self.threads = threads
-        self._ray = _library()
+        self._ray = library()
         self._is_mine = not self._ray.is_initialized()
         if self._is_mine:
-            _connect(self._ray, address)
+            connect(self._ray, address)
         self.count = max(1, int(self._ray.cluster_resources().get("CPU", 1)) // threads)
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
@@ -75,7 +75,7 @@ def _called(function: Callable[[A], B], item: A, version: str) -> B:
     return function(item)
 
 
-def _library() -> Any:
+def library() -> Any:
     try:
         import ray
     except ImportError:
@@ -83,7 +83,7 @@ def _library() -> Any:
     return ray
 
 
-def _connect(ray: Any, address: str) -> None:
+def connect(ray: Any, address: str) -> None:
     if address != AUTO:
         _require_answer(address)
     try:
