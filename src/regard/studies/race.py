@@ -78,7 +78,7 @@ class Race:
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.out, self.board.note)
-        self.stopped = False
+        self.stopped = self.halted = False
         self.running: dict[Hashable, Running] = {}
         self.lost: dict[Hashable, int] = {}
 
@@ -87,21 +87,24 @@ class Race:
         entrants = [self._entrant(label) for label in self.layers]
         for one in entrants:
             self._advance(one, None)
-        asked = False
         while True:
-            while self.interrupt.received is None and self.pool.room and (best := self._next(entrants)) is not None:
+            while not self.halted and self.pool.room and (best := self._next(entrants)) is not None:
                 self._begin(best)
+                self._halt_on_signal()
             if not self.running:
                 break
-            if self.interrupt.received is not None and not asked:
-                self.pool.stop()
-                asked = True
             for ended in self.pool.wait(self._told):
                 self._heed(ended)
+            self._halt_on_signal()
         for one in entrants:
             if one.asked:
                 self._advance(one, [one.found.get(number) for number in range(len(one.asked))])
         return [one.row for one in entrants if one.begun or one.row.failed]
+
+    def _halt_on_signal(self) -> None:
+        if self.interrupt.received is not None and not self.halted:
+            self.halted = True
+            self.pool.stop()
 
     def _entrant(self, label: str) -> Entrant:
         size, settings = self.sizes[label], self._settings(label)
@@ -196,7 +199,8 @@ class Race:
             self._give(one, running.number, outcome)
         elif ended.how == "failed":
             self._give(one, running.number, Failed(ended.text, ended.code))
-        elif self.interrupt.received is not None:
+        elif ended.how == "stopped" or self.halted or self.interrupt.received is not None:
+            self.halted = True
             if trial.tests:
                 losses = [held_out([running.path]), one.row.held_out]
                 one.row.held_out = min((loss for loss in losses if loss is not None), default=None)
@@ -208,12 +212,13 @@ class Race:
     def _again(self, running: Running, ended: Ended) -> None:
         one, trial = running.entrant, running.trial
         self.lost[ended.key] = self.lost.get(ended.key, 0) + 1
-        why = ended.text or "ended by a signal"
         if self.lost[ended.key] == ATTEMPTS:
-            text = f"{trial.told}: its worker was lost {ATTEMPTS} times ({why}); take fewer workers if memory is short"
+            text = f"{trial.told}: a worker was lost {ATTEMPTS} times ({ended.text}); take fewer if memory is short"
             self._give(one, running.number, Failed(text, ResourceError.exit_code))
             return
-        self.board.note(f"{one.row.label}: {trial.told}: a worker was lost ({why}); it goes on from its checkpoint")
+        self.board.note(
+            f"{one.row.label}: {trial.told}: a worker was lost ({ended.text}); it goes on from its checkpoint"
+        )
         one.waiting.insert(0, running.number)
 
     def _give(self, one: Entrant, number: int, found: Found) -> None:

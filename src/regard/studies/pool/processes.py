@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -47,6 +47,7 @@ class ProcessPool:
         self.side_by_side, self.threads = side_by_side, threads
         self.modules, self.gpus = tuple(modules), tuple(gpus)
         self.workers: list[_Worker] = []
+        self.is_stopping = False
 
     @property
     def room(self) -> int:
@@ -76,6 +77,7 @@ class ProcessPool:
         return [one for one in found if one is not None]
 
     def stop(self) -> None:
+        self.is_stopping = True
         for worker in self._busy:
             with suppress(OSError):
                 worker.connection.send_bytes(STOP)
@@ -100,7 +102,9 @@ class ProcessPool:
                 message = worker.connection.recv()
                 if isinstance(message, Ended):
                     worker.key = None
-                    return Ended(key, message.how, message.result, message.text, message.code)
+                    if message.how == "stopped" and not self.is_stopping:
+                        return Ended(key, "lost", text=f"process {worker.process.pid}, ended by a signal")
+                    return replace(message, key=key)
                 told(key, message)
         except (EOFError, OSError):
             self._let_go(worker)
