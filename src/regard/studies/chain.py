@@ -9,23 +9,16 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.errors import RegardError, Stopped, UsageError
+from regard.errors import Stopped, UsageError
 from regard.run.settings import Settings
 from regard.studies.ledger import RATES
+from regard.studies.pool.pool import Failed
 from regard.studies.protocol import TRIALS, Protocol
 from regard.studies.row import Row
 from regard.studies.search import Searched
 from regard.studies.training import BEHIND
 from regard.training.budget import parse
 from regard.training.settings import DEFAULT_LR
-
-
-class Failed(RegardError):
-    """A training that failed, with its reason and exit code."""
-
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.exit_code = code
 
 
 @dataclass(frozen=True)

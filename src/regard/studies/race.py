@@ -18,12 +18,12 @@ from regard.errors import ResourceError, Stopped
 from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Origin, Settings, resolve
 from regard.studies.board import Board
-from regard.studies.chain import Failed, Found, Steps, Trial, chain
+from regard.studies.chain import Found, Steps, Trial, chain
 from regard.studies.entrant import Size
 from regard.studies.identity import mark
 from regard.studies.ledger import Ledger
 from regard.studies.outcome import SIDE_BY_SIDE
-from regard.studies.pool.pool import ATTEMPTS, Ended, Pool, reason
+from regard.studies.pool.pool import ATTEMPTS, Ended, Failed, Pool, reason
 from regard.studies.protocol import HAND, Protocol
 from regard.studies.readings import Readings
 from regard.studies.row import Row

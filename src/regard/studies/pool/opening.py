@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 
-from regard.core.workers import MOST, n_cores
+from regard.core.workers import n_cores
 from regard.errors import UsageError
 from regard.studies.pool.pool import Here, Pool
 from regard.studies.pool.worker import GPUS
 
+MOST = 1024
 EVERY_GPU = ("auto", "cuda")  # names of devices that leave it open which
 
 
@@ -47,11 +48,19 @@ class Workers:
 @contextmanager
 def opened(workers: Workers, device: str, modules: Sequence[str] = ()) -> Iterator[Pool]:
     """The pool, within the block. modules: of other people, which workers import too."""
-    pool = _pool(workers, device, modules)
-    try:
-        yield pool
-    finally:
-        pool.close()
+    with _stdout_kept() if workers.ray is not None else nullcontext():
+        pool = _pool(workers, device, modules)
+        try:
+            yield pool
+        finally:
+            pool.close()
+
+
+@contextmanager
+def _stdout_kept() -> Iterator[None]:
+    """Keep for results what is printed there: Ray prints ten lines on a worker that died, of which we tell in one."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+        yield
 
 
 def _pool(workers: Workers, device: str, modules: Sequence[str]) -> Pool:

@@ -36,6 +36,14 @@ class Ended:
     code: int = 0
 
 
+class Failed(RegardError):
+    """A job that failed, wherever it was done, with its reason and exit code."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.exit_code = code
+
+
 class Pool(Protocol):
     """Workers. `side_by_side` is how many jobs may run at once."""
 

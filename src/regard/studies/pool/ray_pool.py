@@ -19,6 +19,7 @@ from regard.studies.pool.pool import Ended, Job, Told, done, reason
 from regard.studies.pool.worker import Surroundings, refuse_other_versions, versions
 
 ANSWERS = 120.0  # seconds that a machine has to say what it has installed
+CLIENT = "ray://"  # of a machine that is none of the cluster's
 MOST_TOLD = 10_000  # events that nobody has taken yet
 
 
@@ -27,6 +28,11 @@ class RayPool:
 
     def __init__(self, address: str, count: int | None, device: str, modules: Sequence[str]) -> None:
         self.ray = library()
+        if address.startswith(CLIENT):
+            raise UsageError(
+                f"--ray {address}: runs are written where the cluster sees them; start this on one of its machines, "
+                f"with --ray auto"
+            )
         self._is_mine = not self.ray.is_initialized()
         if self._is_mine:
             connect(self.ray, address)
@@ -138,6 +144,6 @@ def _here(ray: Any) -> dict[str, Any]:
 
 
 def _line(error: BaseException) -> str:
-    """What Ray says of a failure, in a few words of its many."""
-    told = " ".join(str(error).split()) or type(error).__name__
-    return f"{type(error).__name__}: {told[:LONGEST_TOLD]}"
+    """What Ray says of a failure: the first sentence of its many."""
+    told = " ".join(str(error).split()).partition(". ")[0]
+    return f"{type(error).__name__}: {told[:LONGEST_TOLD]}".rstrip(".: ")
