@@ -25,7 +25,7 @@ from regard.studies.entrant import Size, common_size, count, entrants_for, modul
 from regard.studies.identity import TRACK
 from regard.studies.ledger import KEPT, agreed, clear, read_kept, refuse_other
 from regard.studies.measure import recall_bits
-from regard.studies.pool.opening import Workers, opened
+from regard.studies.pool.opening import SideBySide, opened
 from regard.studies.pool.pool import Pool
 from regard.studies.preflight import fitted_layers, refuse_full_disk, refuse_too_small
 from regard.studies.protocol import (
@@ -89,7 +89,7 @@ def compare(
     quiet       tell nothing meanwhile. board: where it is told instead. layer: settings by their whole names.
     settings    others by their key, for every model: `tokens="words"`.
     """
-    asked_of = Workers(workers, ray)
+    side_by_side = SideBySide(workers, ray)
     given = (dict(read_recipe(recipe)) if recipe is not None else {}) | (layer or {})
     if isinstance(models, str):
         raise UsageError(f"models: expected several names in a list, found {models!r}; give [{models!r}]")
@@ -101,7 +101,7 @@ def compare(
         given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
         refuse_absent(str(given[TRACK].value) if TRACK in given else None)
         planned = _plan(given, models, Asked(budget, seeds, parameters, folds, SCALES if scaling else (1.0,)))
-        return _raced(planned, out, force, board or board_for(sys.stderr, quiet=quiet), asked_of)
+        return _raced(planned, out, force, board or board_for(sys.stderr, quiet=quiet), side_by_side)
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class _Ready:
     note: str
 
 
-def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board, workers: Workers) -> Comparison:
+def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board, workers: SideBySide) -> Comparison:
     path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(planned.protocol.data)}"
     refuse_file(path)
     refuse_other(path)

@@ -34,7 +34,7 @@ from regard.studies.claims.study import SEEDS, Found, Lab, Outcome, ScaleName, S
 from regard.studies.identity import versions
 from regard.studies.imported.study import ON
 from regard.studies.ledger import KEPT
-from regard.studies.pool.opening import Workers, opened
+from regard.studies.pool.opening import SideBySide, opened
 from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
 
@@ -42,7 +42,7 @@ OUT = Path("runs/reproduce")
 FAILED: Literal["failed"] = "failed"
 PARTS = "seeds"
 LARGEST = 1 << 28  # bytes of a file of results
-ALONE = Workers()
+ALONE = SideBySide()
 Measure = Callable[[str], Iterator[tuple[dict[str, Any], float]]]
 MARKS = {"holds": "good", "does not hold": "bad", "not settled": "open", "failed": "bad"}
 
@@ -76,7 +76,7 @@ def reproduce(
     device: str = "cpu",
     out: Path = OUT,
     force: bool = False,
-    workers: Workers = ALONE,
+    workers: SideBySide = ALONE,
 ) -> Iterator[Result]:
     """The results of some studies, each as soon as it is there; a finished one is read again unless `force`.
 
@@ -117,7 +117,7 @@ def _seeds(one: Study, scale: ScaleName, device: str, out: Path, force: bool) ->
 
 @contextmanager
 def _measuring(
-    workers: Workers, device: str, studies: Sequence[Study], seeds: Mapping[str, Mapping[int, Called]]
+    workers: SideBySide, device: str, studies: Sequence[Study], seeds: Mapping[str, Mapping[int, Called]]
 ) -> Iterator[Measure]:
     """A function from the name of a study to the numbers of its seeds, which are measured meanwhile, or when asked."""
     if not workers.elsewhere:

@@ -13,7 +13,7 @@ from test_going_on import write
 from test_side_by_side import Meddling, kill_writer, run, told, weights
 
 from regard.errors import UsageError
-from regard.studies.pool.opening import Workers, opened
+from regard.studies.pool.opening import SideBySide, opened
 
 if "ray" not in sys.modules:
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # all of it listens on 127.0.0.1 then
@@ -47,6 +47,6 @@ def test_a_cluster_of_another_version_is_refused(cluster: None, monkeypatch: pyt
     monkeypatch.setattr("regard.studies.pool.ray_pool.versions", lambda: {"regard": "9.9"})
     with (
         pytest.raises(UsageError, match="and the comparison began with 9"),
-        opened(Workers(ray="auto"), "cpu"),
+        opened(SideBySide(ray="auto"), "cpu"),
     ):
         pass

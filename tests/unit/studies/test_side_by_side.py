@@ -22,7 +22,7 @@ from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import Comparison
 from regard.studies.notes import notes
-from regard.studies.pool.opening import Workers, opened
+from regard.studies.pool.opening import SideBySide, opened
 from regard.studies.pool.pool import Ended, Failed, Here, Told
 from regard.studies.pool.worker import refuse_other_versions, versions
 from regard.studies.search import Watched
@@ -153,8 +153,8 @@ def test_a_count_of_workers_that_is_none_is_refused_before_anything(count: int, 
 
 def test_more_workers_than_cores_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.studies.pool.opening.n_cores", lambda: 2)
-    assert Workers(2).note == Workers(None).note == Workers(8, "auto").note == ""
-    assert Workers(3).note.startswith("--workers 3 is more than the 2 cores here")
+    assert SideBySide(2).note == SideBySide(None).note == SideBySide(8, "auto").note == ""
+    assert SideBySide(3).note.startswith("--workers 3 is more than the 2 cores here")
 
 
 def test_a_worker_of_another_version_is_refused_by_name() -> None:
@@ -236,5 +236,5 @@ def test_a_model_of_the_script_itself_is_refused(monkeypatch: pytest.MonkeyPatch
 )
 def test_an_address_that_is_none_is_one_line(address: str, kind: type[Exception], words: str) -> None:
     pytest.importorskip("ray", reason="the package ray is not installed")
-    with pytest.raises(kind, match=words), opened(Workers(ray=address), "cpu"):
+    with pytest.raises(kind, match=words), opened(SideBySide(ray=address), "cpu"):
         pass

@@ -17,7 +17,7 @@ EVERY_GPU = ("auto", "cuda")  # names of devices that leave it open which
 
 
 @dataclass(frozen=True)
-class Workers:
+class SideBySide:
     """How many trainings are made side by side, and where.
 
     count  None: one on this machine, as many as there is room for on a cluster.
@@ -46,7 +46,7 @@ class Workers:
 
 
 @contextmanager
-def opened(workers: Workers, device: str, modules: Sequence[str] = ()) -> Iterator[Pool]:
+def opened(workers: SideBySide, device: str, modules: Sequence[str] = ()) -> Iterator[Pool]:
     """The pool, within the block. modules: of other people, which workers import too."""
     with _stdout_kept() if workers.ray is not None else nullcontext():
         pool = _pool(workers, device, modules)
@@ -63,7 +63,7 @@ def _stdout_kept() -> Iterator[None]:
         yield
 
 
-def _pool(workers: Workers, device: str, modules: Sequence[str]) -> Pool:
+def _pool(workers: SideBySide, device: str, modules: Sequence[str]) -> Pool:
     if not workers.elsewhere:
         return Here()
     if workers.ray is not None:
