@@ -223,3 +223,10 @@ def test_the_commands_of_the_page_work(page: str, here: Path, trained: Path) -> 
             argv = [*argv, "--list"]
         outcome = call_here(*argv)
         assert outcome.code == 0, (argv, outcome.err)
+
+
+@pytest.mark.parametrize("verb", ["compare", "reproduce"])
+def test_no_workers_at_all_is_one_line(verb: str, here: Path) -> None:
+    outcome = call_here(verb, "--workers", "0")
+    assert outcome.code == USAGE
+    assert outcome.err.splitlines() == ["regard: error: --workers: expected a whole number from 1 to 1,024, found 0"]

@@ -41,7 +41,6 @@ def reproduce(
     Holds, does not hold, or not settled at this size: no rule is bent until it passes.
     """
     from regard.studies import reproduce as studies
-    from regard.studies.pool.opening import SideBySide
     from regard.studies.reproduce import verdicts_page
 
     on_gpu = (common.device or "cpu").startswith("cuda")
@@ -58,9 +57,7 @@ def reproduce(
     found = []
     if not report or ids:
         scale = "quick" if quick else "gpu" if on_gpu else "cpu"
-        device, workers = "cuda" if on_gpu else "cpu", SideBySide(where.workers, where.ray)
-        if workers.note:
-            common.screen.note(workers.note)
+        device, workers = "cuda" if on_gpu else "cpu", where.side_by_side(common.screen)
         for one in studies.reproduce(chosen, scale, device=device, out=out, force=force, workers=workers):
             found.append(one)
             common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")

@@ -199,6 +199,7 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board,
     refuse_other(path)
     modules = modules_of(planned.settings) if workers.elsewhere else ()
     with opened(workers, planned.device, modules) as pool, only_writer(path), Interrupt() as interrupt:
+        pool.warm(len(planned.layers))
         with board.preparing():
             ready = interrupt.at_once(lambda: _made_ready(planned, path, force))
         if ready is None:

@@ -54,6 +54,10 @@ class Pool(Protocol):
         """How many more jobs may be submitted now."""
         ...
 
+    def warm(self, jobs: int) -> None:
+        """Begin to start workers: so many jobs will come soon."""
+        ...
+
     def submit(self, key: Hashable, job: Job) -> None: ...
     def wait(self, told: Told) -> list[Ended]:
         """Those that have ended, after a moment in which what jobs tell is passed on."""
@@ -79,6 +83,9 @@ class Here:
     @property
     def room(self) -> int:
         return int(self.submitted is None)
+
+    def warm(self, jobs: int) -> None:
+        """There is nobody to start."""
 
     def submit(self, key: Hashable, job: Job) -> None:
         self.submitted = (key, job)

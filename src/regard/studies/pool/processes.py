@@ -57,6 +57,10 @@ class ProcessPool:
     def _busy(self) -> list[_Worker]:
         return [one for one in self.workers if one.key is not None]
 
+    def warm(self, jobs: int) -> None:
+        while len(self.workers) < min(jobs, self.side_by_side):
+            self._started()
+
     def submit(self, key: Hashable, job: Job) -> None:
         payload = pickle.dumps(job)
         while True:

@@ -55,6 +55,9 @@ class RayPool:
     def room(self) -> int:
         return self.side_by_side - len(self.running)
 
+    def warm(self, jobs: int) -> None:
+        """Ray starts workers by itself, and keeps them."""
+
     def submit(self, key: Hashable, job: Job) -> None:
         self.running[self.task.remote(key, pickle.dumps(job), self.surroundings, self.queue)] = key
 

@@ -5,6 +5,7 @@ Nothing here imports torch: how many threads it has is said before it comes.
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import queue
@@ -12,7 +13,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -26,6 +27,7 @@ from regard.studies.pool.pool import Ended, done, reason
 from regard.training.interrupt import ended_by_exception
 
 STOP = b""
+JOBS = "regard.studies.training"  # what most jobs are made of, and what takes a second to import
 GPUS = "CUDA_VISIBLE_DEVICES"
 
 
@@ -95,8 +97,9 @@ def serve(connection: Connection, surroundings: Surroundings) -> None:
 
     try:
         with ended_by_exception():
+            refused = _taken_on(surroundings)
             while (payload := jobs.get()) is not None:
-                send(_done(payload, surroundings, send))
+                send(refused or _done(payload, send))
     except (SystemExit, OSError):  # a signal between two jobs, or nobody to tell
         pass
     sys.stderr.flush()
@@ -116,19 +119,25 @@ def _listen(connection: Connection, jobs: queue.SimpleQueue[bytes | None]) -> No
         signal.raise_signal(signal.SIGTERM)
 
 
-def _done(payload: bytes, surroundings: Surroundings, send: Any) -> Ended:
+def _taken_on(surroundings: Surroundings) -> Ended | None:
+    """Make ready for the first job while it is not there yet; what every job is told where that failed."""
+    try:
+        surroundings.take_on()
+        importlib.import_module(JOBS)
+    except Exception as error:
+        return Ended(None, "failed", None, *reason(error))
+    return None
+
+
+def _done(payload: bytes, send: Callable[[Any], None]) -> Ended:
     def tell(event: Any) -> None:
         with suppress(OSError):  # `_listen` hears of it too
             send(event)
 
     try:
-        surroundings.take_on()
         job = pickle.loads(payload)  # from the process that started this one
+        return done(None, job, tell)
     except SystemExit:
         return Ended(None, "stopped")
     except Exception as error:
         return Ended(None, "failed", None, *reason(error))
-    try:
-        return done(None, job, tell)
-    except SystemExit:
-        return Ended(None, "stopped")
