@@ -114,12 +114,13 @@ class Race:
     def _next(self, entrants: Sequence[Entrant]) -> Entrant | None:
         """Whose training to begin: one after the other, or, side by side, so that all end early.
 
-        A search is a chain of trainings that nothing shortens, and long trainings leave gaps when they come last.
+        Fits take a moment. A search is a chain of trainings that nothing shortens, and long trainings leave gaps when
+        they come last.
         """
         waiting = [one for one in entrants if one.waiting]
         if not waiting or self.pool.side_by_side == 1:
             return next(iter(waiting), None)
-        return min(waiting, key=lambda one: (one.asked[0].tests, -one.pace))
+        return min(waiting, key=lambda one: (one.row.parameters > 0, one.asked[0].tests, -one.pace))
 
     def _advance(self, one: Entrant, found: list[Found] | None) -> None:
         """Give a model what it asked for; it asks for more, or is at its end."""
