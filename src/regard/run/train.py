@@ -24,7 +24,7 @@ from regard.run.live import display_for, working
 from regard.run.paths import require_name
 from regard.run.plan import CONFIG, Job, plan
 from regard.run.settings import Origin, Settings
-from regard.run.start import begin_from, model_config, refuse_lora_alone
+from regard.run.start import begin_from, model_config, refuse_lora_alone, refuse_vectors
 from regard.storage.lock import refuse_in_use
 from regard.tasks.verbs import Fits, able
 
@@ -195,6 +195,8 @@ def _checked(job: Job) -> TrainSettings:
             f"--out (counts of texts can be merged: docs/counting.md)"
         )
     refuse_lora_alone(job.settings)
+    if job.resume == "no":
+        refuse_vectors(job.settings)
     precision_of(training.precision, device_named(training.device))
     refuse_absent(training.track)
     return training
