@@ -80,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return run(argv)
     use_utf8()
+    if "WORLD_SIZE" in os.environ:  # one of many: torch would advise each of them on how it is used
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     with ended_by_exception():
         code = run(sys.argv[1:])
     leave(code)
@@ -125,7 +127,8 @@ def call(words: list[str]) -> None:
     name, rest = ("regard", words or ["--help"]) if command is None else (f"regard {words[0]}", words[1:])
     command = command or root
     rest = with_values(rest, valued(command))
-    with command.make_context(name, rest) as context:
+    # What was typed, for a command that starts itself again.
+    with command.make_context(name, rest, obj=words) as context:
         command.invoke(context)
 
 

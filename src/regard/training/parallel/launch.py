@@ -1,0 +1,92 @@
+"""Starting the processes of a training on one machine: torchrun's own launcher, on 127.0.0.1 and a free port."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard import errors
+from regard.errors import RegardError, ResourceError
+from regard.training.parallel.group import LAUNCHED
+
+LOOPBACK = ("lo", "lo0")
+
+
+def launch(words: Sequence[str], devices: int) -> int:
+    """Run `regard` with these words once for each device; the exit code they agree on comes back.
+
+    They tell of themselves what there is to tell; of one that was killed this process does.
+    """
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.disable(logging.CRITICAL)  # the launcher's own account of a failure
+    _prepare(devices)
+    with tempfile.TemporaryDirectory(prefix="regard-") as folder:
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=devices,
+            run_id=uuid.uuid4().hex,
+            rdzv_backend="c10d",
+            rdzv_endpoint="127.0.0.1:0",
+            local_addr="127.0.0.1",
+            max_restarts=0,
+            logs_specs=DefaultLogsSpecs(log_dir=folder),
+        )
+        try:
+            elastic_launch(config, sys.executable)("-m", "regard", *words)
+        except ChildFailedError as failed:
+            return _code_of(failed)
+        except SignalException as ended:
+            return _left_word(Path(folder)) or 128 + int(ended.sigval)
+        except RuntimeError as error:
+            told = " ".join(str(error).split())[:200]
+            raise ResourceError(f"{devices} processes cannot be started on this machine: {told}") from None
+    return 0
+
+
+def _prepare(devices: int) -> None:
+    """Cores shared out, and nothing that leaves this machine, unless somebody has said otherwise."""
+    os.environ[LAUNCHED] = str(devices)
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // devices)))
+    names = [name for _, name in socket.if_nameindex() if name in LOOPBACK]
+    if names:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", names[0])
+
+
+def _code_of(failed: Any) -> int:
+    """The exit code of processes of which one has failed; a line for one that could not tell of itself."""
+    killed = {rank: one for rank, one in failed.failures.items() if one.exitcode < 0}
+    codes = [one.exitcode for one in failed.failures.values() if one.exitcode > 0]
+    # The launcher itself ends the others with SIGTERM.
+    if killed and (not codes or any(one.exitcode != -signal.SIGTERM for one in killed.values())):
+        rank, one = next(iter(killed.items()))
+        raise ResourceError(
+            f"process {rank} of the training was ended by {one.signal_name()}, and the others with it; continue from "
+            f"the last checkpoint with --resume"
+        )
+    return max(codes, default=1)
+
+
+def _left_word(folder: Path) -> int | None:
+    """The exit code of the failure that a process has written down for the launcher; None without one."""
+    for path in folder.rglob("error.json"):
+        try:
+            words = json.loads(path.read_text(encoding="utf-8"))["message"]["message"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        found = getattr(errors, words.partition(":")[0], None)
+        if isinstance(found, type) and issubclass(found, RegardError):
+            return found.exit_code
+    return None
