@@ -19,7 +19,9 @@ def part_of(batch: Batch, rank: int, size: int) -> Batch:
     """The rows of process `rank` of `size`. One for which there are none has the first row, not to be counted."""
     n_rows = len(batch.lengths)
     rows = torch.arange(rank, n_rows, size) if rank < n_rows else torch.zeros(1, dtype=torch.long)
-    values = {name: value[rows] for name, value in vars(batch).items() if isinstance(value, Tensor)}
+    end_to_end = ("tokens", "targets") if batch.packed else ()
+    cut = {name: value for name, value in vars(batch).items() if isinstance(value, Tensor) and name not in end_to_end}
+    values = {name: value[rows] for name, value in cut.items()}
     if batch.packed:
         places = packed_places(batch.lengths, rows)
         values |= {"tokens": batch.tokens[:, places], "targets": batch.targets[:, places]}

@@ -7,6 +7,7 @@ So a process needs 1 / N of the bytes of a model in training, and the activation
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -30,6 +31,7 @@ from regard.training.parallel.joined import JoinedRanks
 from regard.training.run_folder import WEIGHTS, RunFolder
 
 T = TypeVar("T")
+VIEW = "FSDP2-wrapped module .* returned a view tensor"
 EPSILON = 1e-6  # as in torch's own clipping
 
 
@@ -52,6 +54,8 @@ class ShardedRanks(JoinedRanks):
                     f"train.parallel=fsdp: {name.removeprefix('model.')} is a single number, which cannot be cut; say "
                     f"train.parallel=ddp"
                 )
+        # What a block gives is never written to in place: the gradients are those of one process.
+        warnings.filterwarnings("ignore", message=VIEW)
         self._mesh = init_device_mesh(device_of(step).type, (self.size,))
         model = step.get_submodule("model")
         for part in step.modules():
