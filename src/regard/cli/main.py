@@ -91,9 +91,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def leave(code: int) -> None:
     """End at once after a signal, as taking torch down takes half a second, and where other threads are at work.
 
-    Inside torch or a tokenizer they cannot be interrupted, and would meet an interpreter that is being taken down.
+    Inside torch or a tokenizer they cannot be interrupted, and would meet an interpreter that is being taken down. One
+    of many processes would wait for those that it is connected to.
     """
-    if threading.active_count() == 1 and code not in SIGNALLED:
+    if threading.active_count() == 1 and code not in SIGNALLED and "WORLD_SIZE" not in os.environ:
         return
     from regard.storage.temporary import close_all
 

@@ -12,6 +12,7 @@ read is asked for by rows: any number of processes goes on, each with its own pa
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +29,7 @@ from regard.training.checkpoint import STATE, Contents, publish
 if TYPE_CHECKING:
     from regard.training.parallel.joined import JoinedRanks
 
+ALONE = "torch.distributed is disabled"  # it is: each process reads for itself
 TIES = "weights"  # in state.json: what a plain file of weights says beside its numbers
 
 
@@ -96,7 +98,10 @@ def read_into(path: Path, own: Mapping[str, Tensor]) -> None:
     """Overwrite tensors in place, each with the rows of it that it holds."""
     import torch.distributed.checkpoint as dcp
 
-    if own:
+    if not own:
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=ALONE)
         dcp.load(dict(own), storage_reader=dcp.HuggingFaceStorageReader(str(path)), no_dist=True)
 
 

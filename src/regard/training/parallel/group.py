@@ -7,6 +7,7 @@ there before it leaves; whoever then finds a connection closed knows why, and en
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,12 +18,13 @@ import torch
 import torch.distributed as dist
 
 from regard.errors import ResourceError, UsageError
+from regard.training.interrupt import heeded
 from regard.training.parallel.joined import JoinedRanks, environment_says
 from regard.training.parallel.ranks import ALONE, Ranks
 
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LAUNCHED = "REGARD_LAUNCHED"  # by --devices, which tells of a process that was killed
-WAIT = 3.0  # seconds for somebody to say why he left
+WAIT = 1.0  # seconds for somebody to say why he left
 TIMEOUT = timedelta(minutes=30)  # for the slowest thing that others wait for: a save of a large model
 JOINING = timedelta(minutes=5)
 LOST = 6
@@ -50,6 +52,8 @@ def joined(device: torch.device) -> Iterator[Ranks]:
         yield ranks
     except BaseException as error:
         _end(store, error)
+    ranks.release()
+    dist.barrier()  # who leaves first would close a connection that another still reads
     dist.destroy_process_group()
 
 
@@ -81,10 +85,13 @@ def _join(device: torch.device) -> tuple[Any, Ranks]:
 
 def _end(store: Any, error: BaseException) -> NoReturn:
     """Leave with a failure that nobody has told yet, or without a word."""
+    # torchrun ends those that are left when one has failed; what there is to tell is told first.
+    for number in heeded():
+        signal.signal(number, signal.SIG_IGN)
     code: Any = getattr(error, "exit_code", getattr(error, "code", 1))
     if isinstance(error, KeyboardInterrupt):
         code = 130
-    if _is_closed(error):
+    if any(_is_closed(one) for one in _behind(error)):
         told = _told(store)
         if told is not None:
             raise SystemExit(told)
@@ -102,6 +109,13 @@ def _end(store: Any, error: BaseException) -> NoReturn:
         raise SystemExit(code)
     _leave_word(error)
     raise error
+
+
+def _behind(error: BaseException | None) -> Iterator[BaseException]:
+    """A failure and those during which it came, such as a signal while the loop was left."""
+    while error is not None:
+        yield error
+        error = error.__context__
 
 
 def _is_closed(error: BaseException) -> bool:

@@ -64,6 +64,9 @@ class JoinedRanks(Ranks):
         self._ddp: DistributedDataParallel | None = None
         self.shared(None)  # the time
 
+    def release(self) -> None:
+        self._ddp = None
+
     def as_set(self, settings: TrainSettings, needs: int, limit: int) -> Ranks:
         from regard.training.parallel.sharded import ShardedRanks
 

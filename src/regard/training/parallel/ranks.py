@@ -56,6 +56,9 @@ class Ranks:
         """Whether this process writes files and tells people."""
         return self.rank == 0
 
+    def release(self) -> None:
+        """Let go of what would hold on to the other processes after the end."""
+
     # Beginning.
 
     def as_set(self, settings: TrainSettings, needs: int, limit: int) -> Ranks:
