@@ -59,6 +59,8 @@ def refuse_devices(job: Job, training: TrainSettings, devices: int) -> None:
     import torch
 
     refuse_many(job, training)
+    if training.parallel == "none":
+        raise UsageError(f"--devices {devices}: train.parallel=none is for one process; say auto, ddp or fsdp")
     device = device_named(training.device)
     if device.type == "cuda" and devices > torch.cuda.device_count():
         raise UsageError(f"--devices {devices}: this machine has {torch.cuda.device_count()} CUDA devices")

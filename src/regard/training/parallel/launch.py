@@ -67,10 +67,12 @@ def _prepare(devices: int) -> None:
 
 def _code_of(failed: Any) -> int:
     """The exit code of processes of which one has failed; a line for one that could not tell of itself."""
-    killed = {rank: one for rank, one in failed.failures.items() if one.exitcode < 0}
-    codes = [one.exitcode for one in failed.failures.values() if one.exitcode > 0]
-    # The launcher itself ends the others with SIGTERM.
-    if killed and (not codes or any(one.exitcode != -signal.SIGTERM for one in killed.values())):
+    # The launcher itself ends the others with SIGTERM: what they make of it says nothing.
+    ended = (-signal.SIGTERM, 128 + signal.SIGTERM)
+    failures = {rank: one for rank, one in failed.failures.items() if one.exitcode not in ended} or failed.failures
+    killed = {rank: one for rank, one in failures.items() if one.exitcode < 0}
+    codes = [one.exitcode for one in failures.values() if one.exitcode > 0]
+    if killed:
         rank, one = next(iter(killed.items()))
         raise ResourceError(
             f"process {rank} of the training was ended by {one.signal_name()}, and the others with it; continue from "
