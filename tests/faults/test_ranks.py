@@ -17,7 +17,7 @@ import torch
 from rank_nursery import Request, to_line
 
 from regard.storage import tensors
-from regard.training import checkpoint, run_folder
+from regard.training import checkpoint, metrics, run_folder
 from tiny_run import run
 
 HERE = Path(__file__).parent
@@ -63,6 +63,11 @@ def require_near(path: Path, other: Path) -> None:
     """Weights that differ by rounding alone. Steps are of float32, and a training makes more of each difference."""
     for name, tensor in weights(other).items():
         assert float((weights(path)[name] - tensor).abs().max()) < 1e-5, name
+
+
+def losses(path: Path) -> dict[int, float]:
+    """The held-out loss by step."""
+    return {one["step"]: one["valid_loss"] for one in metrics.read(path / "metrics.jsonl") if "valid_loss" in one}
 
 
 def told(answer: dict[str, Any]) -> list[str]:
@@ -118,6 +123,7 @@ def test_a_signal_to_one_rank_stops_all_at_one_step_and_other_numbers_of_them_go
     assert "continued with ranks 2 instead of 4" in answer["texts"][0]
     assert answer["texts"][1] == ""
     require_near(path, undisturbed["alone"])
+    assert losses(path) == pytest.approx(losses(undisturbed["alone"]), abs=1e-5)
 
 
 def test_a_run_goes_on_from_one_way_to_the_other(nursery: Ask, undisturbed: dict[str, Path], tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class JoinedRanks(Ranks):
     def __init__(self, rank: int, size: int, local_rank: int = 0, n_local: int = 1) -> None:
         self.rank, self.size, self.local_rank, self.n_local = rank, size, local_rank, n_local
         self._now, self._heard = 0.0, None
+        self._parent = os.getppid()
         self._interrupt: Interrupt | None = None
         self._ddp: DistributedDataParallel | None = None
         self.shared(None)  # the time
@@ -126,7 +127,10 @@ class JoinedRanks(Ranks):
 
     def meet(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
-        number = 0 if interrupt.received is None else SIGNALS.index(_signal(interrupt.received)) + 1
+        received = interrupt.received
+        if received is None and os.getppid() != self._parent:
+            received = SIGNALS[0].name  # torchrun is gone, which would have told when the work is to end
+        number = 0 if received is None else SIGNALS.index(_signal(received)) + 1
         message = torch.tensor([time.monotonic() if self.is_first else 0.0, number], dtype=torch.float64)
         dist.all_reduce(message, dist.ReduceOp.MAX)
         self._now, number = float(message[0]), int(message[1])

@@ -10,7 +10,8 @@ import socket
 import sys
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,7 @@ def launch(words: Sequence[str], devices: int) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.disable(logging.CRITICAL)  # the launcher's own account of a failure
-    _prepare(devices)
-    with tempfile.TemporaryDirectory(prefix="regard-") as folder:
+    with _prepared(devices), tempfile.TemporaryDirectory(prefix="regard-") as folder:
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -47,7 +46,7 @@ def launch(words: Sequence[str], devices: int) -> int:
         try:
             elastic_launch(config, sys.executable)("-m", "regard", *words)
         except ChildFailedError as failed:
-            return _code_of(failed)
+            return exit_code(failed)
         except SignalException as ended:
             return _left_word(Path(folder)) or 128 + int(ended.sigval)
         except RuntimeError as error:
@@ -56,16 +55,28 @@ def launch(words: Sequence[str], devices: int) -> int:
     return 0
 
 
-def _prepare(devices: int) -> None:
-    """Cores shared out, and nothing that leaves this machine, unless somebody has said otherwise."""
+@contextmanager
+def _prepared(devices: int) -> Iterator[None]:
+    """Cores shared out, and nothing that leaves this machine, unless somebody has said otherwise.
+
+    The launcher's own account of a failure is left out.
+    """
+    before = dict(os.environ)
     os.environ[LAUNCHED] = str(devices)
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // devices)))
     names = [name for _, name in socket.if_nameindex() if name in LOOPBACK]
     if names:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", names[0])
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        os.environ.clear()
+        os.environ.update(before)
 
 
-def _code_of(failed: Any) -> int:
+def exit_code(failed: Any) -> int:
     """The exit code of processes of which one has failed; a line for one that could not tell of itself."""
     # The launcher itself ends the others with SIGTERM: what they make of it says nothing.
     ended = (-signal.SIGTERM, 128 + signal.SIGTERM)
