@@ -44,7 +44,7 @@ def failed(**codes: int) -> Any:
 def test_the_exit_code_is_that_of_who_failed_and_not_of_whom_the_launcher_ended() -> None:
     assert exit_code(failed(first=2, second=143)) == 2
     assert exit_code(failed(first=-signal.SIGTERM, second=3)) == 3
-    with pytest.raises(ResourceError, match="process 1 of the training was ended by SIGKILL.*--resume"):
+    with pytest.raises(ResourceError, match=r"process 1 of the training was ended by SIGKILL.*--resume"):
         exit_code(failed(first=6, second=-signal.SIGKILL))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.failure import telling
-from regard.cli.options import CommonWithChance, command
+from regard.cli.options import Common, CommonWithChance, command
 from regard.core.plugin import typed_name
 from regard.errors import Stopped, UsageError, nearest
 
@@ -110,10 +110,9 @@ def train(
 
     `regard train my.txt` needs nothing else said.
     """
-    from regard.run.live import display_for
-    from regard.run.many import resumed, together
+    from regard.run.many import resumed
+    from regard.run.plan import plan
     from regard.run.settings import Origin, read_assignments
-    from regard.run.train import plan, train_run
 
     named = {
         "data.path": (data, "argument DATA"),
@@ -140,8 +139,16 @@ def train(
         is_large=flags.yes_really,
         like=flags.like,
     )
-    if _launched(context.obj, job, flags.devices, common.screen):
-        return
+    if not _launched(context.obj, job, flags.devices, common.screen):
+        _train(job, common)
+
+
+def _train(job: Job, common: Common) -> None:
+    """Train in this process, which may be one of several that were started for it."""
+    from regard.run.live import display_for
+    from regard.run.many import together
+    from regard.run.train import train_run
+
     with together(job) as (ranks, job):
         where, is_quiet = shlex.quote(str(job.out)), common.quiet or not ranks.is_first
         display = display_for(common.screen.people, job.title, quiet=is_quiet)

@@ -35,15 +35,16 @@ TIES = "weights"  # in state.json: what a plain file of weights says beside its 
 
 def save(ranks: JoinedRanks, folder: Path, step: int, contents: Contents) -> Path:
     """Write the checkpoint of `step` below `folder`, each process its part, and return where it is."""
-    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint import state_dict_saver
     from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 
     values = {**contents.weights, **contents.training}
     size, final = tensors.size_of(values), folder / f"{step:08d}"
     temporary = ranks.first(lambda: _made(folder, step, size))
     try:
-        writer = dcp.HuggingFaceStorageWriter(str(temporary), save_distributed=True)
-        dcp.save(values, storage_writer=writer)
+        writer = HuggingFaceStorageWriter(str(temporary), save_distributed=True)
+        state_dict_saver.save(values, storage_writer=writer)
         records = ranks.gathered(_own_files(temporary, ranks.rank))
     except (CheckpointException, OSError) as error:
         ranks.first(lambda: disk.discard(temporary))
@@ -84,10 +85,10 @@ def _named(
 
 def forms(path: Path) -> dict[str, Form]:
     """Names, whole shapes and number types of everything in a checkpoint, sharded or not."""
-    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 
     try:
-        found = dcp.HuggingFaceStorageReader(str(path)).read_metadata().state_dict_metadata
+        found = HuggingFaceStorageReader(str(path)).read_metadata().state_dict_metadata
     except Exception as error:  # whatever the library makes of a file that is none of its own
         raise CheckpointError(f"{path}: not a readable checkpoint: {_reason(error)}") from None
     parts: dict[str, Any] = dict(found)
@@ -96,13 +97,14 @@ def forms(path: Path) -> dict[str, Form]:
 
 def read_into(path: Path, own: Mapping[str, Tensor]) -> None:
     """Overwrite tensors in place, each with the rows of it that it holds."""
-    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint import state_dict_loader
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 
     if not own:
         return
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=ALONE)
-        dcp.load(dict(own), storage_reader=dcp.HuggingFaceStorageReader(str(path)), no_dist=True)
+        state_dict_loader.load(dict(own), storage_reader=HuggingFaceStorageReader(str(path)), no_dist=True)
 
 
 def _reason(error: BaseException) -> str:

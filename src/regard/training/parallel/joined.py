@@ -197,10 +197,10 @@ class JoinedRanks(Ranks):
         # Where torch looks for unused parameters it leaves gradients laid out as they are. Else it does so anew after
         # the first step of a life: of more than two processes sums then come in another order, and a resume would
         # differ in its last bits.
-        options = {"broadcast_buffers": False, "find_unused_parameters": True, "gradient_as_bucket_view": True}
+        options: dict[str, Any] = {"find_unused_parameters": True, "gradient_as_bucket_view": True}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=NOT_NEEDED)
-            self._ddp = DistributedDataParallel(step, **options)
+            self._ddp = DistributedDataParallel(step, broadcast_buffers=False, **options)
         return self._ddp
 
     def adding(self, step: object, *, last: bool) -> AbstractContextManager[object]:
