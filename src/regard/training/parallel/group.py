@@ -16,8 +16,10 @@ from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
-from regard.errors import ResourceError, UsageError
+from regard.errors import ResourceError, Stopped, UsageError
 from regard.training.interrupt import heeded
 from regard.training.parallel.joined import JoinedRanks, environment_says
 from regard.training.parallel.ranks import ALONE, Ranks
@@ -72,8 +74,8 @@ def _join(device: torch.device) -> tuple[Any, Ranks]:
         torch.cuda.set_device(local_rank)
         backend = "cpu:gloo,cuda:nccl"
     try:
-        store, rank, size = next(dist.rendezvous("env://", timeout=JOINING))
-        own = dist.PrefixStore(f"regard/{environment_says('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+        store, rank, size = next(rendezvous("env://", timeout=JOINING))
+        own = PrefixStore(f"regard/{environment_says('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=TIMEOUT)
     except (RuntimeError, ValueError, OSError) as error:
         raise ResourceError(
@@ -101,7 +103,8 @@ def _end(store: Any, error: BaseException) -> NoReturn:
             "another process of the training has ended without a word: it was killed, or its machine is lost; "
             "continue from the last checkpoint with --resume"
         )  # fmt: skip
-    is_first = True
+    # Without a store nobody can ask whether it was told; what all agreed on is then for the first.
+    is_first = environment_says("RANK", 0) == 0 or not isinstance(error, Stopped)
     with suppress(RuntimeError, OSError):
         store.set("failure", str(code))
         is_first = store.add("failures", 1) == 1
