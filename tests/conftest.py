@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
+from collections import defaultdict
 from collections.abc import Generator
 from contextlib import nullcontext
 from pathlib import Path
@@ -60,6 +62,29 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip("no real data: ../shared/data does not lie beside the repository")
     return REAL_DATA
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="every case of every sweep, and not one of some of them")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test under `sweep(N)` one case of N is run, the same ones every time."""
+    if config.getoption("--full"):
+        return
+    swept: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sweep") is not None:
+            swept[item.nodeid.partition("[")[0]].append(item)
+    left: set[pytest.Item] = set()
+    for cases in swept.values():
+        mark = cases[0].get_closest_marker("sweep")
+        assert mark is not None
+        cases.sort(key=lambda item: hashlib.sha256(item.nodeid.encode()).digest())
+        left |= set(cases[-(-len(cases) // mark.args[0]) :])
+    if left:
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=list(left))
 
 
 def pytest_configure(config: pytest.Config) -> None:

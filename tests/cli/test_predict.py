@@ -457,6 +457,24 @@ def test_a_workbook_holds_texts_as_texts_and_numbers_as_numbers(at: Path):
     assert rows[1][:2] == (7, "=1+1 \ufffd")
     assert (rows[2][0], rows[2][2]) == (None, "bad")
     assert all(isinstance(row[3], float) for row in rows[1:])
+    # What Excel cannot hold as a number is a text.
+    given = [999_999_999_999_999, 12_345_678_901_234_567, -(10**15), 0.5, float("inf"), float("-inf"), 1e300, True]
+    write(at / "in.jsonl", "".join(json.dumps({"id": one, "comment": "fine"}) + "\n" for one in given))
+    done("predict", "labelled", "in.jsonl", "--out", "b.xlsx", "--set", "data.text=comment")
+    told = [row[0] for row in openpyxl.load_workbook("b.xlsx").active.iter_rows(values_only=True)][1:]
+    assert told == [given[0], "12345678901234567", "-1000000000000000", 0.5, "inf", "-inf", 1e300, True]
+
+
+def test_a_parquet_column_of_long_whole_numbers_loses_no_digit(at: Path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for name, given, expected in [
+        ("a", [2**53 + 1, 7], [2**53 + 1, 7]),
+        ("b", [2**53 + 1, 0.5], ["9007199254740993", "0.5"]),
+        ("c", [7, 0.5], [7.0, 0.5]),
+    ]:
+        write(at / "in.jsonl", "".join(json.dumps({"id": one, "comment": "fine"}) + "\n" for one in given))
+        done("predict", "labelled", "in.jsonl", "--out", f"{name}.parquet", "--set", "data.text=comment")
+        assert parquet.read_table(f"{name}.parquet")["id"].to_pylist() == expected
 
 
 def test_texts_are_drawn_by_temperature_and_a_block_is_drawn_unlike_the_one_before(at: Path, monkeypatch):

@@ -105,6 +105,7 @@ def mutations(sound: Any, place: tuple[Any, ...], number: int) -> Iterator[tuple
         yield f"as {key[:20]!r}", renamed(sound, place, key)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_any_value_of_any_file_of_a_run_is_taken_or_refused_by_the_name_of_its_file(runs, tmp_path, name):
     folder, wrong, tried = tmp_path / name, [], 0

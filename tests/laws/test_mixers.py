@@ -62,11 +62,13 @@ def held(results: list[LawResult], runs: int) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_mixer_keeps_the_laws(name: str) -> None:
     held(check_mixer(EXAMPLES[name], name), runs=2)
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_combination_keeps_the_laws(name: str) -> None:
     held(check_mixer(COMBINATIONS[name], name), runs=2)
 

@@ -17,11 +17,13 @@ from regard.laws.precision import MODES, Mode
 from regard.laws.view import view
 
 EOS, V = 0, 7
+pytestmark = pytest.mark.usefixtures("unchecked_shapes")
 EQUAL = [torch.tensor(tokens) for tokens in ([0, 3, 1], [0, 2, 2], [0, 1, 5])]
 UNEQUAL = [torch.tensor(tokens) for tokens in ([0], [0, 3, 1, 2, 2], [0, 2])]
 WRITERS = [name for name in registry.names() if registry.entry(name).task in ("text", "pairs", "captions")]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode.rounding > 1e-6], ids=lambda mode: mode.name)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_text_is_generated_in_half_precision(name: str, mode: Mode) -> None:

@@ -18,6 +18,7 @@ from regard.laws.view import sources
 from regard.layers.pooling import PoolingName
 from regard.models.encoder_stack import FAMILIES
 
+pytestmark = pytest.mark.usefixtures("unchecked_shapes")  # which the laws of models check, in test_mixers.py
 POOLINGS = typing.get_args(PoolingName)
 # Beside the families: a mixer by its name, and language models by theirs, one of them no plain stack.
 NAMED = ("attention", "window", "bert", "backpack")
@@ -35,6 +36,7 @@ def keeps(name: str, laws: tuple[str, ...], **settings: Any) -> Subject:
     return subject
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("encoder", [*FAMILIES, *NAMED])
 @pytest.mark.parametrize("name", ["classifier", "tagger"])
 def test_a_batch_of_texts_equals_its_members_under_any_encoder(name: str, encoder: str) -> None:
@@ -47,12 +49,14 @@ def test_every_pooling_passes_over_padding(pooling: str, encoder: str) -> None:
     keeps("classifier", ("padding", "record", "learn"), pooling=pooling, encoder=encoder)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("encoder", [*FAMILIES, *NAMED])
 @pytest.mark.parametrize("name", WRITERS)
 def test_any_encoder_goes_with_any_decoder(name: str, encoder: str) -> None:
     keeps(name, ("source", "select", "round trip"), encoder=encoder)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

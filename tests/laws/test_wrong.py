@@ -21,6 +21,7 @@ from regard.mixers.cross import CrossAttention, CrossAttentionConfig
 from regard.mixers.kv_cache import Bounds, KeyValueState
 from regard.mixers.memory import MemoryState
 
+pytestmark = pytest.mark.usefixtures("unchecked_shapes")
 WIDTH = 4
 
 

@@ -27,6 +27,7 @@ from regard.training.settings import TrainSettings
 
 hf: Any = pytest.importorskip("transformers")
 from foreign_models import BOTH_WAYS, CAUSAL, TEXT, exact_places, tiny_folder  # noqa: E402
+from piece_models import translator_folder  # noqa: E402
 
 WORDS = train_tokenizer("words", TEXT)
 SMALL = {"d_model": 16, "n_layers": 2, "n_heads": 2}
@@ -109,6 +110,48 @@ def test_what_came_in_goes_out_again_bit_by_bit(name: str, tmp_path: Path) -> No
     text = "the cat <mask> über\n"
     ids = Tokenizer.from_file(str(tmp_path / "in" / "tokenizer.json")).encode(text, add_special_tokens=False).ids
     assert hf.AutoTokenizer.from_pretrained(tmp_path / "out")(text, add_special_tokens=False)["input_ids"] == ids
+
+
+@pytest.mark.parametrize("name", ["bart", "t5", "t5-gated"])
+def test_what_reads_one_text_and_writes_another_goes_out_again(name: str, tmp_path: Path) -> None:
+    theirs = translator_folder(tmp_path / "in", name)
+    if name == "bart":
+        with torch.no_grad():
+            theirs.final_logits_bias.normal_()
+        theirs.save_pretrained(tmp_path / "in")
+    regard.import_run(tmp_path / "in", tmp_path / "run")
+    run = regard.load(tmp_path / "run", device="cpu")
+    found = export_run(run, tmp_path / "out", "hf")
+    assert (found.architecture, found.difference) == (theirs.config.model_type, 0.0)
+    loaded = hf.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out").eval()
+    for key in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
+        assert getattr(loaded.config, key) == getattr(theirs.config, key), key
+    source, tokens = torch.randint(5, 25, (2, 8)), torch.randint(5, 25, (2, 6))
+    with torch.no_grad():
+        told, wanted = (one(input_ids=source, decoder_input_ids=tokens).logits for one in (loaded, theirs))
+    torch.testing.assert_close(told, wanted, rtol=1e-5, atol=1e-5)
+    ids = Tokenizer.from_file(str(tmp_path / "in" / "tokenizer.json")).encode("the cat sat").ids
+    assert hf.AutoTokenizer.from_pretrained(tmp_path / "out")("the cat sat")["input_ids"] == ids
+    again: Any = regard.load(tmp_path / "out", device="cpu")
+    assert again.answers(["the cat"], max_tokens=8)[0].text == run.answers(["the cat"], max_tokens=8)[0].text
+    assert again.processor.target.special == run.processor.target.special  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_chat_goes_out_with_its_template_and_both_ends(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2", reason="templates of conversations need jinja2")
+    tiny_folder(tmp_path / "in", "llama", "byte_level")
+    template = "{% for m in messages %}{{ bos_token }}{{ m['content'] }}<mask>{% endfor %}"
+    (tmp_path / "in" / "chat_template.jinja").write_text(template, encoding="utf-8")
+    (tmp_path / "in" / "generation_config.json").write_text('{"eos_token_id": [1, 3]}', encoding="utf-8")
+    run = regard.load(tmp_path / "in", device="cpu")
+    export_run(run, tmp_path / "out", "hf")
+    assert hf.GenerationConfig.from_pretrained(tmp_path / "out").eos_token_id == [1, 3]
+    talk = [{"role": "user", "content": "the cat"}]
+    before, after = (hf.AutoTokenizer.from_pretrained(tmp_path / place) for place in ("in", "out"))
+    assert before.apply_chat_template(talk, tokenize=False) == after.apply_chat_template(talk, tokenize=False)
+    again = regard.load(tmp_path / "out", device="cpu")
+    assert (again.tokenizer.chat, again.tokenizer.turn_id, again.tokenizer.eos_id) == (template, 3, 1)
+    assert again.chat("the cat", max_tokens=4) == run.chat("the cat", max_tokens=4)
 
 
 HOSTILE = ["the cat sat", "  two  spaces ", "<eos> <unk> <mask>\n\n x\r\ny \n", "über 漢字 \t don't", "", "\r\n"]

@@ -18,19 +18,19 @@ from regard.errors import LONGEST_TOLD, CheckpointError, UsageError
 
 SECONDS, MEMORY = 2, 1 << 29
 LONGEST_TEMPLATE, LONGEST_TEXT = 1 << 18, 1 << 20  # characters
+PACKAGES = ("jinja2", "markupsafe")  # the second is what the first is made of
 Message = Mapping[str, Any]
 
 
 def rendered(template: str, messages: str | Sequence[Message], special: Mapping[str, str]) -> str:
     """The text of a conversation, up to where the model is to answer. messages: what a person says, or all turns with
     their `role` and `content`. special: tokens by the names that templates have for them, such as bos_token."""
-    if find_spec("jinja2") is None:
-        raise UsageError("a chat template is rendered by jinja2: pip install jinja2")
     if len(template) > LONGEST_TEMPLATE:
         raise CheckpointError(f"the chat template has {len(template):,} characters, too many for one")
     turns = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(one) for one in messages]
     values = {"messages": turns, "tools": None, "documents": None, "add_generation_prompt": True, **special}
     asked = {"template": template, "values": values, "memory": MEMORY, "seconds": SECONDS, "longest": LONGEST_TEXT}
+    asked["folders"] = {name: folder for name in PACKAGES if (folder := _folder_of(name)) is not None}
     try:
         found = subprocess.run(
             [sys.executable, "-I", str(Path(__file__).with_name("chat_sandbox.py"))],
@@ -45,7 +45,21 @@ def rendered(template: str, messages: str | Sequence[Message], special: Mapping[
         raise CheckpointError(
             f"the chat template asks for more than {SECONDS} seconds or {MEMORY >> 20} MB and was stopped"
         ) from None
+    if "lacks" in told:
+        raise UsageError(f"a chat template is rendered by jinja2: {told['lacks']}; pip install jinja2")
     if "text" not in told:
         reason = " ".join(str(told.get("error", "")).split())[:LONGEST_TOLD]
         raise CheckpointError(f"the chat template is refused: {reason}")
     return told["text"]
+
+
+def _folder_of(package: str) -> str | None:
+    """Where a package is that this process could import: its own path may be longer than that of an isolated one.
+
+    The working folder is no such place, as it is none to the isolated process: what lies there is data.
+    """
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).absolute().parent.parent
+    return None if folder == Path.cwd() else str(folder)

@@ -1,6 +1,6 @@
 """The process that renders one chat template: a question as JSON on standard input, an answer on standard output.
 
-Nothing but jinja2 is imported here, so that there is nothing else to reach.
+Nothing but jinja2 is imported here, so that there is nothing else to reach: its own, or the one that who asked has.
 """
 
 from __future__ import annotations
@@ -9,19 +9,34 @@ import json
 import sys
 from contextlib import suppress
 from datetime import datetime
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
 from typing import Any
 
 
 def main() -> None:
     asked = json.load(sys.stdin)
     _limit(asked["memory"], asked["seconds"])
+    sys.meta_path.append(_Given(asked["folders"]))
     try:
         answer = {"text": _rendered(asked["template"], asked["values"], asked["longest"])}
+    except ImportError as error:
+        answer = {"lacks": str(error)}
     except MemoryError:
         answer = {"error": "it asks for too much memory"}
     except Exception as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     json.dump(answer, sys.stdout)
+
+
+class _Given(MetaPathFinder):
+    """Finds what an isolated process lacks where who asked has it: these packages alone, and no other of the folder."""
+
+    def __init__(self, folders: dict[str, str]) -> None:
+        self.folders = folders
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return PathFinder.find_spec(name, [self.folders[name]]) if path is None and name in self.folders else None
 
 
 def _rendered(template: str, values: dict[str, Any], longest: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import lzma
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from regard.storage.regular import open_regular
 
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx",)
 SHEET_ROWS, CELL_LENGTH = 1_048_576, 32_767  # what a sheet of Excel holds, its header included, and what a cell does
+WHOLE = 10**15  # from which on Excel writes zeros for the last digits
 WHAT = "writing Excel files"
 Conversion = Callable[[Path, Path], None]
 
@@ -73,10 +75,13 @@ def excel_from_lines(lines: Path, out: Path) -> None:
 
 
 def _held(sheet: Any, value: Any, name: str) -> Any:
-    """A value as a cell: numbers are numbers, and a text is one, also where it begins as a formula does."""
+    """A value as a cell: numbers are numbers where Excel has them, and a text is one, also where it begins as a formula
+    does."""
     if value is None or value != value:
         return None
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool) or (isinstance(value, int) and abs(value) < WHOLE):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
         return value
     cells = importlib.import_module("openpyxl.cell.cell")
     text = cells.ILLEGAL_CHARACTERS_RE.sub("\ufffd", cell_of(value) or "")

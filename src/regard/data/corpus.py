@@ -220,7 +220,7 @@ def _training_texts(train: _Text, sees_words: bool) -> Iterator[str]:
 
 def _written(texts: Sequence[_Text], tokenizer: Tokenizer, lines: bool) -> list[ShardWriter]:
     """The tokens of the three parts."""
-    writers = [ShardWriter(tokenizer, lines=lines) for _ in PARTS]
+    writers = [ShardWriter(tokenizer, lines=lines, measured=part != "train") for part in PARTS]
     for one in texts:
         for side, text, ends in one.parted("tokenising"):
             writers[side].add(text, ends)
@@ -254,7 +254,7 @@ def _key(choices: _Choices) -> str:
         raise UsageError(f"data.cache: {choices.data} is no file by which to know that it is the same; leave it out")
     world, valid = choices.world, choices.valid
     inputs = {
-        "format": 4,
+        "format": 5,
         "source": world.spec if world is not None else source.fingerprint(choices.data),
         "valid": valid if world is not None or rule(valid) else source.fingerprint(valid),
         "test": choices.test,

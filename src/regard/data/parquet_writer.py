@@ -17,8 +17,8 @@ from regard.storage.regular import open_regular
 WHAT = "writing Parquet files"
 AT_ONCE = 1 << 14  # rows of a group
 # Of two kinds of value in a column the later one holds both; any other two are held as text.
-NUMBERS = ("null", "int", "float")
-WHOLE = 1 << 63
+NUMBERS = {("int", "float"): "float", ("int", "long"): "long"}
+LONG, WHOLE = 1 << 53, 1 << 63  # above the first a float has no whole number exactly, from the second on no column
 
 
 def parquet_from_lines(lines: Path, out: Path) -> None:
@@ -62,6 +62,8 @@ def _kind(value: Any) -> str:
         return f"list {'string' if kind == 'null' else kind}" if not kind.startswith("list") else "string"
     if isinstance(value, Mapping) or (isinstance(value, int) and abs(value) >= WHOLE):
         return "string"
+    if type(value) is int and abs(value) > LONG:
+        return "long"
     kinds = {bool: "bool", int: "int", float: "float", str: "string", type(None): "null"}
     return kinds[type(value)]
 
@@ -72,8 +74,8 @@ def _joined(one: str, other: str) -> str:
         return one
     if one == "null":
         return other
-    if one in NUMBERS and other in NUMBERS:
-        return "float"
+    if (number := NUMBERS.get((one, other)) or NUMBERS.get((other, one))) is not None:
+        return number
     is_list = one.startswith("list ") and other.startswith("list ")
     return f"list {_joined(one[5:], other[5:])}" if is_list else "string"
 
@@ -81,7 +83,7 @@ def _joined(one: str, other: str) -> str:
 def _type(arrow: Any, kind: str) -> Any:
     if kind.startswith("list "):
         return arrow.list_(_type(arrow, kind[5:]))
-    plain = {"bool": arrow.bool_(), "int": arrow.int64(), "float": arrow.float64()}
+    plain = {"bool": arrow.bool_(), "int": arrow.int64(), "long": arrow.int64(), "float": arrow.float64()}
     return plain.get(kind, arrow.string())
 
 

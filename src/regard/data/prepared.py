@@ -20,6 +20,7 @@ from regard.data.worlds.base import World
 from regard.errors import DataError, UsageError, blamed_on
 from regard.storage.arrays import slices
 
+MUCH = 1e-3  # of the training tokens
 PARTS = ("train", "valid", "test")
 
 
@@ -53,6 +54,16 @@ class Corpus:
         held_out = self.valid.n_documents + (self.test.n_documents if self.test else 0)
         return (f"{self.overlap:,} of {held_out:,} validation documents are also in the training part",)
 
+    @property
+    def unknown_notes(self) -> tuple[str, ...]:
+        """How much of the training part a tokenizer that was made of another text does not know, where that is much."""
+        unknown = self.tokenizer.unknown_id
+        count = 0 if unknown is None else sum(int((some == unknown).sum()) for (some,) in slices(self.train.ids))
+        share = count / max(1, self.train.tokens)
+        if share < MUCH:
+            return ()
+        return (f"{share:.1%} of the training tokens are unknown: the tokenizer has none for what they stand for",)
+
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the tokenizer and both shards: what a run must find again to go on."""
@@ -67,6 +78,8 @@ def stored(corpus: Corpus) -> store.Store:
     for part in PARTS if corpus.test is not None else PARTS[:2]:
         shard: TokenShard = getattr(corpus, part)
         arrays |= {f"{part}.ids": shard.ids, f"{part}.starts": shard.starts}
+        if shard.unknown is not None and len(shard.unknown):
+            arrays[f"{part}.unknown"] = shard.unknown
         facts[part] = {name: getattr(shard, name) for name in ("n_bytes", "n_chars", "n_ends")}
     return store.Store(facts, arrays, {"tokenizer.json": json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False)})
 
@@ -95,4 +108,4 @@ def _shard(stored: store.Store, part: str, vocab_size: int) -> TokenShard:
         raise UsageError(f"{part}.starts: not where documents begin")
     if any(int(some.max()) >= vocab_size for (some,) in slices(ids)):
         raise UsageError(f"{part}.ids: tokens that the tokenizer does not have")
-    return TokenShard(ids, starts, **counts)
+    return TokenShard(ids, starts, **counts, unknown=stored.arrays.get(f"{part}.unknown"))

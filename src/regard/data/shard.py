@@ -25,6 +25,7 @@ class TokenShard:
     starts   (n_documents,) int64, where each document begins.
     n_bytes  size of what the tokens stand for in UTF-8, for bits per byte; n_chars likewise in characters.
     n_ends   line ends among both: documents whose `<eos>` stands for the end of a line.
+    unknown  (n_unknown,) uint32, bytes that each unknown token stands for; None where nobody counted them.
 
     Where documents are lines or paragraphs a line end is predicted as `<eos>` and counts as one character and one byte,
     though it be two, or followed by a blank line, or lacking after the last line of a file. The `<eos>` after a whole
@@ -38,6 +39,7 @@ class TokenShard:
     n_bytes: int
     n_chars: int
     n_ends: int = 0
+    unknown: np.ndarray | None = None
 
     @property
     def tokens(self) -> int:
@@ -71,11 +73,13 @@ class TokenShard:
 class ShardWriter:
     """A shard that grows document by document. Ids take two bytes when the vocabulary allows.
 
-    lines  whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
+    lines    whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
+    measured whether bits will be asked for, so that what unknown tokens stand for is counted.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, lines: bool = False) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, lines: bool = False, measured: bool = True) -> None:
         self.tokenizer, self.lines = tokenizer, lines
+        self.unknown = Spool(np.dtype("<u4")) if measured else None
         dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
         self.ids = Spool(dtype)
         self.starts = array("q")
@@ -94,14 +98,18 @@ class ShardWriter:
         if self._cutter is not None:
             text = self._cutter.add(text, ends)
         if text:
-            self.ids.append(self.tokenizer.encode(text))
+            ids = self.tokenizer.encode(text)
+            self.ids.append(ids)
+            if self.unknown is not None and (ids == self.tokenizer.unknown_id).any():
+                self.unknown.append(self.tokenizer.unknown_sizes(text))
         if ends:
             self.ids.append(self._end)
 
     def shard(self) -> TokenShard:
         starts = np.frombuffer(self.starts, dtype="<i8")
         ends = len(starts) if self.lines else 0
-        return TokenShard(self.ids.array(), starts, self.n_bytes + ends, self.n_chars + ends, ends)
+        unknown = None if self.unknown is None else self.unknown.array()
+        return TokenShard(self.ids.array(), starts, self.n_bytes + ends, self.n_chars + ends, ends, unknown)
 
 
 def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:

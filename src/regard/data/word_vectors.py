@@ -17,8 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from regard.data.source import named
 from regard.errors import DataError
-from regard.storage.regular import NotRegular, open_regular
+from regard.storage.regular import open_regular
 
 ENDINGS = (".txt", ".vec", ".txt.gz", ".vec.gz")
 LONGEST_LINE = 1 << 20  # bytes
@@ -48,11 +49,13 @@ def read_vectors(path: Path, wanted: Collection[str] | None = None) -> WordVecto
     words: dict[str, int] = {}
     blocks: list[np.ndarray] = []
     rows: list[list[str]] = []
-    width, read = 0, 0
+    width, read, promised = 0, 0, 0
     for number, line in enumerate(_lines(path), 1):
         fields = line.split(" ")
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
-            width = int(fields[1])
+            promised, width = map(int, fields)
+            if width < 1:
+                raise DataError(f"{path}, line 1: says that vectors have {width} numbers; they have one or more")
             continue
         width = width or len(fields) - 1
         if width < 1 or len(fields) <= width:
@@ -70,6 +73,11 @@ def read_vectors(path: Path, wanted: Collection[str] | None = None) -> WordVecto
         blocks.append(_numbers(path, rows, list(words.values())))
     if not read:
         raise DataError(f"{path}: has no line of a word and its numbers")
+    if read < promised:
+        raise DataError(
+            f"{path}: is cut short: its first line says {promised:,} words, and it has {read:,}; copy or download it "
+            f"again"
+        )
     vectors = np.concatenate(blocks) if blocks else np.zeros((0, width), np.float32)
     return WordVectors(list(words), vectors, read)
 
@@ -100,16 +108,13 @@ def _unpacked(path: Path, raw: IO[bytes]) -> IO[bytes]:
 
 def _lines(path: Path) -> Iterator[str]:
     """Lines of a file, packed or not, without their ends."""
-    try:
-        with open_regular(path) as raw, _unpacked(path, raw) as file:
-            number = 0
-            while line := file.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE:
-                    raise DataError(f"{path}, line {number}: is longer than {LONGEST_LINE:,} bytes")
-                try:
-                    yield line.decode().rstrip(" \r\n")
-                except UnicodeDecodeError:
-                    raise DataError(f"{path}, line {number}: is no UTF-8") from None
-    except (NotRegular, OSError, EOFError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None
+    with named(str(path)), open_regular(path) as raw, _unpacked(path, raw) as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE:
+                raise DataError(f"{path}, line {number}: is longer than {LONGEST_LINE:,} bytes")
+            try:
+                yield line.decode().rstrip(" \r\n")
+            except UnicodeDecodeError:
+                raise DataError(f"{path}, line {number}: is no UTF-8") from None

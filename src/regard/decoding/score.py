@@ -25,7 +25,7 @@ from regard.errors import UsageError
 
 @dataclass(frozen=True)
 class TextSize:
-    """What bits can be counted over besides tokens. spelling: nats that say which characters unknown ones are."""
+    """What bits can be counted over besides tokens. spelling: nats that say what unknown tokens stand for."""
 
     n_chars: int
     n_bytes: int

@@ -180,7 +180,8 @@ class TextGenerator:
     def score(self, text: str) -> ScoredText:
         """log p of every token of `text`."""
         ids = self.tokenizer.encode(text)
-        size = TextSize.of(text, self.tokenizer.unknown_nats * int((ids == self.tokenizer.unknown_id).sum()))
+        spelling = self.tokenizer.spelling(self.tokenizer.unknown_sizes(text))
+        size = TextSize.of(text, float(spelling.sum()))
         given = [torch.from_numpy(ids)]
         (found,) = score(self.model, given, start_id=self.tokenizer.start_id, sizes=[size], window=self.window)
         return ScoredText(text, found, tuple(self.tokenizer.token_text(token) for token in found.tokens))

@@ -13,8 +13,8 @@ S  score of the whole        n  number of examples
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -26,11 +26,15 @@ STRETCH = 1000  # bytes of a stretch of a text of few documents, where it has en
 
 @dataclass(frozen=True, eq=False)
 class EachScore:
-    """values, weights (n,). sizes: of a text the bytes of each, by which texts in other tokens are compared."""
+    """values, weights (n,). sizes: of a text the bytes of each, by which texts in other tokens are compared.
+
+    spelling  nats that say what unknown tokens of each stand for: a part of bits, and none of a loss by tokens.
+    """
 
     values: np.ndarray
     weights: np.ndarray
     sizes: np.ndarray | None = None
+    spelling: np.ndarray | None = None
 
     @classmethod
     def mean_of(cls, values: Sequence[float] | np.ndarray) -> Self:
@@ -53,23 +57,29 @@ class EachScore:
     def in_blocks(self, size: int) -> Self:
         """So many neighbours together, each as one."""
         firsts = np.arange(0, len(self), max(1, size))
-        parts = [self.values, self.weights, *([] if self.sizes is None else [self.sizes])]
-        return type(self)(*(np.add.reduceat(one, firsts) for one in parts))
+        return self._each(lambda one: np.add.reduceat(one, firsts))
 
     def first(self, count: int) -> Self:
         """The first so many alone."""
-        return type(self)(self.values[:count], self.weights[:count], None if self.sizes is None else self.sizes[:count])
+        return self._each(lambda one: one[:count])
+
+    def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """The same done to all columns."""
+        return replace(self, **{name: change(one) for name, one in vars(self).items() if one is not None})
 
     def per_byte(self) -> Self:
         """Of nats their bits a byte."""
         assert self.sizes is not None, "only a text has bytes"
-        return type(self)(self.values / math.log(2), self.sizes, self.sizes)
+        nats = self.values if self.spelling is None else self.values + self.spelling
+        return type(self)(nats / math.log(2), self.sizes, self.sizes)
 
 
-def of_text(nats: np.ndarray, sizes: np.ndarray, starts: np.ndarray, n_bytes: int) -> EachScore:
+def of_text(
+    nats: np.ndarray, sizes: np.ndarray, starts: np.ndarray, n_bytes: int, spelling: np.ndarray | None = None
+) -> EachScore:
     """The nats of a text by documents, or of few documents by stretches of as many bytes whatever its tokens.
 
-    nats, sizes  of each token that was read, its bytes.
+    nats, sizes  of each token that was read, its bytes. spelling: nats that say what unknown ones stand for.
     starts       where documents begin. n_bytes: of the whole text, of which a part may have been read.
     """
     firsts = np.asarray(starts)[np.asarray(starts) < len(nats)]
@@ -78,5 +88,6 @@ def of_text(nats: np.ndarray, sizes: np.ndarray, starts: np.ndarray, n_bytes: in
         stretch = max(1.0, min(STRETCH, max(n_bytes, int(sizes.sum())) / STRETCHES))
         number = ((np.cumsum(sizes) - sizes) // stretch).astype(np.int64)
         firsts = np.flatnonzero(np.diff(number, prepend=-1))
-    summed = [np.add.reduceat(one, firsts) for one in (nats, np.ones(len(nats)), sizes)]
+    spelt = np.zeros(len(nats)) if spelling is None else spelling
+    summed = [np.add.reduceat(one, firsts) for one in (nats, np.ones(len(nats)), sizes, spelt)]
     return EachScore(*(np.asarray(one, dtype=np.float64) for one in summed))

@@ -27,6 +27,7 @@ from regard.decoding.score import perplexity
 from regard.decoding.span import Reading, Span, read_spans, whole, windows
 from regard.errors import DataError, UsageError
 from regard.evaluation.each import EachScore, of_text
+from regard.evaluation.unknown import Unknown, by_token
 
 DEFAULT_LENGTH = 512
 STRETCHES = 16
@@ -35,7 +36,8 @@ MOST_EACH = 1 << 20  # tokens of a text whose documents are told one by one
 
 @runtime_checkable
 class Shard(Protocol):
-    """What evaluation asks of prepared text: ids (documents each followed by eos), where documents start, its size."""
+    """What evaluation asks of prepared text: ids (documents each followed by eos), where documents start, its size, and
+    the bytes that each unknown token stands for."""
 
     @property
     def ids(self) -> np.ndarray: ...
@@ -45,6 +47,8 @@ class Shard(Protocol):
     def n_bytes(self) -> int: ...
     @property
     def n_chars(self) -> int: ...
+    @property
+    def unknown(self) -> np.ndarray | None: ...
 
 
 @runtime_checkable
@@ -59,8 +63,7 @@ class TokenDecoder(Protocol):
     def start_id(self) -> int: ...
     @property
     def unknown_id(self) -> int | None: ...
-    @property
-    def unknown_nats(self) -> float: ...
+    def spelling(self, sizes: np.ndarray, /) -> np.ndarray: ...
     def decode(self, ids: list[int], /) -> str: ...
     def piece(self, token: int, previous: int | None, /) -> bytes: ...
 
@@ -82,9 +85,9 @@ class LanguageReport:
     loss          nats per token; perplexity is exp(loss).
     bits_per_*    over the bytes and characters of the original text; None when their number is not known.
     tokens        how many were predicted, the ends of documents among them.
-    unknown       how many of those stand for what is not in the vocabulary, where there are any. A word of this kind
-                  costs one token however long it is, so that bits per character then say too little; of a character
-                  the choice among all others is counted.
+    unknown       how many of those stand for what is not in the vocabulary, and their share, if any. In loss and
+                  perplexity they cost one token however long they are; bits count what they stand for besides: of a
+                  word 8 bits a byte, of a character the choice among all others.
     optimal_loss  in a world: the loss of the true distribution on the same documents; excess is loss less that.
     recall        in a world: how often the most probable token was right where a fact had to be recalled, by distance.
     each          tells the loss of every document or stretch, of a text that is not too long for that.
@@ -96,6 +99,7 @@ class LanguageReport:
     bits_per_character: float | None
     tokens: int
     unknown: int | None = None
+    unknown_share: float | None = None
     optimal_loss: float | None = None
     excess: float | None = None
     recall: dict[str, float] | None = None
@@ -196,22 +200,12 @@ class _Tally:
     """Sums over the tokens read so far, and for each of them whether it was the most probable one.
 
     nats_of   of each token, where they are few enough to be kept.
-    spelling  what it takes to say which characters unknown ones are, in nats.
     """
 
     best: np.ndarray
     nats_of: np.ndarray
     nats: float = 0.0
     tokens: int = 0
-    spelling: float = 0.0
-
-    def spell(self, ids: np.ndarray, tokenizer: TokenDecoder) -> None:
-        """Add what unknown characters cost beyond their token: the loss is of tokens, bits are of the text."""
-        if tokenizer.unknown_nats:
-            unknown = ids == tokenizer.unknown_id
-            self.spelling = tokenizer.unknown_nats * int(unknown.sum())
-            if len(self.nats_of):
-                self.nats_of[unknown] += tokenizer.unknown_nats
 
     def add(self, reading: Reading) -> None:
         self.best[reading.index] = reading.best
@@ -223,16 +217,19 @@ class _Tally:
     def report(self, shard: Shard, total: int, tokenizer: TokenDecoder) -> LanguageReport:
         """Of a part of the shard, the same share of its bytes and characters is taken."""
         assert self.tokens == len(self.best), "a token was counted twice or never"
-        self.spell(np.asarray(shard.ids[: self.tokens]), tokenizer)
+        unknown = Unknown.of(shard, self.tokens, tokenizer)
         loss = self.nats / self.tokens
-        bits = (self.nats + self.spelling) / math.log(2) * total / self.tokens
+        bits = (self.nats + float(unknown.spelling.sum())) / math.log(2) * total / self.tokens
         per_byte = bits / shard.n_bytes if shard.n_bytes else None
         per_character = bits / shard.n_chars if shard.n_chars else None
-        return LanguageReport(loss, perplexity(loss), per_byte, per_character, self.tokens)
+        count = len(unknown.places)
+        told = {"unknown": count, "unknown_share": count / self.tokens} if count else {}
+        return LanguageReport(loss, perplexity(loss), per_byte, per_character, self.tokens, **told)
 
     def each(self, shard: Shard, tokenizer: TokenDecoder) -> EachScore:
         """The loss of every document or stretch."""
-        return of_text(self.nats_of, _sizes(shard.ids[: self.tokens], tokenizer), shard.starts, shard.n_bytes)
+        sizes, spelling = by_token(shard, self.tokens, tokenizer)
+        return of_text(self.nats_of, sizes, shard.starts, shard.n_bytes, spelling)
 
     def recall(self, points: list[tuple[int, int]]) -> dict[str, float]:
         """The share of right answers among (index, distance), in buckets of distances up to 1, 2, 4, 8 and so on."""
@@ -240,16 +237,6 @@ class _Tally:
         for index, distance in points:
             buckets.setdefault((distance - 1).bit_length(), []).append(bool(self.best[index]))
         return {_bucket(power): sum(hits) / len(hits) for power, hits in sorted(buckets.items())}
-
-
-def _sizes(ids: np.ndarray, tokenizer: TokenDecoder) -> np.ndarray:
-    """The bytes of every token; the end of a document is one, as that of a line would be."""
-    tokens, previous, found = np.asarray(ids).tolist(), None, []
-    for token in tokens:
-        is_end = token == tokenizer.eos_id
-        found.append(1 if is_end else len(tokenizer.piece(token, previous)))
-        previous = None if is_end else token
-    return np.array(found, dtype=np.float64)
 
 
 def _bucket(power: int) -> str:

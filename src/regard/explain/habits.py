@@ -107,6 +107,8 @@ def named(shares: np.ndarray) -> str:
 
 
 def habit_names(reading: Reading, found: Sequence[Site]) -> list[list[str]]:
-    """What the heads of each site are called; nothing where a model cannot be tried."""
+    """What the heads of each site are called, or "none"; nothing where a model cannot be tried."""
     given = repeated(reading)
-    return [] if given is None else [[named(head) for head in shares] for shares in habits(reading, found, given)]
+    if given is None:
+        return []
+    return [[named(head) or "none" for head in shares] for shares in habits(reading, found, given)]

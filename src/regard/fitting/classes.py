@@ -5,7 +5,8 @@
 Each is a weight for each feature, and so is their sum: what one of the two makes of noise the other does not.
 
 A strength that nobody gives is found by cross-validation within the training part: of three parts each is answered by
-what the other two teach, at every strength, and the one with most right answers is taken. Of the hinge the strength is
+what the other two teach, at every strength, and the one with most right answers is taken; copies of a text are in one
+part. Of the hinge the strength is
 a tenth of that of the logistic loss, whose slope falls off where an answer is right. The scale R of naive Bayes is
 counted anew for each part, since it knows the classes of the texts that it is counted from.
 """
@@ -30,7 +31,7 @@ from regard.fitting.sparse import SparseRows
 Losses = Literal["logistic", "hinge", "both"]
 DEFAULT, STRENGTHS = 10.0, (3.0, 10.0, 30.0, 100.0)
 HINGE = 0.1  # its strength, by that of the logistic loss
-FOLDS, FEWEST = 3, 12  # parts, and texts below which nothing is sought
+FOLDS, FEWEST = 3, 12  # parts, and different texts below which nothing is sought
 ROUGH = 1e-2  # the tolerance of a solution that is only compared
 TINY = 1e-12
 MOST_SOUGHT = 1 << 26  # entries times answers, beyond which a search would take minutes
@@ -91,7 +92,10 @@ def _tried(rows: SparseRows, labels: np.ndarray, how: Solving, tell: Tell) -> di
     width = 1 if how.n_classes == 2 else how.n_classes
     if len(rows) < FEWEST or how.n_classes < 2 or len(rows.values) * width > MOST_SOUGHT:
         return {}
-    part, right = np.arange(len(rows)) % FOLDS, dict.fromkeys(STRENGTHS, 0)
+    different, right = _different(rows), dict.fromkeys(STRENGTHS, 0)
+    if different.max() + 1 < FEWEST:
+        return {}
+    part = different % FOLDS
     # Of both losses the hinge alone is asked: it is solved for sooner, and the strength matters more to it.
     rough = replace(how, tolerance=ROUGH, loss="hinge" if how.loss == "both" else how.loss)
     weak = HINGE if how.loss == "both" else 1.0
@@ -106,6 +110,14 @@ def _tried(rows: SparseRows, labels: np.ndarray, how: Solving, tell: Tell) -> di
             told = (z[:, 0] > 0) if how.n_classes == 2 else z.argmax(1)
             right[strength] += int((told == expected).sum())
     return {strength: count / len(rows) for strength, count in right.items()}
+
+
+def _different(rows: SparseRows) -> np.ndarray:
+    """The number of each row among those that differ, (n,): a text and its copies are never in two parts."""
+    seen: dict[bytes, int] = {}
+    bounds = zip(rows.starts[:-1].tolist(), rows.starts[1:].tolist(), strict=True)
+    keys = (rows.columns[first:stop].tobytes() + rows.values[first:stop].tobytes() for first, stop in bounds)
+    return np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.int64, len(rows))
 
 
 def _examples(rows: SparseRows, labels: np.ndarray, how: Solving) -> Examples:

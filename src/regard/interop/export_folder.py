@@ -109,12 +109,30 @@ def mark(to: str, facts: Mapping[str, Any]) -> bytes:
 
 def write_file(target: Path, force: bool, chunks: Iterable[Any]) -> None:
     """One file under a name that a person gave."""
-    require_free(target, force)
-    if target.is_dir():
-        raise UsageError(f"{target}: is a folder, and a file is to have that name; name another place")
+    _require_file(target, force)
     with _reported(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     disk.write_for_person(target, chunks)
+
+
+@contextmanager
+def new_file(target: Path, force: bool, chunks: Iterable[Any]) -> Iterator[Path]:
+    """A file that is written, and has its name when the block, which looks at it, has ended well."""
+    _require_file(target, force)
+    with _reported(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_folder(target.parent, UNFINISHED) as place:
+            made = place / target.name
+            manifest.write_file(made, chunks)
+            yield made
+            disk.replace(made, target)
+            disk.sync_folder(target.parent)
+
+
+def _require_file(target: Path, force: bool) -> None:
+    require_free(target, force)
+    if target.is_dir():
+        raise UsageError(f"{target}: is a folder, and a file is to have that name; name another place")
 
 
 def size_of(path: Path) -> int:

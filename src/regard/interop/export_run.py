@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError, nearest
-from regard.interop.export_folder import mark, new_folder, require_free, size_of, told_of, write_file, write_files
+from regard.interop.export_folder import (
+    mark,
+    new_file,
+    new_folder,
+    require_free,
+    size_of,
+    told_of,
+    write_file,
+    write_files,
+)
 from regard.interop.model_card import model_card
 
 if TYPE_CHECKING:
@@ -77,17 +87,22 @@ def export_run(run: Run, dest: str | Path, to: str | None = None, asked: Asked |
     return FORMATS[name](run, path, asked)
 
 
-def _neural(run: Run, to: str) -> None:
+def _neural(run: Run, to: str) -> Run:
+    """The run with the numbers that its weights stand for, in float32; one that has no weights is refused."""
+    from regard.layers.few_bits import widened
+
     if run.fitted:
         told = f"{run.config['model']['name']} is counted or solved for and has no such weights"
         raise UsageError(f"{run.path}: --to {to} is for neural models, and {told}; n-gram models go to FILE.arpa")
+    wide = copy.copy(run)
+    wide.model = widened(run.model)
+    return wide
 
 
 def _hf(run: Run, path: Path, asked: Asked) -> Exported:
     from regard.interop.hf_write import OutgoingModel
 
-    _neural(run, "hf")
-    model = OutgoingModel(run)
+    model = OutgoingModel(_neural(run, "hf"))
     with new_folder(path, asked.force) as folder:
         write_files(folder, dict(model.files()))
         difference = model.largest_difference(folder)
@@ -101,7 +116,7 @@ def _onnx(run: Run, path: Path, asked: Asked) -> Exported:
     from regard.interop.onnx_graph import graphs_of
     from regard.interop.onnx_write import facts_of, largest_difference, require_onnx, write_graph
 
-    _neural(run, "onnx")
+    run = _neural(run, "onnx")
     require_onnx()
     with told_of(run.path):
         graphs = graphs_of(run.model, run.processor.spec, asked.room)
@@ -138,11 +153,11 @@ def _processor_files(run: Run) -> tuple[dict[str, Any], list[str]]:
 def _gguf(run: Run, path: Path, asked: Asked) -> Exported:
     from regard.interop.gguf_write import OutgoingGguf
 
-    _neural(run, "gguf")
-    model = OutgoingGguf(run, half=asked.half, licence=asked.licence)
+    model = OutgoingGguf(_neural(run, "gguf"), half=asked.half, licence=asked.licence)
     if path.suffix.lower() == ".gguf":
-        write_file(path, asked.force, model.chunks())
-        return Exported(path, "gguf", size_of(path), model.kind, model.largest_difference(path))
+        with new_file(path, asked.force, model.chunks()) as file:
+            difference = model.largest_difference(file)
+        return Exported(path, "gguf", size_of(path), model.kind, difference)
     with new_folder(path, asked.force) as folder:
         file = folder / "model.gguf"
         write_files(folder, {file.name: model.chunks()})
@@ -155,7 +170,7 @@ def _gguf(run: Run, path: Path, asked: Asked) -> Exported:
 def _safetensors(run: Run, path: Path, asked: Asked) -> Exported:
     from regard.storage import tensors
 
-    _neural(run, "safetensors")
+    run = _neural(run, "safetensors")
     own: Any = run.model
     told = {"model": run.config["model"]["name"], "task": run.task.name, "config": own.config.to_dict()}
     metadata = tensors.weights_metadata(run.model) | {"regard": json.dumps(told)}

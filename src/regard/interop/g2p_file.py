@@ -10,10 +10,12 @@ as the package does with a text; its list of known words and its reading of numb
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ from regard.interop.weight_table import Line
 from regard.storage.tensors import Form, forms_of, weights_metadata, weights_of
 from regard.training.estimate import on_meta
 
-PACKAGE, FILE, PREFIX = "g2p_en", "checkpoint20.npz", "g2p:"
+PACKAGE, FILE, PREFIX, NPY = "g2p_en", "checkpoint20.npz", "g2p:", ".npy"
 MODEL, LENGTH, LARGEST = "seq2seq", 64, 1 << 28
 LETTERS = ["<pad>", "<unk>", "</s>", *"abcdefghijklmnopqrstuvwxyz"]
 VOWELS = ["AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW"]
@@ -95,8 +97,8 @@ def packaged(source: str) -> Path:
 @contextmanager
 def opened_g2p(path: Path) -> Iterator[ForeignModel]:
     """The model of such a file, while it is open."""
-    with _opened(path) as arrays:
-        files = Arrays(path, arrays)
+    with _opened(path) as archive:
+        files = Arrays(path, archive)
         width = files.forms["enc_emb"].shape[-1] if "enc_emb" in files.forms else 0
         settings = {"d_model": width, "cell": "gru", "encoder": "gru", "give": "first", "handed": True, "dropout": 0.0}
         with blamed_on(path):
@@ -112,41 +114,51 @@ def opened_g2p(path: Path) -> Iterator[ForeignModel]:
 class Arrays:
     """Arrays of an archive as tensors, one at a time. forms: shape and number type of each by its name."""
 
-    def __init__(self, path: Path, arrays: Any) -> None:
-        self.path, self._arrays = path, arrays
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self.path, self._archive = path, archive
         self.forms: dict[str, Form] = {}
-        for name in arrays.files:
+        for name in archive.namelist():
             array = self._array(name)
             kinds = {"float64": "F64", "float32": "F32", "float16": "F16"}
-            self.forms[name] = Form(array.shape, kinds.get(array.dtype.name, array.dtype.name))
+            self.forms[name.removesuffix(NPY)] = Form(array.shape, kinds.get(array.dtype.name, array.dtype.name))
 
     def __getitem__(self, name: str) -> Tensor:
-        return torch.from_numpy(self._array(name))
+        return torch.from_numpy(self._array(name + NPY))
 
     def told(self, name: str) -> str:
         return f"{self.path}: {name}"
 
-    def _array(self, name: str) -> np.ndarray:
+    def _array(self, member: str) -> np.ndarray:
+        """The numbers of a member, which must be as many as its header says: no more is ever asked of memory."""
         try:
-            return self._arrays[name]
-        except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
+            content = self._archive.read(member)
+            data = io.BytesIO(content)
+            version = np.lib.format.read_magic(data)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, by_columns, dtype = header(data)
+            if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(content) - data.tell():
+                raise ValueError(f"{list(shape)} of {dtype} is not what follows")
+            found = np.frombuffer(content, dtype, offset=data.tell()).reshape(shape, order="F" if by_columns else "C")
+            return found.astype(dtype.newbyteorder("="))
+        except MemoryError:
+            raise
+        except Exception as error:  # of zlib, of the archive and of numpy, in many forms
             reason = " ".join(str(error).split())[:120]
-            raise CheckpointError(f"{self.path}: {name}: cannot be read: {reason}") from None
+            raise CheckpointError(f"{self.path}: {member.removesuffix(NPY)[:80]}: cannot be read: {reason}") from None
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    with ExitStack() as stack:
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(path))
+        except (ValueError, OSError, NotImplementedError, zipfile.BadZipFile) as error:
+            reason = " ".join(str(error).split())[:120]
+            raise CheckpointError(f"{path}: not a readable archive of numpy: {reason}") from None
+        size = sum(member.file_size for member in archive.infolist())
         if size > LARGEST:
             raise CheckpointError(f"{path}: unpacks to {size:,} bytes, and the network of g2p-en has 3 million")
-        arrays = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise CheckpointError(f"{path}: not a readable archive of numpy: {reason}") from None
-    with arrays:
-        yield arrays
+        yield archive
 
 
 def letters_tokenizer() -> ForeignTokenizer:

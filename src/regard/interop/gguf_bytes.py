@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.errors import UsageError
 from regard.interop.gguf_file import ALIGNMENT, ARRAY, BOOL, MAGIC, STRING
 from regard.storage.tensors import Form
 
@@ -42,7 +43,11 @@ def gguf_chunks(
     yield b"\0" * (_padded(size) - size)
     for name, form in forms.items():
         narrow = half and len(form.shape) > 1
-        numbers = tensors[name].to(torch.float16 if narrow else torch.float32).contiguous().numpy().tobytes()
+        tensor = tensors[name].to(torch.float16 if narrow else torch.float32)
+        if narrow and not bool(tensor.isfinite().all()):
+            most = torch.finfo(torch.float16).max
+            raise UsageError(f"--half: {name} has numbers above {most:,.0f}, the largest of 16 bits; leave it out")
+        numbers = tensor.contiguous().numpy().tobytes()
         yield numbers
         yield b"\0" * (_padded(len(numbers)) - len(numbers))
 

@@ -12,10 +12,11 @@ package.
 from __future__ import annotations
 
 import importlib
+import math
 import mmap
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import CheckpointError, UsageError
+from regard.errors import LONGEST_TOLD, CheckpointError, UsageError
 from regard.kernels.blocks import KINDS, unpacked
 from regard.storage.regular import open_regular
 from regard.storage.tensors import Form
@@ -61,12 +62,12 @@ class GgufFile:
         if place.kind.name in KINDS and len(place.shape) == 2:
             return unpacked(self.blocks(name), place.kind.name)
         quants = importlib.import_module("gguf.quants")
-        raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
         try:
-            found = quants.dequantize(raw, place.kind)
-        except NotImplementedError as error:
-            raise CheckpointError(f"{self.told(name)}: {error}") from None
-        return torch.from_numpy(np.array(found, np.float32).reshape(place.shape))
+            found = quants.dequantize(self._raw(place), place.kind)
+            return torch.from_numpy(np.asarray(found, np.float32).reshape(place.shape))
+        except (NotImplementedError, ValueError, AssertionError) as error:
+            reason = " ".join(str(error).split())[:LONGEST_TOLD]
+            raise CheckpointError(f"{self.told(name)}: {place.kind.name} cannot be read: {reason}") from None
 
     def kind(self, name: str) -> str:
         """The number type of a tensor, by its name there."""
@@ -75,8 +76,12 @@ class GgufFile:
     def blocks(self, name: str) -> Tensor:
         """The bytes of each row (N, bytes) of a matrix, as they are."""
         place = self._places[name]
-        raw = np.frombuffer(self._data, np.uint8, place.stop - place.start, place.start)
-        return torch.from_numpy(raw.copy()).reshape(place.shape[0], -1)
+        return torch.from_numpy(self._raw(place)).reshape(place.shape[0], -1)
+
+    def _raw(self, place: Place) -> np.ndarray:
+        """The bytes of a tensor, copied: while an array looked at the map, no failure could close it."""
+        with memoryview(self._data) as whole, whole[place.start : place.stop] as part:
+            return np.array(part, np.uint8)
 
     def told(self, name: str) -> str:
         return f"{self.path}: {name}"
@@ -116,11 +121,12 @@ class GgufFile:
         except ValueError:
             raise CheckpointError(f"{self.path}: {name[:80]}: number type {kind} is not known") from None
         block, size = reader.GGML_QUANT_SIZES[known]
-        count = 1
-        for part in shape:
-            count *= part
-        stop = start + count // block * size
-        if count % block or stop > len(self._data):
+        row = shape[-1] if shape else 1
+        if row % block:
+            told = f"rows of {row} numbers have no whole blocks of {known.name}, which hold {block}"
+            raise CheckpointError(f"{self.path}: {name[:80]}: {told}")
+        stop = start + math.prod(shape) // block * size
+        if stop > len(self._data):
             raise CheckpointError(f"{self.path}: {name[:80]}: {list(shape)} of {known.name} is not all in the file")
         return Place(shape, known, start, stop)
 
@@ -165,11 +171,14 @@ def opened_gguf(path: Path) -> Iterator[GgufFile]:
         importlib.import_module("gguf")  # the reader of blocks, which is optional
     except ImportError:
         raise CheckpointError(f"{path}: GGUF files need pip install gguf") from None
-    try:
-        with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield GgufFile(path, data)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}") from None
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_regular(path))
+            data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            found = GgufFile(path, data)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{path}: cannot be read: {error}") from None
+        yield found
 
 
 class Renamed:

@@ -6,6 +6,7 @@ The same is said by merges in the order of those scores, which Hugging Face `tok
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from regard.data.tokenizer.foreign import ForeignTokenizer
@@ -15,6 +16,8 @@ from regard.interop.gguf_file import GgufFile
 # Types of tokens: a piece of text, for what has none, of the program, of a person.
 NORMAL, UNKNOWN, CONTROL, OWN = 1, 2, 3, 4
 SPACE = "▁"
+LISTS = {"tokens": str, "token_type": int, "scores": float, "merges": str}
+LONGEST = 1 << 10  # characters of a piece; those of real files have at most some hundred
 USES = {"start": "bos", "end": "eos", "turn": "eot", "pad": "padding", "unknown": "unknown"}
 
 
@@ -25,8 +28,13 @@ def tokenizer_of(file: GgufFile, vocab_size: int) -> ForeignTokenizer:
     if facts.get("model") != "llama" and not pairs:
         told = f"tokenizer.ggml.model: {str(facts.get('model'))[:40]!r} is not supported, 'llama' and GPT-2's are"
         raise CheckpointError(f"{file.path}: {told}; import the folder that the file was made of")
+    for name, kind in LISTS.items():
+        if not isinstance(facts.get(name, []), list) or not all(isinstance(one, kind) for one in facts.get(name, [])):
+            raise CheckpointError(f"{file.path}: tokenizer.ggml.{name}: expected a list of {kind.__name__}")
     tokens, kinds = (facts.get(name, []) for name in ("tokens", "token_type"))
     scores = [0.0] * len(tokens) if pairs else facts.get("scores", [])
+    if any(map(math.isnan, scores)):
+        raise CheckpointError(f"{file.path}: tokenizer.ggml.scores: some are no number")
     if not len(tokens) == len(scores) == len(kinds) or len(set(tokens)) != len(tokens):
         raise CheckpointError(f"{file.path}: tokenizer.ggml.tokens: tokens, scores and types do not go together")
     special = {}
@@ -82,8 +90,13 @@ def _of_pairs(tokens: list[str], kinds: list[int], merges: list[str]) -> str:
 def merges_of(ids: dict[str, int], scores: list[float], plain: set[str]) -> list[tuple[str, str]]:
     """Pairs of tokens that make one, those with the best score first."""
     found = []
+    lengths = {len(token) for token in plain}
+    if max(lengths, default=0) > LONGEST:
+        raise ValueError(f"a piece of {max(lengths):,} characters, and {LONGEST:,} are the most")
     for token in plain:
-        for cut in range(1, len(token)):
+        for cut in lengths:
+            if len(token) - cut not in lengths:
+                continue
             left, right = token[:cut], token[cut:]
             if left in plain and right in plain:
                 found.append((-scores[ids[token]], ids[left], ids[right], left, right))

@@ -16,7 +16,7 @@ from regard.interop.gguf_bytes import gguf_chunks
 from regard.interop.gguf_gpt2 import GPT2
 from regard.interop.gguf_model import BOTH, KEYS, NAMES, WHOLE
 from regard.interop.gguf_tokenizer_write import tokenizer_facts
-from regard.interop.hf_write import OutgoingModel
+from regard.interop.hf_write import OutgoingModel, farthest
 from regard.interop.weight_table import Turned
 from regard.storage.tensors import Form, weights_of
 
@@ -28,7 +28,7 @@ IMPLIED = {
     "llama": {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "rope_scaling": None},
     "gpt2": {"activation_function": "gelu_new"},
 }
-PROBES = ("the cat sat", "  two  spaces ", "über 漢字\t\n\n don't", "a\r\nb", "")
+PROBES = ("the cat sat", "  two  spaces ", "über 漢字\t\n\n don't", "a\r\nb", "A1 B２ ﬁ", "")
 
 
 class OutgoingGguf:
@@ -45,7 +45,7 @@ class OutgoingGguf:
             for key, value in IMPLIED[self.kind].items():
                 if settings.get(key) != value:
                     raise UsageError(f"{key} = {settings.get(key)}: a GGUF file of {self.kind} says {value}")
-            tokens = tokenizer_facts(self.model.tokenizer.model, self.model.tokenizer.ids, settings["vocab_size"])
+            tokens = tokenizer_facts(self.model.tokenizer, settings["vocab_size"])
         self._theirs = self._names()
         self.forms = {name: self._shaped(name) for name in self._theirs}
         known = {"general.architecture": self.kind, "general.name": run.path.name or "model"}
@@ -62,14 +62,11 @@ class OutgoingGguf:
         """How far the weights that the import reads from the file are from the run's; its tokens must be the same."""
         from regard.interop.hf_folder import opened_file
 
-        found, own = 0.0, weights_of(self.run.model)
         with opened_file(path) as read:
-            for name, tensor in own.items():
-                found = max(found, float((read.weights[name] - tensor.detach().cpu().float()).abs().max()))
             for text in PROBES:
                 if read.tokenizer.encode(text).tolist() != self.run.tokenizer.encode(text).tolist():
-                    raise NumericError(f"{path}: {text!r} has other tokens than in the run")
-        return found
+                    raise NumericError(f"{path.name}: {text!r} has other tokens than in the run")
+            return farthest(weights_of(self.run.model), read.weights)
 
     def _names(self) -> dict[str, str]:
         """Their names in the file, and those of transformers."""

@@ -14,6 +14,8 @@ from regard.interop import hf_settings as causal
 from regard.interop.architecture import Plan
 from regard.interop.architectures import plan_of
 from regard.interop.hf_settings import Settings
+from regard.interop.translation_models import LOGITS_BIAS
+from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.language import LanguageModelConfig
 
 # Their names, the class that transformers builds of each, and who writes its keys.
@@ -33,6 +35,7 @@ WRITERS: dict[str, tuple[str, Writer]] = {
     "distilbert": ("DistilBertForMaskedLM", reading.distilbert),
     "marian": ("MarianMTModel", reading.translation),
     "bart": ("BartForConditionalGeneration", reading.translation),
+    "t5": ("T5ForConditionalGeneration", reading.t5),
 }
 # Settings of training alone, which a model in use does not feel.
 OF_TRAINING = frozenset({"dropout", "locked", "row_dropout", "init_std", "embedding_std", "weight_dropout"})
@@ -90,8 +93,10 @@ def _distance(found: list[Difference]) -> int:
 
 
 def _names(config: Config) -> list[str]:
+    """Names of tensors by which the import knows what a model has beside what its config says."""
     is_masked = isinstance(config, LanguageModelConfig) and config.transform is not None
-    return list(HEADS) if is_masked else []
+    has_bias = isinstance(config, EncoderDecoderConfig) and config.decoder.head_bias
+    return list(HEADS) if is_masked else [LOGITS_BIAS] if has_bias else []
 
 
 @dataclass(frozen=True)

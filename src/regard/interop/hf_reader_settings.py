@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from regard.core.config import Config
 from regard.interop.hf_settings import WORDS, Settings, attentive, measured
+from regard.interop.t5_models import NETS
 from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.language import LanguageModelConfig
 
@@ -54,14 +55,45 @@ def translation(config: Config, length: int, ids: Settings) -> Settings | None:
         "max_position_embeddings": written.length,
         "is_encoder_decoder": True,
         "tie_word_embeddings": True,
-        "pad_token_id": ids["eos_token_id"],  # padding is told by lengths, not by a token
-        "decoder_start_token_id": ids["bos_token_id"],
-        "forced_eos_token_id": None,
+        **_ends(ids),
     }
     for name, side in (("encoder", read), ("decoder", written)):
         said |= {f"{name}_layers": layers[name], f"{name}_attention_heads": side.attention.n_heads}
         said[f"{name}_ffn_dim"] = side.mlp.d_hidden
     return said
+
+
+def t5(config: Config, length: int, ids: Settings) -> Settings | None:
+    """T5's, of both kinds."""
+    if not isinstance(config, EncoderDecoderConfig):
+        return None
+    read = measured(config.encoder.embedding, config.encoder.stack, length, tied=True)
+    written = measured(config.decoder.embedding, config.decoder.stack, length, config.decoder.tied)
+    if read is None or written is None:
+        return None
+    nets = {net: word for word, net in NETS.items()}
+    return {
+        "vocab_size": read.embedding.vocab_size,
+        "d_model": read.embedding.d_model,
+        "d_kv": read.attention.d_head or read.attention.d_model // read.attention.n_heads,
+        "d_ff": read.mlp.d_hidden,
+        "num_layers": len(read.blocks),
+        "num_decoder_layers": len(written.blocks) // 2,  # one of theirs is two of ours
+        "num_heads": read.attention.n_heads,
+        "relative_attention_num_buckets": read.attention.relative.n_buckets,
+        "relative_attention_max_distance": read.attention.relative.farthest,
+        "feed_forward_proj": nets.get((read.mlp.activation, read.mlp.gated), "relu"),
+        "layer_norm_epsilon": read.norm.epsilon,
+        "n_positions": length,
+        "tie_word_embeddings": written.tied,
+        "is_encoder_decoder": True,
+        **_ends(ids),
+    }
+
+
+def _ends(ids: Settings) -> Settings:
+    """Keys of what reads one text and writes another. Padding is told by lengths here, and needs no token."""
+    return {"pad_token_id": ids.get("pad_token_id", ids["eos_token_id"]), "forced_eos_token_id": None}
 
 
 def _has_head(config: Config) -> bool:

@@ -27,6 +27,7 @@ PIECES = ("tokenizer.model", "spiece.model")
 OLDER = ("vocab.json", "vocab.txt", "sentencepiece.bpe.model")
 SIDES, VOCABULARY = ("source.spm", "target.spm"), "vocab.json"
 LARGEST = 1 << 27  # bytes of a tokenizer.json: one of 256,000 tokens has 33 million
+IDS = 1 << 32  # that the library has room for
 Special = dict[str, str]
 
 
@@ -162,7 +163,11 @@ def _library(file: Path, content: dict[str, Any]) -> Found:
         reason = " ".join(str(error).split())[:LONGEST_TOLD]
         raise CheckpointError(f"{file}: {reason}") from None
     frame = tuple(inner.encode("", add_special_tokens=True).ids)
-    return Found(file, lambda special, size: ForeignTokenizer(content, special, size), inner.id_to_token, frame)
+
+    def name(number: int) -> str | None:
+        return inner.id_to_token(number) if 0 <= number < IDS else None
+
+    return Found(file, lambda special, size: ForeignTokenizer(content, special, size), name, frame)
 
 
 def _by_transformers(folder: Path) -> Found:
@@ -219,7 +224,7 @@ def _said(folder: Path, config: dict[str, Any], found: Found) -> Special:
     for key in ("bos_token", "eos_token"):
         number = config.get(f"{key}_id")
         number = number[0] if isinstance(number, list) and number else number
-        token = found.name(number) if isinstance(number, int) and number >= 0 else None
+        token = found.name(number) if isinstance(number, int) else None
         if token is not None:
             told.setdefault(key, token)
     return told

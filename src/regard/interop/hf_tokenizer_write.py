@@ -20,6 +20,7 @@ from regard.data.tokenizer.tokenizer import EOS
 from regard.errors import UsageError
 
 UNKNOWN, MASK = "<unk>", "<mask>"
+GENERATION = "generation_config.json"
 FOREIGN = "huggingface"
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 EMPTY = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None}
@@ -31,20 +32,28 @@ FRAMED = CAUSAL | {"start": "cls_token", "end": "sep_token"}
 
 @dataclass(frozen=True)
 class HfTokenizer:
-    """model: the content of tokenizer.json. special: tokens by what they are for. ids: of them, by keys of a config."""
+    """model: the content of tokenizer.json. special: tokens by what they are for. ids: of them, by keys of a config.
+
+    chat  the template of conversations, "" without one. turn: the id of what ends an answer, where not every end does.
+    """
 
     model: dict[str, Any]
     special: dict[str, str]
     ids: dict[str, int]
     framed: bool
     length: int
+    chat: str = ""
+    turn: int | None = None
 
     def files(self) -> dict[str, bytes]:
         names = FRAMED if self.framed else CAUSAL
         settings: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": self.length}
-        settings |= {names[use]: token for use, token in self.special.items()}
+        settings |= {names[use]: token for use, token in self.special.items() if use in names}
         settings |= {"clean_up_tokenization_spaces": False, "split_special_tokens": self.owns_specials}
+        settings |= {"chat_template": self.chat} if self.chat else {}
         contents = {"tokenizer.json": self.model, "tokenizer_config.json": settings}
+        if self.turn is not None:  # a text ends with either of them
+            contents[GENERATION] = self.ids | {"eos_token_id": [self.ids["eos_token_id"], self.turn]}
         return {name: (json.dumps(one, ensure_ascii=False, indent=2) + "\n").encode() for name, one in contents.items()}
 
     @property
@@ -56,16 +65,7 @@ class HfTokenizer:
 def hf_tokenizer(tokenizer: Tokenizer, *, framed: bool, length: int, ends: bool = False) -> HfTokenizer:
     """framed: a text is read between its start and its end, as BERT reads it. ends: an end stands after it."""
     if tokenizer.kind == FOREIGN:
-        settings = tokenizer.settings()
-        ids = {"bos_token_id": tokenizer.start_id, "eos_token_id": tokenizer.eos_id}
-        special, model = settings["special"], settings["model"]
-        known = {one["content"]: one["id"] for one in model.get("added_tokens", ())}
-        if special.get("pad") in known:
-            ids["pad_token_id"] = known[special["pad"]]
-        if framed and model.get("post_processor") is None:  # which BERT's own class puts around a text by itself
-            around = {special["start"]: tokenizer.start_id, special["end"]: tokenizer.eos_id}
-            model = model | {"post_processor": _frame([special["start"]], [special["end"]], around)}
-        return HfTokenizer(model, special, ids, framed, length)
+        return _foreign(tokenizer, framed, length, ends)
     if tokenizer.kind not in MADE:
         raise UsageError(f"tokens = {tokenizer.kind}: tokenizer.json cannot say it; {', '.join(MADE)} can be said")
     eos = tokenizer.eos_id
@@ -77,7 +77,29 @@ def hf_tokenizer(tokenizer: Tokenizer, *, framed: bool, length: int, ends: bool 
         special["unknown"] = UNKNOWN
     frame = _frame([] if ends else [EOS], [EOS] if framed or ends else [], {EOS: eos})
     model = EMPTY | MADE[tokenizer.kind](tokenizer.settings()) | {"added_tokens": added, "post_processor": frame}
-    return HfTokenizer(model, special, {"bos_token_id": eos, "eos_token_id": eos}, framed, length)
+    ids = {"bos_token_id": eos, "eos_token_id": eos} | ({"decoder_start_token_id": eos} if ends else {})
+    return HfTokenizer(model, special, ids, framed, length)
+
+
+def _foreign(tokenizer: Tokenizer, framed: bool, length: int, ends: bool) -> HfTokenizer:
+    """One of another program, as it came."""
+    settings = tokenizer.settings()
+    special, model = settings["special"], settings["model"]
+    ids = {"eos_token_id": tokenizer.eos_id}
+    if not ends:
+        ids["bos_token_id"] = tokenizer.start_id
+    else:  # what writing begins with is a key of the config; what stands before every text is called its start
+        ids["decoder_start_token_id"] = tokenizer.start_id
+        special = {use: token for use, token in special.items() if use != "start"}
+        if "first" in special:
+            special["start"], ids["bos_token_id"] = special["first"], tokenizer.opening[-1]
+    if tokenizer.pad_id is not None:
+        ids["pad_token_id"] = tokenizer.pad_id
+    if framed and model.get("post_processor") is None:  # which BERT's own class puts around a text by itself
+        around = {special["start"]: tokenizer.start_id, special["end"]: tokenizer.eos_id}
+        model = model | {"post_processor": _frame([special["start"]], [special["end"]], around)}
+    turn = tokenizer.turn_id if "turn" in special else None
+    return HfTokenizer(model, special, ids, framed, length, tokenizer.chat, turn)
 
 
 def _added(number: int, token: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tokenizer import Tokenizer
-from regard.errors import UsageError
+from regard.errors import NumericError, UsageError
 from regard.interop.export_folder import told_of
 from regard.interop.hf_folder import MODULES, POOLINGS
 from regard.interop.hf_plan import Outgoing, outgoing
@@ -19,7 +20,7 @@ from regard.interop.hf_tokenizer_write import HfTokenizer, hf_tokenizer
 from regard.interop.tensor_files import WEIGHTS, Weights, opened
 from regard.interop.weight_table import Line, lines_of
 from regard.models.sentence_encoder import SentenceEncoderConfig
-from regard.storage.tensors import Form, forms_of, streamed, weights_of
+from regard.storage.tensors import Form, Tensors, forms_of, streamed, weights_of
 from regard.tasks.processor import Tokenizes
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ class OutgoingModel:
 
     def __getitem__(self, name: str) -> Tensor:
         line, number = self._place[name]
-        return line.form.theirs(self.own[line.ours].detach().cpu().float())[number].contiguous()
+        own = self.own[line.ours].detach().cpu().float()
+        if not bool(own.isfinite().all()):
+            raise NumericError(f"{self.run.path}: {line.ours}: has numbers that are not finite, and is not exported")
+        return line.form.theirs(own)[number].contiguous()
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """All files of the folder."""
@@ -71,13 +75,20 @@ class OutgoingModel:
 
     def largest_difference(self, folder: Path) -> float:
         """How far the weights that the import reads from a folder are from those of the run; 0 where they are equal."""
-        found = 0.0
         with opened(folder) as files:
-            weights = Weights(files, self.plan, forms_of(self.own), str(folder))
-            for name, tensor in self.own.items():
-                apart = (weights[name] - tensor.detach().cpu().float()).abs()
-                found = max(found, float(apart.max()) if apart.numel() else 0.0)
-        return found
+            return farthest(self.own, Weights(files, self.plan, forms_of(self.own), str(folder)))
+
+
+def farthest(own: Mapping[str, Tensor], read: Tensors) -> float:
+    """The largest difference between weights and what was read back of them; one that is not finite is refused."""
+    found = 0.0
+    for name, tensor in own.items():
+        apart = (read[name] - tensor.detach().cpu().float()).abs()
+        largest = float(apart.max()) if apart.numel() else 0.0
+        if not math.isfinite(largest):
+            raise NumericError(f"{name}: what was written is not what was read back, the difference is {largest}")
+        found = max(found, largest)
+    return found
 
 
 def _tokenizer(run: Run, length: int) -> HfTokenizer:

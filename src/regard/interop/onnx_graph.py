@@ -28,8 +28,10 @@ from regard.errors import UsageError
 from regard.interop.onnx_scan import filled, scanned
 from regard.layers.spelled import KINDS, SPELLING_BYTES, SPELLING_LENGTH
 from regard.models.encoder_decoder import SourceModel
+from regard.models.pieces import ReadsPieces
 
 ROWS, LENGTH = 3, 5  # of the inputs that a graph is made and tried with
+LONGER = 131  # tokens of those that it is tried with besides: above what is done at once anywhere
 LONGEST = 1024  # tokens for which a growing state has room where nothing else is said
 BATCH, TIME, SOURCE = "batch", "time", "source_time"
 
@@ -42,6 +44,7 @@ class Graph:
     module   what the graph is made of. own: what it has to equal, the model as it is.
     inputs   examples by name. axes: of each input those of any size.
     outputs  their names.
+    longer   inputs of more tokens than the examples, where their number is any.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Graph:
     inputs: dict[str, Tensor]
     axes: dict[str, dict[int, str]]
     outputs: list[str]
+    longer: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,23 +153,26 @@ def graphs_of(model: Any, spec: DataSpec, room: int | None = None) -> Graphs:
         state = model.init_state(ROWS).reserve(room)
         first = Graph("start", start, start, {"tokens": tokens}, {"tokens": {0: BATCH}}, _named(state, "state"))
         return Graphs([first, _step(model, state, tokens)], room if model.stack.state_grows else None)
-    inputs = {"tokens": _read(model.reads, spec), "lengths": torch.tensor([LENGTH, 2, 3])}
+    inputs = _texts("tokens", model.reads, spec, LENGTH)
+    longer = _texts("tokens", model.reads, spec, _above(model, most))
     axes = {"tokens": {0: BATCH, 1: TIME}, "lengths": {0: BATCH}}
     embeds = isinstance(model, Embeds)
     told = "vector" if embeds else "answers"
-    return Graphs([Graph("forward", Forward(scanned(model)), Forward(model), inputs, axes, [told])])
+    return Graphs([Graph("forward", Forward(scanned(model)), Forward(model), inputs, axes, [told], longer)])
 
 
 def _of_source(model: Any, spec: DataSpec, room: int) -> Graphs:
-    inputs = {"source": _read(model.reads, spec)}
-    axes: dict[str, dict[int, str]] = {"source": {0: BATCH}}
-    if model.reads != "pictures":
-        inputs["lengths"] = torch.tensor([LENGTH, 2, 3])
+    if model.reads == "pictures":
+        inputs, longer = {"source": _read(model.reads, spec, LENGTH)}, {}
+        axes: dict[str, dict[int, str]] = {"source": {0: BATCH}}
+    else:
+        inputs = _texts("source", model.reads, spec, LENGTH)
+        longer = _texts("source", model.reads, spec, _above(model, model.max_source_length))
         axes = {"source": {0: BATCH, 1: SOURCE}, "lengths": {0: BATCH}}
     own = SourceStart(model, room)
     state = own.state(*inputs.values())
     met = SOURCE if model.reads != "pictures" else None
-    first = Graph("start", SourceStart(scanned(model), room), own, inputs, axes, _named(state, "state"))
+    first = Graph("start", SourceStart(scanned(model), room), own, inputs, axes, _named(state, "state"), longer)
     return Graphs([first, _step(model, state, _tokens(spec.vocab_size, ROWS), met)], room if _grows(model) else None)
 
 
@@ -227,15 +234,26 @@ def _tokens(vocab_size: int, *shape: int) -> Tensor:
     return torch.randint(vocab_size, shape)
 
 
-def _read(reads: str, spec: DataSpec) -> Tensor:
+def _above(model: Any, most: int | None) -> int:
+    """Tokens of a text that is tried besides. most: positions of the model, of each piece of one that reads in them."""
+    piece = model.piece if isinstance(model, ReadsPieces) else 0
+    return max(LONGER, 2 * piece + 1) if piece else min(LONGER, most or LONGER)
+
+
+def _texts(name: str, reads: str, spec: DataSpec, length: int) -> dict[str, Tensor]:
+    """Texts of which the first is `length` long."""
+    return {name: _read(reads, spec, length), "lengths": torch.tensor([length, min(2, length), min(3, length)])}
+
+
+def _read(reads: str, spec: DataSpec, length: int) -> Tensor:
     """An example of what a model reads."""
     size = spec.source_vocab_size or spec.vocab_size
     if reads == "tokens":
-        return _tokens(size, ROWS, LENGTH)
+        return _tokens(size, ROWS, length)
     if reads == "words":
-        spelt = _tokens(SPELLING_BYTES, ROWS, LENGTH, SPELLING_LENGTH)
-        forms = [_tokens(spec.n_forms, ROWS, LENGTH, KINDS)] if spec.n_forms else []
-        return torch.cat([_tokens(size, ROWS, LENGTH, 1), spelt, *forms], -1)
+        spelt = _tokens(SPELLING_BYTES, ROWS, length, SPELLING_LENGTH)
+        forms = [_tokens(spec.n_forms, ROWS, length, KINDS)] if spec.n_forms else []
+        return torch.cat([_tokens(size, ROWS, length, 1), spelt, *forms], -1)
     if reads == "pictures" and spec.picture is not None:
         return torch.rand(ROWS, *spec.picture)
     raise UsageError(f"a model that reads {reads} has no ONNX graph")

@@ -26,6 +26,7 @@ MODEL_TYPE, BY_BYTES, SUFFIX, IDS = 3, 35, 24, {"unknown": 40, "start": 41, "end
 CHARSMAP, PREFIX, JOINED, ESCAPED = 2, 3, 4, 5  # of its normalizer
 NORMAL, UNKNOWN, CONTROL, OWN, UNUSED, BYTE = range(1, 7)  # kinds of pieces
 UNIGRAM, BPE = 1, 2  # kinds of models
+ZERO = struct.pack("<f", 0.0)  # the score of a piece that says none
 DEFAULT_IDS = {"unknown": 0, "start": 1, "end": 2, "pad": -1}
 
 
@@ -109,34 +110,54 @@ def _finder(pieces: Pieces) -> dict[str, Any]:
 
 def _parsed(content: bytes) -> Pieces:
     names, scores, kinds = [], [], []
-    trainer: dict[int, Any] = {}
-    normalizer: dict[int, Any] = {}
+    trainer, normalizer = Message(b""), Message(b"")
     for number, value in _fields(content):
         if number == PIECES:
-            piece = dict(_fields(value))
-            names.append(piece.get(1, b"").decode())
-            scores.append(struct.unpack("<f", piece[2])[0] if 2 in piece else 0.0)
-            kinds.append(piece.get(3, NORMAL))
+            piece = Message(value)
+            names.append(piece.data(1).decode())
+            scores.append(struct.unpack("<f", piece.data(2, ZERO))[0])
+            kinds.append(piece.whole(3, NORMAL))
         elif number == TRAINER:
-            trainer = dict(_fields(value))
+            trainer = Message(value)
         elif number == NORMALIZER:
-            normalizer = dict(_fields(value))
+            normalizer = Message(value)
     if not names or len(set(names)) != len(names) or not all(names):
         raise ValueError(f"{len(names)} pieces, of which {len(set(names))} differ")
-    form = trainer.get(MODEL_TYPE, UNIGRAM)
-    if form not in (UNIGRAM, BPE) or trainer.get(SUFFIX, 0) or not normalizer.get(ESCAPED, 1):
+    form = trainer.whole(MODEL_TYPE, UNIGRAM)
+    if form not in (UNIGRAM, BPE) or trainer.whole(SUFFIX, 0) or not normalizer.whole(ESCAPED, 1):
         raise ValueError("models of words or characters, and blanks after words, are not supported")
-    charsmap = normalizer.get(CHARSMAP, b"")
+    charsmap = normalizer.data(CHARSMAP)
     read_charsmap(charsmap)
-    ids = {use: _signed(trainer.get(number, DEFAULT_IDS[use])) for use, number in IDS.items()}
-    flags = {"prefix": bool(normalizer.get(PREFIX, 1)), "joined": bool(normalizer.get(JOINED, 1))}
-    by_bytes = bool(trainer.get(BY_BYTES, 0)) and BYTE in kinds
+    ids = {use: _signed(trainer.whole(number, DEFAULT_IDS[use])) for use, number in IDS.items()}
+    flags = {"prefix": bool(normalizer.whole(PREFIX, 1)), "joined": bool(normalizer.whole(JOINED, 1))}
+    by_bytes = bool(trainer.whole(BY_BYTES, 0)) and BYTE in kinds
     return Pieces(names, scores, kinds, form == BPE, by_bytes, charsmap, ids=ids, **flags)
+
+
+class Message:
+    """Fields by their number, of which the last of each counts, as far as they are of the kind that is asked for."""
+
+    def __init__(self, content: bytes) -> None:
+        self._found = dict(_fields(content))
+
+    def whole(self, number: int, default: int) -> int:
+        found = self._found.get(number, default)
+        if not isinstance(found, int):
+            raise ValueError(f"field {number} is no whole number")
+        return found
+
+    def data(self, number: int, default: bytes = b"") -> bytes:
+        found = self._found.get(number, default)
+        if not isinstance(found, bytes):
+            raise ValueError(f"field {number} holds no bytes")
+        return found
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, Any]]:
     """Fields of a message: whole numbers as such, all others as bytes."""
     place = 0
+    if not isinstance(content, bytes):
+        raise ValueError("a whole number in the place of a message")
     while place < len(content):
         key, place = _varint(content, place)
         number, wire = key >> 3, key & 7

@@ -29,6 +29,7 @@ from regard.models.language import LanguageModelConfig
 
 MODEL = "transformer"
 TABLE, SHARED = "embedding.token_to_vector.weight", "model.shared.weight"
+LOGITS_BIAS = "final_logits_bias"
 OFFSET = 2  # rows of BART's table of positions before the first one
 # How a program that writes with such a model is to search, which is asked for anew here.
 SEARCH = [
@@ -192,13 +193,13 @@ def _plan(
         BlockConfig(d_model, CrossAttentionConfig(d_model, decoder.n_heads), decoder.mlp, norm, placement="after"),
     )
     keys.only("tie_word_embeddings", True)
-    stack, has_bias = StackConfig(d_model, written * decoder.n_layers), "final_logits_bias" in names
+    stack, has_bias = StackConfig(d_model, written * decoder.n_layers), LOGITS_BIAS in names
     config = EncoderDecoderConfig(
         EncoderConfig(embedding, StackConfig(d_model, (read,) * encoder.n_layers)),
         LanguageModelConfig(embedding, stack, tied=True, head_bias=has_bias),
         shared=True,
     )
-    bias = [Line("decoder.head.bias", "final_logits_bias", form=OneRow())] if has_bias else []
+    bias = [Line("decoder.head.bias", LOGITS_BIAS, form=OneRow())] if has_bias else []
     again: list[str] = ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"]
     unused = ["model.decoder.layers.*.encoder_attn.k_proj.bias"]
     unused += [] if embedding.norm else ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"]

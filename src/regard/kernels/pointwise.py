@@ -61,7 +61,7 @@ class _RmsNorm(torch.autograd.Function):
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         x, weight, r = ctx.saved_tensors
         g = gradients[0]
-        product = (g * x).flatten(0, -2)
+        product = (g * x).reshape(-1, x.shape[-1])  # also of a single vector
         mean = (product @ weight).reshape(r.shape) / x.shape[-1]
         d_weight = r.reshape(-1) @ product
         d_x = (g * weight).mul_(r).addcmul_(x, mean * r**3, value=-1)

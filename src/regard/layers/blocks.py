@@ -16,16 +16,18 @@ from regard.errors import UsageError, nearest
 from regard.kernels import decode_cpu
 from regard.kernels.blocks import KINDS, blocks_linear_readable, dequantised, row_bytes, unpacked
 from regard.kernels.decode_cpu import Compiled, Step
+from regard.layers.few_bits import FewBits
 from regard.layers.head import LinearHead
 from regard.layers.linear import Activation, Linear, after
 
 
-class _BlockWeights(Compiled, nn.Module):
+class _BlockWeights(Compiled, FewBits):
     """blocks: (N, bytes). kind: of the blocks, a name of KINDS."""
 
     blocks: Tensor
     kind: str
     bias: Tensor | None
+    kept = ("blocks",)
 
     def to_step(self) -> Step | None:
         known = KINDS[self.kind]
@@ -53,6 +55,8 @@ class _BlockWeights(Compiled, nn.Module):
 class BlockLinear(_BlockWeights, Linear):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """`Linear` in blocks."""
 
+    wide = Linear
+
     def forward(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
         return self.times(x, activation, residual)
 
@@ -60,12 +64,16 @@ class BlockLinear(_BlockWeights, Linear):  # pyright: ignore[reportIncompatibleV
 class BlockHead(_BlockWeights, LinearHead):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """`LinearHead` in blocks."""
 
+    wide = LinearHead
+
     def logits(self, x: Tensor) -> Tensor:
         return self.times(x)
 
 
 class BlockEmbedding(_BlockWeights, nn.Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]
     """A table in blocks that a head has too."""
+
+    wide = nn.Embedding
 
     def to_step(self) -> None:
         """Nothing is multiplied."""

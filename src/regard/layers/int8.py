@@ -26,13 +26,14 @@ from regard.kernels.choice import takes_kernel
 from regard.kernels.decode_cpu import Compiled, Step
 from regard.kernels.int8 import PackedInt8, dequantised, int8_linear_packed, int8_linear_readable, multiplies_int8
 from regard.kernels.int8 import quantised as quantised_matrix
+from regard.layers.few_bits import FewBits
 from regard.layers.head import LinearHead
 from regard.layers.linear import FEW_ROWS, Activation, Linear, after, kernel_product
 
 Weights = Literal["int8"]
 
 
-class _Int8Weights(Compiled, nn.Module):
+class _Int8Weights(Compiled, FewBits):
     """W = s q in the place of a parameter.
 
     q      (N, K) in int8.
@@ -42,7 +43,7 @@ class _Int8Weights(Compiled, nn.Module):
     q: Tensor
     scale: Tensor
     bias: Tensor | None
-    _packed: PackedInt8 | None = None
+    kept = ("q", "scale")
 
     def packed(self) -> PackedInt8 | None:
         """q in the order of reading, made when it is first wanted; None where that order is of no use."""
@@ -83,12 +84,16 @@ class _Int8Weights(Compiled, nn.Module):
 class Int8Linear(_Int8Weights, Linear):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """`Linear` in 8 bits."""
 
+    wide = Linear
+
     def forward(self, x: Tensor, activation: Activation | None = None, residual: Tensor | None = None) -> Tensor:
         return self.times(x, activation, residual)
 
 
 class Int8TorchLinear(_Int8Weights, nn.Linear):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """`nn.Linear` in 8 bits."""
+
+    wide = nn.Linear
 
     def forward(self, input: Tensor) -> Tensor:
         return self.times(input)
@@ -97,12 +102,16 @@ class Int8TorchLinear(_Int8Weights, nn.Linear):  # pyright: ignore[reportIncompa
 class Int8Head(_Int8Weights, LinearHead):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """`LinearHead` in 8 bits."""
 
+    wide = LinearHead
+
     def logits(self, x: Tensor) -> Tensor:
         return self.times(x)
 
 
 class Int8Embedding(_Int8Weights, nn.Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]  # no parameter
     """A table of 8 bits that a head has too."""
+
+    wide = nn.Embedding
 
     def to_step(self) -> None:
         """Nothing is multiplied."""

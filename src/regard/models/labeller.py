@@ -112,6 +112,10 @@ class Labeller(Traced):
         return self.config.head == "linear"
 
     @property
+    def piece(self) -> int:
+        return self.config.piece
+
+    @property
     def max_length(self) -> int | None:
         return self.encoder.max_length
 
@@ -132,8 +136,9 @@ class Labeller(Traced):
     def _pooled(self, tokens: Tensor, lengths: Tensor | None) -> Tensor:
         """The vector (B, D) of each text; of one that is longer than a piece the mean of those of its pieces."""
         assert self.pooling is not None
-        piece = self.config.piece
-        if not piece or tokens.shape[1] <= piece:
+        piece = self.piece
+        # A graph that is exported reads texts of any length: pieces are cut in it, and not by the length of an example.
+        if not piece or (tokens.shape[1] <= piece and not torch.compiler.is_exporting()):
             return self.pooling(*self.encoder(tokens, lengths))
         known = torch.full((len(tokens),), tokens.shape[1], device=tokens.device) if lengths is None else lengths
         if self.training:

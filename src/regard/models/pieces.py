@@ -9,9 +9,18 @@ given to all of them. A text that is no longer than a piece is read as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+
+
+@runtime_checkable
+class ReadsPieces(Protocol):
+    """A model that reads so many positions of a text at a time; 0: all of it."""
+
+    @property
+    def piece(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +42,18 @@ class Pieces:
 def pieces(tokens: Tensor, lengths: Tensor, size: int) -> Pieces:
     """The texts (B, T ..) in pieces of `size`; a text of no tokens is one empty piece."""
     lengths = lengths.to(tokens.device)
-    n = -(-tokens.shape[1] // size)
-    room = tokens.new_zeros(tokens.shape[0], n * size, *tokens.shape[2:])
-    room[:, : tokens.shape[1]] = tokens
-    cut = room.unflatten(1, (n, size)).flatten(0, 1)
+    n = (tokens.shape[1] + size - 1) // size  # a division of ONNX cuts towards 0, also below it
+    width: Any = torch.sym_min(tokens.shape[1], size)  # also of a graph, whose texts may be shorter
+    after = tokens.new_zeros(tokens.shape[0], n * width - tokens.shape[1], *tokens.shape[2:])
+    cut = torch.cat([tokens, after], 1).unflatten(1, (n, width)).flatten(0, 1)
     first = torch.arange(n, device=lengths.device) * size
     each = (lengths[:, None] - first).clamp(0, size)  # (B, n)
     share = each / lengths[:, None].clamp(min=1)
     is_empty = (lengths == 0)[:, None] & (first == 0)
     there = (each > 0) | is_empty
     text = torch.arange(len(lengths), device=lengths.device)[:, None].expand_as(each)
+    if torch.compiler.is_exporting():  # sizes within a graph are not told by what is read: all, of which some are empty
+        return Pieces(cut, each.flatten(), text.flatten(), (share + is_empty).flatten(), len(lengths))
     return Pieces(cut[there.flatten()], each[there], text[there], (share + is_empty)[there], len(lengths))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from regard.core.data_spec import DataSpec
     from regard.tasks.pretrained import Start
 
-OPTIMISER = "train.optimiser"
+OPTIMISER, VECTORS = "train.optimiser", "train.vectors"
 # What is known already is not to be unlearnt by large steps, and the wider the model the smaller they are: 1e-4 at
 # MiniLM's width was measured (benchmarks/results/fine-tuning-cpu.md), 2.5e-5 at BERT's is among those of its paper.
 # Changes of low rank begin at nothing and take larger steps.
@@ -96,6 +96,12 @@ def model_config(settings: Settings, spec: DataSpec | int, **changes: Any) -> Co
 def refuse_lora_alone(settings: Settings) -> None:
     if settings.lora is not None and settings[START] is None:
         raise UsageError(f"{LORA}: changes what was learnt before; name a run with --from, or leave it out")
+
+
+def refuse_vectors(settings: Settings) -> None:
+    """Refuse vectors of words for embeddings that are those of another run."""
+    if settings[VECTORS] is not None and settings[START] is not None:
+        raise UsageError(f"{VECTORS}: the embeddings are those of --from {settings[START]}; leave one of them out")
 
 
 def begin_from(start: Start, model: nn.Module, settings: Settings) -> None:

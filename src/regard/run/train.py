@@ -23,7 +23,7 @@ from regard.run.many import is_fitted, refuse_many, resumed, together
 from regard.run.paths import require_name
 from regard.run.plan import CONFIG, Job, plan
 from regard.run.settings import Origin, Settings
-from regard.run.start import begin_from, model_config, refuse_lora_alone
+from regard.run.start import begin_from, model_config, refuse_lora_alone, refuse_vectors
 from regard.storage.lock import refuse_in_use
 from regard.tasks.verbs import Fits, able
 
@@ -212,6 +212,8 @@ def checked(job: Job) -> TrainSettings:
             f"--out (counts of texts can be merged: docs/counting.md)"
         )
     refuse_lora_alone(job.settings)
+    if job.resume == "no":
+        refuse_vectors(job.settings)
     precision_of(training.precision, device_named(training.device))
     refuse_absent(training.track)
     return training

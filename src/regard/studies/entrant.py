@@ -19,7 +19,7 @@ from regard.core.registry import entry
 from regard.errors import RegardError, UsageError
 from regard.run.rate import WIDTH
 from regard.run.settings import START, Layer, Origin, Settings, parse_value, section_of
-from regard.run.start import model_config, task_of_start
+from regard.run.start import model_config, refuse_vectors, task_of_start
 from regard.tasks import TEXT, task_named
 from regard.training.estimate import count_parameters, on_meta
 
@@ -176,6 +176,7 @@ def _common(reference: Settings, spec: DataSpec | int, suitable: int) -> int:
 
 def count(settings: Settings, spec: DataSpec | int, **changes: Any) -> int | None:
     """Parameters of the model that the settings describe; None of one that is fitted at once."""
+    refuse_vectors(settings)
     config = model_config(settings, spec, **changes)
     return None if config.fitted else count_parameters(on_meta(config))
 

@@ -21,9 +21,11 @@ from regard.core.device import device_named
 from regard.core.version import __version__
 from regard.data.shard import TokenShard
 from regard.data.tokenizer import Tokenizer
+from regard.run.readers import reader_of
 from regard.run.settings import Settings
 from regard.storage import manifest
 from regard.tasks.dataset import Dataset
+from regard.tasks.processor import PROCESSOR, TOKENIZER
 from regard.training.run_folder import weights_hash
 
 TRACK = "train.track"  # who is told of a training changes nothing of it
@@ -36,6 +38,25 @@ def fingerprint(data: Dataset[Any]) -> str:
         for chunk in _content(part, {}):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 of examples, wherever they were read from."""
+    digest = hashlib.sha256()
+    for chunk in _content(value, {}):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def model_hash(path: Path) -> str:
+    """SHA-256 of a model: of a run its weights and what it reads by, of another format all files of it."""
+    if reader_of(path) is None:
+        files = {"weights": weights_hash(path)}
+        files |= {name: one.sha256 for name, one in manifest.read(path).files.items() if name in (TOKENIZER, PROCESSOR)}
+    else:
+        below = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        files = {file.relative_to(path).as_posix(): manifest.hash_file(file).sha256 for file in below}
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
 def mark(settings: Settings, data: str) -> str:

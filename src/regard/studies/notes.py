@@ -25,9 +25,18 @@ def notes(comparison: Comparison) -> list[str]:
     rows = comparison.rows
     unlike = orders(comparison)
     told = [held_equal(comparison, "" if unlike else ", order of samples"), *tested(comparison), *sizes(comparison)]
-    apart = [f"{row.label} {row.note}" for row in rows if row.note] + unlike
+    missed = unknown(rows)
+    per_byte = comparison.protocol.per_byte
+    by_model = [f"{label} does not know {share:.1%} of its test tokens" for label, share in missed.items()]
+    apart = [f"{row.label} {row.note}" for row in rows if row.note] + unlike + (by_model if per_byte else [])
     if apart:
         told.append(f"Not equal: {'; '.join(apart)}.")
+    if missed and per_byte:
+        told.append("What an unknown token stands for is counted: of a word 8 bits a byte, of a character its choice.")
+    elif missed:
+        told.append(
+            f"{max(missed.values()):.1%} of the test tokens are unknown; what they stand for is not in the loss."
+        )
     told += pretrained(rows)
     best = front(comparison)
     if 0 < len(best) < len(comparison.order):
@@ -95,6 +104,12 @@ def sizes(comparison: Comparison) -> list[str]:
     low, high = (f"{value:.2g}" for value in (min(seen), max(seen)))
     unit = task_named(comparison.protocol.task).unit
     return [f"A parameter saw {low if low == high else f'{low} to {high}'} {unit} in one training."]
+
+
+def unknown(rows: Sequence[Row]) -> dict[str, float]:
+    """By model the share of the test's tokens that its tokenizer does not know, where there are any."""
+    shares = {row.label: row.runs[0]["scores"].get("unknown_share") for row in rows if row.runs}
+    return {label: share for label, share in shares.items() if share}
 
 
 def pretrained(rows: Sequence[Row]) -> list[str]:

@@ -200,7 +200,7 @@ def _losses(
         return [Chart(title, far, x, Axis("nats above the best possible", log=True))]
     highest = TELLING * max(one.points[-1][1] for one in held)
     kept = [replace(one, points=[point for point in one.points if point[1] <= highest]) for one in held]
-    return [Chart(title, kept, x, Axis("nats"))]
+    return [Chart(title, kept, x, Axis("nats by tokens of its own" if comparison.protocol.per_byte else "nats"))]
 
 
 def _recalls(comparison: Comparison) -> list[Chart]:

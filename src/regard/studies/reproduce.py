@@ -75,15 +75,22 @@ def reproduce(
         if scale not in one.scales:
             raise UsageError(f"{one.name} has no form for {scale}; it has {', '.join(one.scales)}")
     _refuse_other(out)
+    to_run = [one.name for one in chosen if force or not _is_kept(one, out, scale)]
+    for one in chosen:
+        if one.name in to_run:
+            one.check(device)
     with only_writer(out):
         if (out / PARTS).is_symlink():
             raise CheckpointError(f"{out / PARTS}: is a link where the folder of the seeds belongs; move it away")
         for one in chosen:
-            found = None if force else kept(one.name, out, scale)
-            known_by = {"regard": __version__} | one.about
-            if found is None or found.rule != one.rule or not known_by.items() <= found.versions.items():
-                found = _unless_stopped(one, scale, device, out, force)
-            yield found
+            found = None if one.name in to_run else kept(one.name, out, scale)
+            yield found or _unless_stopped(one, scale, device, out, force)
+
+
+def _is_kept(one: Study, out: Path, scale: ScaleName) -> bool:
+    """Whether a finished result of the same rule, version, run and data is there."""
+    known_by, found = {"regard": __version__} | one.about, kept(one.name, out, scale)
+    return found is not None and found.rule == one.rule and known_by.items() <= found.versions.items()
 
 
 def write_page(page: str, out: Path) -> Path:
@@ -162,13 +169,15 @@ def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> R
             spent += seconds
         verdict = one.judge(found)
         outcome, reason, figure = verdict.outcome, verdict.reason, one.figure(found)
-    except Stopped:
+    except (Stopped, *one.refuses):
         raise
     except Exception as error:
         # Whatever it is, the other studies go on.
         outcome, reason, figure = FAILED, str(error) or type(error).__name__, ""
     told = (one.name, scale, one.claim, one.source, one.rule, outcome, reason)
-    result = Result(*told, tuple(found), round(spent, 1), device, versions() | one.about, figure)
+    result = Result(*told, tuple(found), round(spent, 1), device, versions() | one.given | one.about, figure)
+    if outcome == FAILED and kept(one.name, out) is not None:
+        return result  # what was found before stays
     disk.publish(out / f"{one.name}.json", [json.dumps(result.to_dict(), indent=1).encode()])
     if figure:
         disk.publish(out / f"{one.name}.svg", [figure.encode()])

@@ -106,7 +106,9 @@ def finding(comparison: Comparison) -> str:
     facts = {row.label: row.runs[0] for row in comparison.rows if row.runs}
     protocol, metric = comparison.protocol, f"test {comparison.protocol.metric.replace('_', ' ')}"
     told = sentence(comparison.verdict, facts, protocol.budget, metric, what_of(protocol))
-    curves = {label: found["curve"] for label, found in facts.items() if found.get("curve")}
+    # Losses by different tokens are not set against each other.
+    each = {} if protocol.per_byte else facts
+    curves = {label: found["curve"] for label, found in each.items() if found.get("curve")}
     level = _common_level(curves)
     first = first_to(curves, level) if level is not None else None
     if first is not None and len(curves[first[0]]) > 1:

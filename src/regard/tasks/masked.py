@@ -111,6 +111,7 @@ class MaskedText(MaskedKind, ExampleTask[MaskedProcessor]):
     ) -> ExampleDataset[MaskedProcessor]:
         self.refuse_unused(settings)
         corpus = _corpus(settings, seed, processor)
+        notes = (*corpus.notes, *(corpus.unknown_notes if processor else ()))
         processor = processor or MaskedProcessor(corpus.tokenizer, settings.whole_words)
         samples = corpus.samples if self.samples == "auto" else self.samples
         rows = partial(cut, length=self.length, samples=samples, start=processor.tokenizer.start_id)
@@ -119,7 +120,7 @@ class MaskedText(MaskedKind, ExampleTask[MaskedProcessor]):
         apart = corpus.test and MaskedRows(rows(corpus.test), processor.masking, HELD_OUT_SEED)
         test = _examples(apart) if apart else ()
         told = replace(corpus.account or Account(data=corpus.name), task=self.name, target="hidden tokens")
-        told_of: dict[str, Any] = {"notes": corpus.notes, "account": told}
+        told_of: dict[str, Any] = {"notes": notes, "account": told}
         return ExampleDataset(corpus.name, processor, train, valid, _examples(valid), test=test, **told_of)
 
     def ready(

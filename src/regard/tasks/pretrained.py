@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 LORA = "lora"
 OF_THE_HEAD = ("pooling", "dropout", "head", LORA)
-DROPOUT = (
-    0.1  # before a head over what was learnt before (Devlin et al. 2019, A.3), which needs less than random vectors
-)
+# Before a head over what was learnt before (Devlin et al. 2019, A.3), which needs less than random vectors.
+DROPOUT = 0.1
 REMEMBERED = 8  # starts that are kept in memory, without their weights
 
 
@@ -189,6 +188,11 @@ def _read(path: str, task: str, version: str) -> Start:
     if config.fitted:
         raise UsageError(f"{path}: {name} is fitted at once and has nothing to go on with; fit it again")
     causal, longest = bool(getattr(shapes, "causal", False)), getattr(shapes, "max_length", None)
+    if is_same and not getattr(getattr(shapes, "head", None), "n_answers", 1):
+        takes = ", ".join(one.name for one in tasks() if one.takes_encoder)
+        raise UsageError(
+            f"--from {path}: gives vectors and has no head to go on with; start one of these tasks from it: {takes}"
+        )
     if is_same:
         return Continued(where, own, name, config, causal, longest, version)
     if not isinstance(config, LanguageModelConfig):

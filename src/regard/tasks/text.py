@@ -161,7 +161,8 @@ class PlainText(TextKind, Task[TextProcessor]):
         corpus = prepare(settings.path, seed=seed, how=settings.texts, **chosen)
         told = replace(corpus.account or Account(data=corpus.name), task=self.name)
         own = processor or TextProcessor(corpus.tokenizer)
-        return TextDataset(corpus.name, own, corpus, notes=corpus.notes, account=told)
+        notes = (*corpus.notes, *(corpus.unknown_notes if processor else ()))
+        return TextDataset(corpus.name, own, corpus, notes=notes, account=told)
 
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: TextProcessor) -> TextPart:
         tokenizer = processor.tokenizer
@@ -250,8 +251,7 @@ class PlainText(TextKind, Task[TextProcessor]):
             limit=examples.limit,
             habit=Habit(carries=self.carries, by_document=self.samples == "documents" or by_line),
         )
-        unknown = int((np.asarray(examples.shard.ids[: report.tokens]) == processor.tokenizer.unknown_id).sum())
-        scores = replace(report, unknown=unknown or None).to_dict()
+        scores = report.to_dict()
         recall = scores.pop("recall", None)
         return Report(scores, by_distance={} if recall is None else {"recall": recall}, each=report.each)
 

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from regard.decoding.text import TextOptions
+from regard.evaluation.unknown import Unknown
 from regard.tasks.outcome import Outcome, common_facts, longer
 from regard.terminal.table import human, span, visible
 
@@ -33,8 +34,10 @@ def _measured(task: PlainText, run: Trained, result: Result) -> dict[str, Any]:
     facts["valid_perplexity"] = None if result.best_loss is None else math.exp(min(700.0, result.best_loss))
     part = run.held_out("valid")
     if result.best_loss is not None and part.shard.n_chars:
-        bits = result.best_loss / math.log(2)
-        facts["valid_bits_per_character"] = bits * part.shard.tokens / part.shard.n_chars
+        unknown = Unknown.of(part.shard, part.shard.tokens, run.processor.tokenizer)
+        nats = result.best_loss * part.shard.tokens + float(unknown.spelling.sum())
+        facts["valid_bits_per_character"] = nats / math.log(2) / part.shard.n_chars
+        facts |= {"valid_unknown_share": len(unknown.places) / part.shard.tokens} if len(unknown.places) else {}
     if part.world is not None and part.shard.tokens:
         report = task.evaluate(run.model, run.processor, task.limited(part, JUDGED_TOKENS))
         facts["judged_loss"] = report.scores["loss"]
@@ -57,6 +60,8 @@ def _lines(run: Trained, result: Result, facts: dict[str, Any]) -> list[str]:
         words = [f"perplexity {facts['valid_perplexity']:.2f}"]
         if "valid_bits_per_character" in facts:
             words.append(f"{facts['valid_bits_per_character']:.3f} bits per character")
+        if "valid_unknown_share" in facts:
+            words.append(f"{facts['valid_unknown_share']:.1%} unknown tokens")
         when = "" if "n_grams" in facts else f" at step {result.best_step:,}"
         lines.append(f"  held-out loss {result.best_loss:.4f} ({', '.join(words)}){when}")
     if facts.get("optimal_loss") is not None:

@@ -76,7 +76,10 @@ def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False)
     # The head's output is made a slice at a time by the chunked cross-entropy, and a table is only looked up.
     named: Any = model.named_modules()
     left_out = {
-        id(part.weight) for name, part in named if isinstance(part, nn.Embedding) or name.split(".")[-1] == "head"
+        id(own)
+        for name, part in named
+        if isinstance(part, nn.Embedding) or name.split(".")[-1] == "head"
+        for own in part.parameters(recurse=False)
     }
     per_token = sum(sum(p.shape) for p in model.parameters() if p.dim() == 2 and id(p) not in left_out)
     return Estimate(

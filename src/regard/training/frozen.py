@@ -62,18 +62,24 @@ def parts(parameters: Iterable[str]) -> list[str]:
 def rate_factors(parameters: Iterable[str], decay: float) -> dict[str, float]:
     """How much of the rate each parameter learns at: all of it at the top, `decay` of that a layer below, and so on.
 
-    What a stack reads, its embedding, is one below its first layer; what stands above it learns at the whole rate.
+    Each stack has its own top: an encoder's last layer learns as a decoder's does, however many either has. What a
+    stack reads, its embedding, is one below its first layer; what stands above it learns at the whole rate.
 
     >>> rate_factors(["embedding.w", "stack.layers.0.w", "stack.layers.1.w", "head.w"], 0.5)
     {'embedding.w': 0.25, 'stack.layers.0.w': 0.5, 'stack.layers.1.w': 1.0, 'head.w': 1.0}
     """
     names = list(parameters)
-    depth = max((int(found[2]) + 1 for name in names if (found := LAYER.match(name))), default=0)
+    depths: dict[str, int] = {}  # of each stack, by what the names of its layers begin with
+    for name in names:
+        if found := LAYER.match(name):
+            depths[found[1]] = max(depths.get(found[1], 0), int(found[2]) + 1)
 
     def below(name: str) -> int:
         found = LAYER.match(name)
         if found is not None:
-            return depth - 1 - int(found[2])
-        return depth if TABLE in name.split(".") else 0
+            return depths[found[1]] - 1 - int(found[2])
+        owner, table, _ = f".{name}.".partition(f".{TABLE}.")
+        own = [depth for stack, depth in depths.items() if table and f".{stack}".startswith(f"{owner}.")]
+        return max(own, default=0)
 
     return {name: decay ** below(name) for name in names}

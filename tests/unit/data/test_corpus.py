@@ -222,6 +222,7 @@ def test_prepared_shards_are_mapped_and_equal_those_in_memory(book, cache):
         assert isinstance(corpus.train.ids, np.memmap)
         assert not corpus.train.ids.flags.writeable
         assert (corpus.valid.n_bytes, corpus.valid.n_chars) == (plain.valid.n_bytes, plain.valid.n_chars)
+        assert np.array_equal(corpus.valid.unknown, plain.valid.unknown)
     stored = json.loads((folder_of(cache) / "store.json").read_bytes())
     assert stored["facts"]["tokenizer_hash"] == plain.tokenizer.hash
     assert set(manifest.read(folder_of(cache)).files) == {
@@ -231,6 +232,7 @@ def test_prepared_shards_are_mapped_and_equal_those_in_memory(book, cache):
         "train.starts",
         "valid.ids",
         "valid.starts",
+        "valid.unknown",
     }
 
 

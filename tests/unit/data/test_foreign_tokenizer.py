@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import models, pre_tokenizers
 
 from foreign_models import NAMED
 from regard.data.tokenizer import from_dict, streamer
@@ -95,3 +96,17 @@ def test_a_decoder_that_looks_ahead_is_refused() -> None:
     content["model"] = content["model"] | {"decoder": {"type": "BPEDecoder", "suffix": "</w>"}}
     with pytest.raises(CheckpointError, match="the decoder BPEDecoder is not known"):
         from_dict(content)
+
+
+def test_unknown_words_are_told_by_the_bytes_they_stand_for() -> None:
+    made = LibraryTokenizer(models.WordLevel({"[UNK]": 0, "the": 1, "</s>": 2}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.add_special_tokens(["[UNK]", "</s>"])
+    special = {"start": "</s>", "end": "</s>"}
+    model = json.loads(made.to_str())
+    for said in (special, special | {"unknown": "[UNK]"}):  # by who imports it, or by the model alone
+        ours = ForeignTokenizer(model, said, 3)
+        assert ours.encode("Größe the [UNK] zebra").tolist() == [0, 1, 0, 0]
+        assert ours.unknown_sizes("Größe the [UNK] zebra").tolist() == [len("Größe".encode()), 0, len(" zebra")]
+    # GPT-2 calls its end of a text unknown, and spells everything by bytes.
+    assert ForeignTokenizer(model, special | {"unknown": "</s>"}, 3).unknown_id is None

@@ -162,7 +162,8 @@ def test_a_text_has_as_many_tokens_as_characters_and_one_for_all_others():
     assert (tokens.unknown_id, tokens.token_text(3)) == (3, "<unk>")
     assert tokens.decode([0, 3, 1]) == "a\ufffdb"
     # Which of the other 1,112,061 characters it is.
-    assert tokens.unknown_nats == pytest.approx(math.log(0x110000 - 0x800 - 3))
+    assert tokens.unknown_sizes("aéc€😀b").tolist() == [2, 3, 4]
+    assert tokens.spelling(np.array([2, 4])) == pytest.approx([math.log(0x110000 - 0x800 - 3)] * 2)
     assert tokens.decode(tokens.encode("cab")) == "cab"
 
 
@@ -172,7 +173,7 @@ def test_characters_of_a_run_from_before_are_still_spelled_as_bytes():
     assert tokens.encode("aéc€😀b").tolist() == [0, 3 + 0xC3, 3 + 0xA9, 2, *(3 + b for b in "€😀".encode()), 1]
     assert tokens.token_text(3 + 0xC3) == "<0xC3>"
     assert tokens.decode(tokens.encode("Grüße 東京")) == "Grüße 東京"
-    assert (tokens.unknown_id, tokens.unknown_nats) == (None, 0.0)
+    assert (tokens.unknown_id, tokens.unknown_sizes("é").tolist()) == (None, [])
     assert tokens.to_dict()["characters"] == "abc"
     assert "others" not in tokens.to_dict()
 

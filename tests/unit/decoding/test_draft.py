@@ -75,6 +75,7 @@ def transitions(tokens: Sequence[int], p: Tensor) -> tuple[float, int]:
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("settings", [Sampling(), WARPED])
 @pytest.mark.parametrize("name", list(DRAFTS))
 def test_tokens_have_the_distribution_that_they_have_without_a_draft(name: str, settings: Sampling) -> None:
@@ -140,6 +141,7 @@ def assert_same(one: Generation, other: Generation) -> None:
     assert one.log_probs == pytest.approx(other.log_probs, abs=1e-9)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", text_models())
 def test_a_greedy_text_is_the_text_without_a_draft(name: str) -> None:
     model = built(name, 0)

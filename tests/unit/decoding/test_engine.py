@@ -292,6 +292,7 @@ def example(name: str, dtype: torch.dtype) -> Any:
     return registry.entry(name).config(31, "tiny").build_example().to(dtype).eval()
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("name", TEXT)
 def test_every_language_model_generates_in_every_number_type(name: str, dtype: torch.dtype) -> None:

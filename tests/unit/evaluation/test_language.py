@@ -14,7 +14,9 @@ from decoding.table import TableModel, bigram_table, random_table
 from regard.core.registry import build, entry, names
 from regard.data.shard import make_shard
 from regard.data.tokenizer.character import CharacterTokenizer
+from regard.data.tokenizer.word import WordTokenizer
 from regard.decoding import span as span_module
+from regard.decoding.text import TextGenerator
 from regard.errors import DataError, UsageError
 from regard.evaluation.language import LanguageReport, evaluate, stretches
 
@@ -29,6 +31,7 @@ class Text:
     documents: list[list[int]]
     n_bytes: int = 0
     n_chars: int = 0
+    unknown: None = None
 
     @property
     def ids(self) -> np.ndarray:
@@ -43,7 +46,9 @@ class Digits:
     kind = "words"
     eos_id = start_id = EOS
     unknown_id = None
-    unknown_nats = 0.0
+
+    def spelling(self, sizes: np.ndarray, /) -> np.ndarray:
+        return sizes * 1.0
 
     def decode(self, ids: list[int], /) -> str:
         return " ".join(map(str, ids))
@@ -263,3 +268,34 @@ def test_an_unknown_character_costs_its_token_and_the_choice_of_one_of_all_other
     assert report.bits_per_character == pytest.approx(nats / math.log(2) / len(text))
     known = evaluate(model, make_shard(["abcab"], tokenizer), tokenizer=tokenizer)
     assert known.bits_per_byte == pytest.approx(known.loss * known.tokens / math.log(2) / 5)
+
+
+def test_an_unknown_word_costs_its_token_and_eight_bits_a_byte():
+    """A text of which nothing is known takes as many bits as it has, beyond the chances of its tokens."""
+    tokenizer = WordTokenizer(["the", "cat"], spaced_lines=False)
+    text = "the größte cat\nzebra the <unk>"
+    shard = make_shard([text], tokenizer)
+    model = random_table(tokenizer.vocab_size, 3)
+    report = evaluate(model, shard, tokenizer=tokenizer)
+    spelt = len(" größte".encode()) + len("zebra")  # the text spells <unk> itself
+    bits = report.loss * report.tokens / math.log(2) + 8 * spelt
+    assert report.bits_per_byte == pytest.approx(bits / len(text.encode()))
+    assert report.bits_per_character == pytest.approx(bits / len(text))
+    assert (report.unknown, report.unknown_share) == (3, 3 / 8)
+    # Documents one by one: bits know of it, the loss by tokens does not, and bytes are those of the text.
+    assert report.each is not None
+    each = report.each()
+    assert each.score == pytest.approx(report.loss)
+    assert each.sizes is not None
+    assert each.sizes.sum() == len(text.encode()) + 1  # and the end
+    assert each.per_byte().score == pytest.approx(bits / (len(text.encode()) + 1))
+    # Of a part of the text, that part.
+    half = evaluate(model, shard, tokenizer=tokenizer, limit=4)
+    bits = half.loss * 4 / math.log(2) + 8 * len(" größte".encode())
+    assert half.bits_per_byte == pytest.approx(bits * 2 / len(text.encode()))
+
+
+def test_a_text_scored_alone_counts_what_its_unknown_words_stand_for():
+    tokenizer = WordTokenizer(["the", "cat"], spaced_lines=False)
+    scored = TextGenerator(random_table(tokenizer.vocab_size, 3), tokenizer).score("the zebra")
+    assert scored.score.bits_per_byte == pytest.approx((scored.score.bits + 8 * 6) / 9)

@@ -65,6 +65,7 @@ class Documents:
     starts: np.ndarray
     n_bytes: int
     n_chars: int
+    unknown: None = None
 
 
 def prepared(texts: list[str], tokenizer: Tokenizer) -> Documents:

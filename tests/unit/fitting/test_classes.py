@@ -52,6 +52,19 @@ def test_the_strength_is_the_one_that_answers_most_of_what_it_did_not_see():
     assert right[found.strength] == max(right.values())
 
 
+def test_copies_of_a_text_are_never_on_both_sides():
+    """Nothing is to be learnt of drawn labels: whoever is right more often than by chance has seen the answer."""
+    chance = np.random.default_rng(1)
+    x, labels = (chance.random((60, 80)) < 0.15) * 1.0, chance.integers(2, size=60)
+    how = Solving(2, "hinge", None, 1e-4, 100)
+    once = solve(dense(x), labels, how, Nobody()).tried
+    thrice = solve(dense(np.repeat(x, 3, 0)), np.repeat(labels, 3), how, Nobody()).tried
+    assert max(once.values()) < 0.7
+    assert max(thrice.values()) < 0.7
+    few = solve(dense(np.repeat(x[:4], 30, 0)), np.repeat(labels[:4], 30), how, Nobody())
+    assert few.tried == {}
+
+
 @pytest.mark.parametrize(("n", "n_classes"), [(3, 3), (4, 2), (30, 1), (24, 24)])
 def test_few_texts_and_one_class_give_finite_weights(n: int, n_classes: int):
     x, labels = made(n)[0], np.arange(n) % n_classes

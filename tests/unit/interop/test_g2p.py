@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -81,6 +84,41 @@ def test_the_package_spells_words_in_the_same_phonemes(tmp_path: Path) -> None:
         phonemes, log_prob = spelled(weights, word.lower().replace("ï", "i"))
         assert answer.text.split() == phonemes, word
         assert answer.details["log_prob"] == pytest.approx(log_prob, abs=1e-3)
+
+
+def test_a_member_that_is_not_what_it_says_is_told_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "spoilt.npz"
+
+    def header(shape: tuple[int, ...]) -> bytes:
+        written = io.BytesIO()
+        np.lib.format.write_array_header_1_0(written, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        return written.getvalue()
+
+    def spoilt(place: int, value: int, *, after: bytes = b"") -> Callable[[bytearray], None]:
+        """Sets a byte, counted from a mark of the archive."""
+
+        def change(data: bytearray) -> None:
+            data[data.index(after) + place] = value
+
+        return change
+
+    whole = header((29, 256)) + np.random.default_rng(0).normal(size=(29, 256)).astype("f4").tobytes()
+    encrypted = [spoilt(6, 1), spoilt(8, 1, after=b"PK\x01\x02")]
+    for content, changes, told in (
+        (header((1 << 45,)), [], "is not what follows"),  # which no memory holds
+        (whole, [spoilt(place, 0xFF) for place in range(60, 120)], "decompressing"),
+        (b"hello world", [], "magic string"),
+        (whole, encrypted, "encrypted"),
+    ):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("enc_emb.npy", content)
+        data = bytearray(path.read_bytes())
+        for change in changes:
+            change(data)
+        path.write_bytes(data)
+        with pytest.raises(CheckpointError, match=rf"enc_emb: cannot be read: .*{told}") as caught:
+            regard.import_run(path, tmp_path / "run")
+        assert "\n" not in str(caught.value)
 
 
 def test_other_archives_are_refused_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

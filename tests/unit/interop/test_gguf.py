@@ -17,8 +17,10 @@ import regard
 from foreign_models import theirs_of
 from regard.core.model import logits_of
 from regard.errors import CheckpointError
+from regard.interop.gguf_bytes import gguf_chunks
 from regard.interop.gguf_file import opened_gguf
-from regard.interop.gguf_tokenizer import tokenizer_of
+from regard.interop.gguf_tokenizer import merges_of, tokenizer_of
+from regard.storage import disk
 
 gguf = pytest.importorskip("gguf", reason="needs the gguf package")
 NAMES = {
@@ -170,6 +172,72 @@ def test_a_damaged_file_is_told_in_a_line(spoil: Any, told: str, tmp_path: Path)
         regard.import_run(tmp_path / "model.gguf", tmp_path / "run")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def retyped(kind: int) -> Any:
+    """Says another number type of a tensor than it has."""
+
+    def spoil(data: bytes) -> bytes:
+        name = b"blk.1.attn_q.weight"
+        place = data.index(struct.pack("<Q", len(name)) + name) + 8 + len(name) + 4 + 2 * 8
+        return data[:place] + struct.pack("<I", kind) + data[place + 4 :]
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("Q4_0", r"attn_q.weight: rows of 16 numbers have no whole blocks of Q4_0, which hold 32"),
+        ("I8", r"attn_q.weight: I8 cannot be read"),
+    ],
+)
+def test_a_tensor_that_cannot_be_read_is_told_by_its_name(kind: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    write_gguf(path, "llama", "llama")
+    path.write_bytes(retyped(gguf.GGMLQuantizationType[kind].value)(path.read_bytes()))
+    with pytest.raises(CheckpointError, match=told):
+        regard.import_run(path, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_disk_that_is_full_is_not_blamed_on_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_gguf(tmp_path / "model.gguf", "llama", "llama")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk, "require_space", full)
+    with pytest.raises(OSError, match="No space left"):
+        regard.import_run(tmp_path / "model.gguf", tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("tokens", 5, "tokenizer.ggml.tokens: expected a list of str"),
+        ("scores", 5, "tokenizer.ggml.scores: expected a list of float"),
+        ("token_type", ["a"], "tokenizer.ggml.token_type: expected a list of int"),
+        ("scores", [float("nan")] * 5, "some are no number"),
+        ("tokens", ["<s>", "</s>", "a", "b", "ab" * 50_000], "a piece of 100,000 characters"),
+    ],
+)
+def test_tokens_that_are_none_are_told_in_a_line(key: str, value: Any, told: str, tmp_path: Path) -> None:
+    said: dict[str, Any] = {"model": "llama", "tokens": ["<s>", "</s>", "a", "b", "ab"], "scores": [0.0] * 5}
+    said |= {"token_type": [3, 3, 1, 1, 1], "bos_token_id": 0, "eos_token_id": 1, key: value}
+    facts = {"general.architecture": "llama"} | {f"tokenizer.ggml.{name}": one for name, one in said.items()}
+    (tmp_path / "x.gguf").write_bytes(b"".join(gguf_chunks(facts, {}, {}, half=False)))
+    with opened_gguf(tmp_path / "x.gguf") as file, pytest.raises(CheckpointError, match=told) as caught:
+        tokenizer_of(file, 5)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.sets(st.text("ab", min_size=1, max_size=5), min_size=1, max_size=12))
+def test_every_pair_of_pieces_that_makes_one_is_a_merge(plain: set[str]) -> None:
+    ids = {token: number for number, token in enumerate(sorted(plain))}
+    scores = [-float(number % 3) for number in range(len(ids))]
+    wanted = [(-scores[ids[a + b]], ids[a], ids[b]) for a in plain for b in plain if a + b in plain]
+    assert [(ids[a], ids[b]) for a, b in merges_of(ids, scores, plain)] == [pair[1:] for pair in sorted(wanted)]
 
 
 @pytest.mark.slow

@@ -104,6 +104,10 @@ def test_a_folder_that_does_not_say_where_writing_begins_is_refused(folders: Pat
             content = json.loads((folder / file).read_text(encoding="utf-8"))
             content.pop("decoder_start_token_id", None)
             (folder / file).write_text(json.dumps(content), encoding="utf-8")
-        with pytest.raises(CheckpointError, match="decoder_start_token_id: None is no token"):
-            regard.import_run(folder, tmp_path / "run")
+        for number in (None, -1, 1 << 40):
+            content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            told = content | ({} if number is None else {"decoder_start_token_id": number})
+            (folder / "config.json").write_text(json.dumps(told), encoding="utf-8")
+            with pytest.raises(CheckpointError, match=f"decoder_start_token_id: {number} is no token"):
+                regard.import_run(folder, tmp_path / "run")
         assert not (tmp_path / "run").exists()

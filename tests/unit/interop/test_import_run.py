@@ -305,3 +305,13 @@ def test_a_model_of_the_hub_keeps_its_revision(folders: Path, tmp_path: Path, mo
     assert asked == {"owner/tiny": "main"}
     told = regard.load(tmp_path / "run", device="cpu").config["imported"]
     assert told == {"source": "hf:owner/tiny@main", "architecture": "gpt2", "revision": "gpt2"}
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 32, 1 << 70])
+def test_ids_that_no_token_can_have_name_none(number: int, folders: Path, tmp_path: Path) -> None:
+    folder = copied(folders / "llama", tmp_path)
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, number]}), encoding="utf-8")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"eos_token_id": number}), encoding="utf-8")
+    tokenizer = regard.load(folder, device="cpu").tokenizer
+    assert (tokenizer.eos_id, tokenizer.turn_id) == (2, 2)

@@ -14,10 +14,13 @@ import torch
 import regard
 from regard.core.model import logits_of
 from regard.errors import CheckpointError, UsageError
+from regard.interop.export_run import export_run
 from regard.interop.import_run import import_run
 from regard.kernels import packed
 from regard.layers.blocks import BlockEmbedding, BlockLinear
+from regard.layers.int8 import Int8Linear
 from regard.storage import tensors
+from regard.storage.tensors import weights_of
 from regard.training.run_folder import CONFIG, WEIGHTS
 
 gguf: Any = pytest.importorskip("gguf")
@@ -130,6 +133,25 @@ def test_a_run_in_few_bits_is_used_like_any_other(
     (tmp_path / "my.tsv").write_text("text\tlabel\na\tx\nb\ty\n" * 9, encoding="utf-8")
     with pytest.raises(UsageError, match="kept in few bits, for use and not for training"):
         regard.train("classifier", tmp_path / "my.tsv", budget="1steps", out=tmp_path / "t", start=str(runs / name))
+
+
+@pytest.mark.parametrize("name", ["int8", "blocks"])
+@torch.no_grad()
+def test_a_run_in_few_bits_goes_out_as_the_numbers_that_it_stands_for(name: str, runs: Path, tmp_path: Path) -> None:
+    run = regard.load(runs / name, device="cpu")
+    tokens = torch.randint(V, (2, 9))
+    told = logits_of(run.model, tokens)  # used before, so that what is made on first use is there
+    for place, to in (("hf", "hf"), ("one.gguf", None)):
+        assert export_run(run, tmp_path / place, to).difference == 0.0
+        again = regard.load(tmp_path / place, device="cpu")
+        torch.testing.assert_close(logits_of(again.model, tokens), told, rtol=1e-3, atol=1e-3)
+        if name == "blocks":
+            table = weights_of(regard.load(runs / "float32", device="cpu").model)
+            assert all(torch.equal(value, table[key]) for key, value in weights_of(again.model).items())
+    export_run(run, tmp_path / "one.safetensors")
+    wide = weights_of(regard.load(runs / "float32", device="cpu").model)
+    assert tensors.forms_of(tensors.read(tmp_path / "one.safetensors")) == tensors.forms_of(wide)
+    assert any(isinstance(part, (Int8Linear, BlockLinear)) for part in run.model.modules())
 
 
 @pytest.mark.parametrize(("weights", "said"), [("int9", "did you mean 'int8'"), ("block", "did you mean 'blocks'")])

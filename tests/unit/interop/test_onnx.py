@@ -114,10 +114,11 @@ def test_what_reads_a_source_goes_on_from_its_start_graph(tmp_path: Path) -> Non
 def test_texts_of_any_length_are_labelled_at_once_by_what_reads_both_ways(tmp_path: Path) -> None:
     stack = StackConfig(WIDTH, (BlockConfig(WIDTH, BidirectionalConfig(WIDTH, LstmConfig(WIDTH))),))
     encoder = EncoderConfig(EmbeddingConfig(VOCABULARY, WIDTH), stack)
-    model = built(LabellerConfig(encoder, WIDTH, 3, PoolingConfig(WIDTH, "attention")))
+    model = built(LabellerConfig(encoder, WIDTH, 3, PoolingConfig(WIDTH, "attention"), piece=6))
     session = written(model, SPEC, tmp_path)["forward"]
-    tokens, lengths = torch.randint(VOCABULARY, (4, 9)), torch.tensor([9, 1, 4, 6])
-    with torch.no_grad():
-        wanted = logits_of(model, tokens, context=Context(lengths=lengths))
-    told = session(tokens=tokens.numpy(), lengths=lengths.numpy())["answers"]
-    np.testing.assert_allclose(told, wanted.numpy(), atol=NEAR)
+    for length in (4, 15):  # less than a piece, and more than two of them
+        tokens, lengths = torch.randint(VOCABULARY, (4, length)), torch.tensor([length, 1, 4, min(7, length)])
+        with torch.no_grad():
+            wanted = logits_of(model, tokens, context=Context(lengths=lengths))
+        told = session(tokens=tokens.numpy(), lengths=lengths.numpy())["answers"]
+        np.testing.assert_allclose(told, wanted.numpy(), atol=NEAR)

@@ -71,6 +71,7 @@ def test_ids_are_those_of_sentencepiece_for_hostile_text(name: str, tmp_path: Pa
     for text in HOSTILE + drawn:
         ids = theirs.encode(text)
         assert ours.encode(text).tolist() == ids, repr(text)
+        assert len(ours.unknown_sizes(text)) == ids.count(theirs.unk_id())
         if theirs.unk_id() not in ids and "▁" not in text:
             assert ours.decode(ids) == theirs.decode(ids)
 
@@ -109,6 +110,10 @@ def test_a_folder_with_such_a_file_needs_no_other_program(tmp_path: Path) -> Non
         (piece_file([("a", 0.0, 1)] * 2), "2 pieces, of which 1 differ"),
         (piece_file(side_pieces("source"), model_type=4), "models of words or characters"),
         (piece_file(side_pieces("source"), charsmap=b"\xff" * 12), "trie does not fit"),
+        (b"\x0a\x02\x08\x05", "field 1 holds no bytes"),  # a piece whose name is a number
+        (b"\x0a\x06\x0a\x01a\x1a\x01x", "field 3 is no whole number"),
+        (b"\x0a\x03\x0a\x01a\x1a\x02\x10\x07", "field 2 holds no bytes"),  # a table of characters that is a number
+        (b"\x08\x03", "in the place of a message"),
     ],
 )
 def test_a_damaged_file_is_told_in_a_line(content: bytes, told: str, tmp_path: Path) -> None:

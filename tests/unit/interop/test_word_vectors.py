@@ -12,6 +12,7 @@ import torch
 import regard
 from regard.data.word_vectors import read_vectors
 from regard.errors import DataError, UsageError
+from regard.studies.compare import compare
 
 WORDS = ["the", "cat", "dog", "über", "good", "bad", "<unk>", ". . .", "the"]
 VECTORS = np.random.default_rng(0).normal(size=(len(WORDS), 8)).round(4).astype(np.float32)
@@ -44,6 +45,8 @@ def test_files_of_glove_and_of_fasttext_are_read_packed_or_not(tmp_path: Path) -
         ([*LINES, "fox 1 2 3 4 5 6 7 eight"], "line 10: 'eight' is no number"),
         ([*LINES, "fox 1 2 3 4 5 6 7 nan"], "line 10: 'nan' is no number"),
         ([""], "line 1: has 0 numbers"),
+        ([f"{len(LINES) + 1} 8", *LINES], "cut short: its first line says 10 words, and it has 9"),
+        ([f"{len(LINES)} 0", *LINES], "line 1: says that vectors have 0 numbers"),
     ],
 )
 def test_a_line_that_is_none_is_told_by_its_number(lines: list[str], told: str, tmp_path: Path) -> None:
@@ -53,6 +56,15 @@ def test_a_line_that_is_none_is_told_by_its_number(lines: list[str], told: str, 
     with pytest.raises(DataError, match="line 2: is no UTF-8"):
         read_vectors(tmp_path / "my.vec")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("damage", ["bits", "cut", "head"])
+def test_a_damaged_packed_file_is_told_in_a_line(damage: str, tmp_path: Path) -> None:
+    whole = gzip.compress("\n".join(LINES * 40).encode())
+    bytes_of = {"bits": whole[:10] + b"\xff" + whole[11:], "cut": whole[: len(whole) // 2], "head": b"no gzip" + whole}
+    (tmp_path / "my.vec.gz").write_bytes(bytes_of[damage])
+    with pytest.raises(DataError, match=r"my\.vec\.gz is (cut short|no good \.gz file)[^\n]*copy or download it again"):
+        read_vectors(tmp_path / "my.vec.gz")
 
 
 def test_a_run_of_vectors_gives_those_of_words_and_of_texts(tmp_path: Path) -> None:
@@ -95,3 +107,27 @@ def test_embeddings_begin_with_the_vectors_of_their_words(
         )
     with pytest.raises(UsageError, match="no file of word vectors"):
         regard.train(model, data, budget="1steps", out=tmp_path / "none", tokens="words", vectors="nowhere.vec")
+
+
+def test_what_is_imported_from_vectors_has_no_head_to_go_on_with(tmp_path: Path) -> None:
+    regard.import_run(file_of(tmp_path / "my.txt", LINES), tmp_path / "run")
+    (tmp_path / "text.txt").write_text("the cat and the dog\n" * 40, encoding="utf-8")
+    with pytest.raises(
+        UsageError, match=r"has no head to go on with; start one of these tasks from it: [^\n]*labelled"
+    ):
+        regard.train(None, tmp_path / "text.txt", start=str(tmp_path / "run"), out=tmp_path / "on", quiet=True)
+    assert not (tmp_path / "on").exists()
+
+
+def test_vectors_of_words_beside_the_embeddings_of_another_run_are_refused(tmp_path: Path) -> None:
+    source = file_of(tmp_path / "my.txt", LINES)
+    regard.import_run(source, tmp_path / "run")
+    rows = "".join(f"the {thing} {i}\t{thing}\n" for thing in ("cat", "dog") for i in range(10))
+    (tmp_path / "my.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
+    given = {"vectors": str(source), "start": str(tmp_path / "run")}
+    told = r"train\.vectors: the embeddings are those of --from .*run; leave one of them out"
+    with pytest.raises(UsageError, match=told):
+        regard.train("classifier", tmp_path / "my.tsv", out=tmp_path / "on", quiet=True, **given)
+    assert not (tmp_path / "on").exists()
+    with pytest.raises(UsageError, match=told):
+        compare([str(tmp_path / "run")], str(tmp_path / "my.tsv"), out=str(tmp_path / "c"), vectors=str(source))

@@ -83,6 +83,7 @@ def same(found: Seen, expected: Seen) -> bool:
     return len(found) == len(expected) and all(alike)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("listen", [after, before])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_part_shows_the_same_without_gradients(name: str, listen: Callable[[nn.Module], Any]) -> None:
@@ -97,6 +98,7 @@ def test_every_part_shows_the_same_without_gradients(name: str, listen: Callable
     assert wrong == []
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_part_that_is_silenced_is_silent_without_gradients(name: str) -> None:
     model, wrong = model_named(name), []

@@ -46,6 +46,7 @@ def fitted(data: st.DataObject, smoothing: Smoothing, interpolate: bool) -> tupl
     return model, torch.from_numpy(np.stack([seen, after_end, generator.integers(vocab_size, size=9)]))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("smoothing", "interpolate"), SMOOTHINGS)
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(data=st.data())

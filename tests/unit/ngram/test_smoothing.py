@@ -175,6 +175,7 @@ def texts(draw: st.DrawFn, vocab_size: int) -> list[int]:
     return skewed(draw(st.integers(1, 150)), vocab_size, draw(st.integers(0, 1000)))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("smoothing", "interpolate"), SMOOTHINGS)
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
 @given(data=st.data())

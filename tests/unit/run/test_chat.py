@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +116,39 @@ def test_a_run_without_a_template_says_so(folder: Path, tmp_path: Path) -> None:
     tiny_folder(tmp_path / "plain", "llama", "byte_level")
     with pytest.raises(UsageError, match="has no chat template"):
         regard.load(tmp_path / "plain", device="cpu").chat("hello")
+
+
+def without_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of PYTHONPATH alone with jinja2, and a child that has no packages of its own."""
+    added = tmp_path / "added"
+    for name in ("jinja2", "markupsafe"):
+        shutil.copytree(Path(str(find_spec(name).origin)).parent, added / name)  # pyright: ignore[reportOptionalMemberAccess]
+    (added / "datetime.py").write_text("raise SystemExit('shadowed')")
+    (added / "babel.py").write_text(f"open({str(tmp_path / 'reached')!r}, 'w')")
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda argv, **how: run([argv[0], "-S", *argv[1:]], **how))
+    monkeypatch.syspath_prepend(str(added))
+    for name in ("jinja2", "markupsafe"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return added
+
+
+def test_jinja2_is_found_where_this_process_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = without_site(tmp_path, monkeypatch)
+    assert rendered(PLAIN, "hi", {}) == "user: hi\nbot:"
+    # Nothing else of that folder is reached, and what a template may do is what it might before.
+    with pytest.raises(CheckpointError, match=r"the chat template is refused: .*unsafe"):
+        rendered("{{ messages.__class__.__mro__ }}{{ ''.__class__.__base__.__subclasses__() }}", "hi", {})
+    assert not (tmp_path / "reached").exists()
+    (added / "markupsafe" / "__init__.py").write_text("raise ImportError('no part of it')")
+    with pytest.raises(UsageError, match="rendered by jinja2: no part of it; pip install jinja2"):
+        rendered(PLAIN, "hi", {})
+
+
+def test_what_lies_in_the_working_folder_is_no_jinja2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = without_site(tmp_path, monkeypatch)
+    (added / "jinja2" / "__init__.py").write_text(f"open({str(tmp_path / 'reached')!r}, 'w')")
+    monkeypatch.chdir(added)
+    with pytest.raises(UsageError, match="rendered by jinja2: No module named 'jinja2'; pip install jinja2"):
+        rendered(PLAIN, "hi", {})
+    assert not (tmp_path / "reached").exists()

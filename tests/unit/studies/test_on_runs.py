@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import regard
 from look_run import text_run
-from regard.errors import DataError, UsageError
+from regard.errors import CheckpointError, DataError, UsageError
 from regard.explain.probe import placed_words
 from regard.studies import reproduce
 from regard.studies.claims.study import Lab
@@ -74,16 +76,76 @@ def test_tags_are_probed_layer_by_layer(tmp_path: Path) -> None:
     assert study.judge([{"right": {"before": 0.5, "layer 1": 0.7, "layer 2": 0.6, "layer 3": 0.5}}]).outcome == "holds"
 
 
-def test_results_are_kept_by_study_and_run_and_found_anew_for_another_run(tmp_path: Path) -> None:
-    study = on("in_context", text_run("gpt"))
-    (first,) = reproduce.reproduce([study], "quick", out=tmp_path)
-    assert first.study == "in_context@mine"
-    assert (tmp_path / "in_context@mine.json").exists()
-    assert reproduce.every_kept(tmp_path) == [first]
-    again = study_on("in_context", "runs/mine", None)  # which would fail to load
-    assert list(reproduce.reproduce([again], "quick", out=tmp_path)) == [first]
-    (other,) = reproduce.reproduce([study_on("in_context", "other/mine", None)], "quick", out=tmp_path)
-    assert other.outcome == "failed"
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    how: dict[str, Any] = {"budget": "1steps", "size": "tiny", "length": 24, "device": "cpu", "quiet": True}
+    for seed, name in enumerate(("one", "other")):
+        regard.train("gpt", "world:stories?train=40&valid=9", out=folder / name, seed=seed, **how)
+    regard.train("majority", "world:reviews?train=40&valid=9", out=folder / "labels", quiet=True)
+    return folder
+
+
+def test_a_result_is_known_by_the_weights_and_the_data_and_not_by_their_names(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(trained / "one", "runs/mine")
+    rows = ["dog\t0\tsmall\t2\tthe small dog", "dog\t1\tseen\t2\ta cat dog"] * 6
+    data = Path("senses.tsv")
+    data.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    asked: list[str] = []
+
+    def measure(self: StudyOnRun, lab: Lab) -> dict[str, Any]:
+        asked.append(self.about["run_sha256"] + self.about["data_sha256"])
+        return {"words": 1, "right": {"before": 0.5, "layer 1": 0.9, "most frequent": 0.6}}
+
+    monkeypatch.setattr(type(study_on("meaning", "x", "y")), "measure", measure)
+
+    def found(run: str = "runs/mine", **options: Any) -> reproduce.Result:
+        return next(iter(reproduce.reproduce([study_on("meaning", run, str(data))], "quick", **options)))
+
+    first = found()
+    assert (first.study, len(asked)) == ("meaning@mine", 1)
+    assert first.versions["run"] == "runs/mine"
+    assert [one.study for one in reproduce.every_kept(reproduce.OUT)] == ["meaning@mine"]
+    assert found() == found(str(tmp_path / "runs" / "mine")) == first  # by another name of the same
+    data.write_text("\n".join(rows[:6]) + "\n", encoding="utf-8")
+    found()
+    shutil.rmtree("runs/mine")
+    shutil.copytree(trained / "other", "runs/mine")
+    found()
+    assert len(set(asked)) == len(asked) == 3
+
+
+def test_what_cannot_be_asked_is_refused_and_a_verdict_stays(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "out" / "meaning@one.json"
+    data, wrong = tmp_path / "senses.tsv", tmp_path / "wrong.tsv"
+    data.write_text("dog\t0\tsmall\t2\tthe small dog\n" * 8, encoding="utf-8")
+    wrong.write_text("no table\n", encoding="utf-8")
+
+    def result(run: str, data: Path) -> list[reproduce.Result]:
+        study = study_on("meaning", str(trained / run), str(data))
+        return list(reproduce.reproduce([study], "quick", out=kept.parent, force=True))
+
+    result("one", data)
+    before = kept.read_bytes()
+    for run, of, error, told in [
+        ("one", tmp_path / "no.tsv", DataError, "no.tsv"),
+        ("one", wrong, DataError, "line 1: expected a table"),
+        ("none/one", data, CheckpointError, "no such run folder"),
+        ("labels", data, UsageError, "meaning asks for vectors of tokens"),
+    ]:
+        with pytest.raises(error, match=told):
+            result(run, of)
+    data.write_text("dog\t0\tsmall\t2\tthe small dog\n", encoding="utf-8")  # which is found out by measuring alone
+    with pytest.raises(DataError, match="no word of it"):
+        result("one", data)
+    assert kept.read_bytes() == before
+    assert [file.name for file in kept.parent.glob("*.json")] == [kept.name]
 
 
 def test_words_are_placed_also_where_a_point_is_a_part_of_the_word_before() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from regard.errors import RegardError
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import Comparison, from_report, read_report
+from regard.studies.summary import finding
 
 STORIES = "world:stories?train=40&valid=9"
 
@@ -72,6 +74,23 @@ def test_a_run_is_an_entrant_that_is_marked_and_goes_on(here: Path) -> None:
     assert from_report(read_report(here / "c"), here / "c").rows[2].pretrained == "runs/gpt"
     like: Any = regard.train(like=found.rows[2].runs[0]["path"], budget="1steps", out="like", quiet=True)
     assert (like.config["train"]["start"], like.config["model"]["settings"]["lora"]) == ("runs/gpt", 2)
+
+
+def test_what_a_tokenizer_does_not_know_is_not_free(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its words are none of the text's: `<unk>` after `<unk>` is easily told, and says nothing."""
+    draw = random.Random(1)
+    lines = [" ".join("".join(draw.choices("bdfghk", k=7)) for _ in range(6)) for _ in range(60)]
+    (here / "strange.txt").write_text("\n".join(lines))
+    found = run("ngram", "runs/gpt?lr=0.01", data="strange.txt", budget="40steps")
+    assert not found.failed
+    ngram, gpt = (next(one.mean for one in found.order if one.label.startswith(name)) for name in ("ngram", "runs/gpt"))
+    assert ngram < 4 < 7 < gpt
+    told = json.loads((here / "c" / "report.json").read_text())
+    unequal = next(one for one in told["notes"] if one.startswith("Not equal"))
+    assert re.search(r"runs/gpt\?lr=0\.01 does not know 9\d\.\d% of its test tokens", unequal)
+    assert "held-out loss" not in finding(found)  # by other tokens, which are not compared
+    regard.train(None, "strange.txt", start="runs/gpt", budget="1steps", out="on", length=8, batch_size=2)
+    assert re.search(r"9\d\.\d% of the training tokens are unknown", capsys.readouterr().err)
 
 
 def test_labels_are_told_over_the_encoders_of_runs_beside_models_from_scratch(here: Path) -> None:

@@ -17,6 +17,7 @@ FEW = ("query", "matrix", "order", "electricity")
 CHOSEN = reproduce.names() if os.environ.get("REGARD_STUDIES") == "all" else FEW
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_quick_study_comes_to_a_verdict(name: str, tmp_path: Path) -> None:
     (found,) = reproduce.reproduce([name], "quick", out=tmp_path)

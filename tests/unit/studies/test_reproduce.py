@@ -88,8 +88,16 @@ def test_a_study_that_breaks_in_any_way_is_a_result(tossed: type[Tossed], tmp_pa
     def measure(self: Tossed, lab: Lab) -> dict[str, Any]:
         raise KeyError("coin")
 
+    whole = tossed.measure
     tossed.measure = measure
     assert run(tmp_path)[0].outcome == "failed"
+    # A verdict is not lost to a later failure.
+    tossed.measure = whole
+    assert run(tmp_path)[0].outcome == "holds"
+    kept = (tmp_path / "mask.json").read_bytes()
+    tossed.measure = measure
+    assert next(iter(reproduce.reproduce(["mask"], "cpu", out=tmp_path, force=True))).outcome == "failed"
+    assert (tmp_path / "mask.json").read_bytes() == kept
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"found": 5, "seconds": 1}'])

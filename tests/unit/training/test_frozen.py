@@ -7,7 +7,7 @@ import torch
 
 from regard.errors import UsageError
 from regard.models.gpt import gpt
-from regard.training.frozen import freeze
+from regard.training.frozen import freeze, rate_factors
 from regard.training.optimiser import Optimiser
 from regard.training.settings import TrainSettings
 
@@ -51,3 +51,14 @@ def test_the_first_step_of_adam_is_the_rate_of_each_layer() -> None:
     for name, step in moved.items():
         factor = next(value for key, value in wanted.items() if key in name)
         assert step == pytest.approx(1e-3 * factor, rel=1e-4), name
+
+
+def test_every_stack_has_its_own_top() -> None:
+    stacks = {"encoder.stack": 2, "decoder.stack.mixer": 4}
+    names = [f"{stack}.layers.{number}.mixer.w" for stack, depth in stacks.items() for number in range(depth)]
+    tables = ["encoder.embedding.token_to_vector.weight", "decoder.embedding.token_to_vector.weight"]
+    found = rate_factors([*tables, *names, "encoder.norm.weight", "decoder.head.weight"], 0.5)
+    assert [found[f"encoder.stack.layers.{number}.mixer.w"] for number in range(2)] == [1 / 2, 1]
+    assert [found[f"decoder.stack.mixer.layers.{number}.mixer.w"] for number in range(4)] == [1 / 8, 1 / 4, 1 / 2, 1]
+    assert [found[table] for table in tables] == [1 / 4, 1 / 16]
+    assert found["encoder.norm.weight"] == found["decoder.head.weight"] == 1

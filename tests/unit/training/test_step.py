@@ -19,6 +19,7 @@ from tiny_run import Recorder, Steps, folder_hash, model_of, run, weight_hash
 LEARNT = [n for n in registry.names() if registry.entry(n).task == "text" and not registry.entry(n).fitted]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", LEARNT)
 def test_every_language_model_learns_in_half_precision(tmp_path, name, precision):

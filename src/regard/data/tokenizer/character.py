@@ -70,9 +70,14 @@ class CharacterTokenizer(Tokenizer):
     def unknown_id(self) -> int | None:
         return None if self.spelled else len(self.characters)
 
-    @property
-    def unknown_nats(self) -> float:
-        return 0.0 if self.spelled else math.log(ALL_CHARACTERS - len(self.characters))
+    def unknown_sizes(self, text: str) -> np.ndarray:
+        if self.spelled:
+            return super().unknown_sizes(text)
+        points = code_points(text)
+        return _widths(points[self._table[np.minimum(points, len(self._table) - 1)] < 0])
+
+    def spelling(self, sizes: np.ndarray) -> np.ndarray:
+        return np.full(len(sizes), math.log(ALL_CHARACTERS - len(self.characters)))
 
     def encode(self, text: str) -> np.ndarray:
         points = code_points(text)
@@ -106,7 +111,7 @@ class CharacterTokenizer(Tokenizer):
     def _with_bytes(self, points: np.ndarray, ids: np.ndarray, unknown: np.ndarray) -> np.ndarray:
         """`ids` with each unknown character widened to the one to four tokens of its bytes."""
         widths = np.ones(len(ids), dtype=np.int64)
-        widths[unknown] += np.searchsorted([0x80, 0x800, 0x10000], points[unknown], side="right")
+        widths[unknown] = _widths(points[unknown])
         ends = np.cumsum(widths)
         result = np.empty(ends[-1], dtype=np.int64)
         is_byte = np.ones(len(result), dtype=bool)
@@ -115,6 +120,11 @@ class CharacterTokenizer(Tokenizer):
         spelled = utf8(points[unknown].tobytes().decode("utf-32-le"))
         result[is_byte] = np.frombuffer(spelled, dtype=np.uint8).astype(np.int64) + len(self.characters)
         return result
+
+
+def _widths(points: np.ndarray) -> np.ndarray:
+    """Bytes of characters in UTF-8."""
+    return 1 + np.searchsorted([0x80, 0x800, 0x10000], points, side="right")
 
 
 def _counts(texts: Iterable[str], most: int | None = None) -> np.ndarray:

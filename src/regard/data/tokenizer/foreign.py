@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -91,7 +92,19 @@ class ForeignTokenizer(Tokenizer):
 
     @property
     def unknown_id(self) -> int | None:
-        return self._id_of.get("unknown")
+        """That of what is said, or of the library's model; none where it is the end of a text, as in GPT-2, whose
+        bytes spell everything."""
+        return None if self._unknown in (self.start_id, self.eos_id) else self._unknown
+
+    @cached_property
+    def _unknown(self) -> int | None:
+        name = self.special.get("unknown") or self._own_unknown
+        return None if name is None else self._number(name)
+
+    @property
+    def _own_unknown(self) -> str | None:
+        """What the library's model says where it finds nothing."""
+        return getattr(self._inner.model, "unk_token", None)
 
     def is_special(self, token: int) -> bool:
         return token in self._specials
@@ -99,6 +112,11 @@ class ForeignTokenizer(Tokenizer):
     def encode(self, text: str) -> np.ndarray:
         utf8(text)
         return np.array(self._inner.encode(text, add_special_tokens=False).ids, dtype=np.int64)
+
+    def unknown_sizes(self, text: str) -> np.ndarray:
+        read = self._inner.encode(text, add_special_tokens=False)
+        places = [place for token, place in zip(read.ids, read.offsets, strict=True) if token == self.unknown_id]
+        return np.array([self._unknown_size(text, *place) for place in places], dtype=np.int64)
 
     def piece(self, token: int, previous: int | None) -> bytes:
         key = token, previous is None
@@ -169,6 +187,12 @@ class ForeignTokenizer(Tokenizer):
         if found is None:
             raise ValueError(f"special: {use}: there is no token {token[:40]!r}")
         return found
+
+    def _unknown_size(self, text: str, start: int, end: int) -> int:
+        """Bytes of what stands there and has no token, with the blank before it."""
+        if text[start:end] == self._name(self._unknown or 0):
+            return 0
+        return len(utf8(text[start - (text[start - 1 : start] == " ") : end]))
 
     def _piece(self, token: int, first: bool) -> bytes:
         name = self._name(token)

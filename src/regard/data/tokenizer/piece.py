@@ -58,11 +58,19 @@ class PieceTokenizer(ForeignTokenizer):
             raise ValueError("tokens: some of the 256 bytes have none")
 
     def encode(self, text: str) -> np.ndarray:
+        return np.array(self._read(text)[0], dtype=np.int64)
+
+    def unknown_sizes(self, text: str) -> np.ndarray:
+        return np.array(self._read(text)[1], dtype=np.int64)
+
+    def _read(self, text: str) -> tuple[list[int], list[int]]:
+        """The ids of a text, and the bytes that each unknown one among them stands for."""
         utf8(text)
-        found: list[int] = []
+        found, sizes = list[int](), list[int]()
         code = CODE.match(text) if self.rules["codes"] else None
         if code is not None:
             found.append(self._ids_of.get(code[0], self._id_of["unknown"]))
+            sizes += [len(code[0].encode())] * (found[0] == self.unknown_id)
             text = text[code.end() :]
         text = self._prepared(text)
         for start, end in self._inner.encode(text, add_special_tokens=False).offsets:
@@ -74,9 +82,12 @@ class PieceTokenizer(ForeignTokenizer):
                 found += [self._bytes[byte] for byte in piece.encode()]
             elif self.unknown_id is None:
                 raise ValueError(f"{piece[:20]!r} has no token, and there is none for what has none")
-            elif not found or found[-1] != self.unknown_id:
-                found.append(self.unknown_id)
-        return np.array(found, dtype=np.int64)
+            else:
+                if not found or found[-1] != self.unknown_id:
+                    found.append(self.unknown_id)
+                    sizes.append(0)
+                sizes[-1] += len(piece.replace(SPACE, " ").encode())
+        return found, sizes
 
     def settings(self) -> dict[str, Any]:
         return super().settings() | {"tokens": self.tokens, "rules": self.rules}
@@ -106,6 +117,10 @@ class PieceTokenizer(ForeignTokenizer):
         text = (" " if self.rules["prefix"] else "") + text
         text = text.replace(" ", SPACE)
         return text.rstrip(SPACE) if self.rules["joined"] else text
+
+    @property
+    def _own_unknown(self) -> str | None:
+        return None  # what finds pieces has ids of its own
 
     def _name(self, token: int) -> str | None:
         return self.tokens[token] if 0 <= token < len(self.tokens) else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -103,10 +104,16 @@ class Tokenizer(ABC):
         """The token that stands for what has none of its own; None where everything can be spelt."""
         return None
 
-    @property
-    def unknown_nats(self) -> float:
-        """What it costs beyond its own probability to say what that token stands for; 0 where that is not counted."""
-        return 0.0
+    def unknown_sizes(self, text: str) -> np.ndarray:
+        """Bytes of a text that each unknown token of `encode(text)` stands for, with a blank before them; 0 where the
+        text spells that token itself. int64."""
+        known = self.unknown_id is None
+        return np.zeros(0 if known else np.count_nonzero(self.encode(text) == self.unknown_id), np.int64)
+
+    def spelling(self, sizes: np.ndarray) -> np.ndarray:
+        """Nats that say what unknown tokens of such sizes stand for, beyond their own probability: 8 bits a byte, the
+        blank being what ends a word."""
+        return sizes * math.log(256)
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         """The text of `ids`. `<eos>` adds nothing; bytes that are no character become U+FFFD."""

@@ -67,6 +67,16 @@ class WordTokenizer(Tokenizer):
         id_of = self._id_of
         return np.array([id_of.get(word, 0) for word in split(text)], dtype=np.int64)
 
+    def unknown_sizes(self, text: str) -> np.ndarray:
+        found, previous = [], None
+        for word in split(text):
+            token = self._id_of.get(word, 0)
+            if token == 0:
+                longer = len(utf8(word)) - len(UNKNOWN)
+                found.append(0 if word == UNKNOWN else len(self.piece(0, previous)) + longer)
+            previous = token
+        return np.array(found, dtype=np.int64)
+
     def piece(self, token: int, previous: int | None) -> bytes:
         at_edge = previous is None or (self.has_lines and 1 in (token, previous))
         space = self.spaced_lines or not at_edge

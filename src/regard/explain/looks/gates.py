@@ -118,7 +118,7 @@ def _kept_by_unit(site: Site, share: np.ndarray) -> Heat:
     middle, longest = half_life(float(np.median(means))), half_life(float(means.max()))
     note = (
         f"{len(shown)} of {len(order)} units, by their mean. At its mean a unit in the middle loses half of its memory "
-        f"in {middle:.2g} tokens, the one that keeps most in {longest:.2g}."
+        f"in {middle:,.1f} tokens, the one that keeps most in {longest:,.1f}."
     )
     return Heat(
         title=f"What units keep of their memory{_reading(site)}",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from regard.core.registry import entry
+from regard.errors import RegardError
 from regard.run.train import train
 
 T = TypeVar("T")
@@ -64,6 +65,7 @@ class Study(ABC):
     source  who says so, and where.
     rule    what must hold in every seed, in words; `judge` is the same in code.
     scales  at which it can be run.
+    refuses what is wrong with what was given to it, and no finding.
     """
 
     id: ClassVar[str]
@@ -71,6 +73,7 @@ class Study(ABC):
     source: ClassVar[str]
     rule: ClassVar[str]
     scales: ClassVar[tuple[ScaleName, ...]] = ("quick", "cpu", "gpu")
+    refuses: ClassVar[tuple[type[RegardError], ...]] = ()
 
     @property
     def name(self) -> str:
@@ -81,6 +84,14 @@ class Study(ABC):
     def about(self) -> dict[str, str]:
         """What else its results depend on, beside the rule and the version."""
         return {}
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What else a result tells, of where that was found."""
+        return {}
+
+    def check(self, device: str) -> None:  # noqa: B027  # most are given nothing that could be wrong
+        """Refuse what cannot be asked, before anything is measured or written."""
 
     @abstractmethod
     def measure(self, lab: Lab) -> dict[str, Any]:

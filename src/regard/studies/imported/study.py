@@ -11,9 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from regard.errors import UsageError
+from regard.errors import CheckpointError, DataError, RegardError, UsageError
 from regard.run.run import Run, load
 from regard.studies.claims.study import Lab, Study
+from regard.studies.identity import content_hash, model_hash
 
 ON = "@"  # between the name of a study and that of the run
 
@@ -27,6 +28,7 @@ class StudyOnRun(Study):
 
     asks: ClassVar[str] = "vectors of tokens"
     form: ClassVar[str] = ""
+    refuses: ClassVar[tuple[type[RegardError], ...]] = (UsageError, DataError, CheckpointError)
 
     def __init__(self, run: str, data: str | None = None) -> None:
         self.path, self.data = run, data
@@ -41,7 +43,20 @@ class StudyOnRun(Study):
 
     @property
     def about(self) -> dict[str, str]:
+        """The run and the data by what they hold: under the same names there may be others tomorrow."""
+        return self._content
+
+    @cached_property
+    def _content(self) -> dict[str, str]:
+        found = {"run_sha256": model_hash(Path(self.path).expanduser())}
+        return found | ({"data_sha256": content_hash(self.rows)} if self.data else {})
+
+    @property
+    def given(self) -> dict[str, str]:
         return {"run": self.path} | ({"data": self.data} if self.data else {})
+
+    def check(self, device: str) -> None:
+        self.run(Lab("quick", 0, Path(), device))
 
     def run(self, lab: Lab) -> Run:
         """The run, loaded once."""
