@@ -105,7 +105,8 @@ def _measure(session: Session) -> tuple[float, int, float | None, str | None]:
     loss, tokens = held_out_loss(session)
     if not math.isfinite(loss):
         raise NumericError(f"step {step}: the held-out loss is {loss}; lower train.lr and continue with --resume")
-    score, text = session.ranks.shared((_score(session), _sample(session)))
+    with session.ranks.whole_model():
+        score, text = session.ranks.shared((_score(session), _sample(session)))
     return loss, tokens, score, text
 
 

@@ -114,6 +114,10 @@ class Ranks:
         """What `work` gives; None where a signal comes meanwhile."""
         return interrupt.at_once(work)
 
+    def whole_model(self) -> AbstractContextManager[object]:
+        """Within it every process has the whole model, and may call any part of it in any way."""
+        return nullcontext()
+
     def first(self, work: Callable[[], T]) -> T:
         """What `work` gives, or fails with, on the first process, which alone does it; known to all."""
         return work()

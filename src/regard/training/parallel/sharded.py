@@ -8,8 +8,8 @@ So a process needs 1 / N of the bytes of a model in training, and the activation
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,6 +41,7 @@ class ShardedRanks(JoinedRanks):
     way = "each of which holds a part of every layer (fsdp)"
     _mesh: DeviceMesh
     _parts: Sequence[FSDPModule] = ()
+    _stay: Sequence[FSDPModule] = ()  # of these, those that stay together until the way back
 
     @property
     def holders(self) -> int:
@@ -67,6 +68,7 @@ class ShardedRanks(JoinedRanks):
         if head is not None and not shares and any(True for _ in head.parameters()):
             fully_shard(head, mesh=self._mesh)
         fully_shard(model, mesh=self._mesh, reshard_after_forward=not shares)
+        self._stay = [part for part in (model,) if shares and isinstance(part, FSDPModule)]
         fully_shard(step, mesh=self._mesh)
         self._parts = [part for part in step.modules() if isinstance(part, FSDPModule)]
         for part in self._parts:
@@ -85,6 +87,19 @@ class ShardedRanks(JoinedRanks):
         finally:
             # No way back follows that would cut again what stayed together, and the next step would read it as it was.
             for part in self._parts:
+                part.reshard()
+
+    @contextmanager
+    def whole_model(self) -> Iterator[None]:
+        # What scores and writes may call any method of any part; only calls put parts together by themselves.
+        for part in self._parts:
+            part.set_reshard_after_forward(False, recurse=False)
+            part.unshard()
+        try:
+            yield
+        finally:
+            for part in self._parts:
+                part.set_reshard_after_forward(part not in self._stay, recurse=False)
                 part.reshard()
 
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
