@@ -28,6 +28,7 @@ from regard.cli import (
     predict,
     reproduce,
     score,
+    serve,
     show,
     train,
 )
@@ -53,7 +54,7 @@ def application(*, completion: bool = False) -> typer.Typer:
         context_settings=HELP,
     )
     app.callback()(every_command)
-    first = (compare, train, generate, predict, score, explain, lab, evaluate, import_, export, reproduce)
+    first = (compare, train, generate, predict, score, explain, lab, serve, evaluate, import_, export, reproduce)
     for part in (*first, check, inspect, list_, show, new, bench):
         part.add_to(app)
     return app
