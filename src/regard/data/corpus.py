@@ -94,10 +94,7 @@ def _publish(choices: _Choices, folder: Path) -> bool:
     if choices.n_bytes < LARGE:
         store.publish(folder, stored(_made(choices)))
         return False
-    with (
-        stage("waiting for another process") as advance,
-        begun_folder(folder, lambda: advance(0)) as begun,
-    ):
+    with stage("waiting for another process") as advance, begun_folder(folder, lambda: advance(0)) as begun:
         if begun is None:
             return False
         try:
