@@ -60,8 +60,6 @@ def bench(
     was reached. `regard bench growth` measures instead how the cost of each model grows with length, width and batch,
     `regard bench serve RUN` what clients of a server wait for.
     """
-    from regard import bench as benchmarks
-    from regard.bench.race import missing
     from regard.core.device import device_named
 
     for path in (out, picture):
@@ -76,11 +74,27 @@ def bench(
         return
     if "growth" in (names or ()):
         raise UsageError("growth is measured alone: regard bench growth")
+    _races(common, names or [], repeats, device, data, out, picture)
+
+
+def _races(
+    common: CommonOnDevice,
+    names: list[str],
+    repeats: int,
+    device: torch.device,
+    data: str | None,
+    out: Path | None,
+    picture: Path | None,
+) -> None:
+    """Each benchmark beside its peers."""
+    from regard import bench as benchmarks
+    from regard.bench.race import missing
+
     screen = common.screen
     if missing():
         screen.note(f"not installed, so left out: {', '.join(missing())}")
     found = benchmarks.run(
-        names or [],
+        names,
         repeats,
         device,
         data,
