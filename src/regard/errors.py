@@ -9,6 +9,7 @@ import difflib
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 LONGEST_NAME = 100  # characters of a name that are worth comparing
 LONGEST_TOLD = 300  # characters of a failure within another
@@ -36,6 +37,9 @@ class TooLong(UsageError):
         super().__init__(message)
         self.most, self.fits = most, fits
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.most, self.fits)
+
 
 class InputError(UsageError):
     """One of several inputs that cannot be answered. number: which, from 0. reason: what is wrong with it."""
@@ -43,6 +47,9 @@ class InputError(UsageError):
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(f"input {number + 1} {reason}")
         self.number, self.reason = number, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.number, self.reason)
 
 
 class DataError(RegardError):

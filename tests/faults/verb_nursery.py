@@ -31,7 +31,7 @@ MOMENTS = {
     "tokenizer": "regard.data.tokenizer.subword:_checked",
     "step": "regard.training.loop:_step",
     "evaluation": "regard.training.held_out:held_out_loss",
-    "counting": "regard.ngram.counts:_counted",
+    "counting": "regard.ngram.counts:counted_rows",
     "reading": "regard.tasks.text:evaluate",
     "serving": "regard.serving.lab:Lab.serve_forever",
 }

@@ -74,22 +74,23 @@ def bench(
         return
     if "growth" in (names or ()):
         raise UsageError("growth is measured alone: regard bench growth")
-    _race(common.screen, names or [], repeats, device, data, (out, picture))
+    _races(common, names or [], repeats, device, data, out, picture)
 
 
-def _race(
-    screen: Screen,
+def _races(
+    common: CommonOnDevice,
     names: list[str],
     repeats: int,
     device: torch.device,
     data: str | None,
-    files: tuple[Path | None, Path | None],
+    out: Path | None,
+    picture: Path | None,
 ) -> None:
-    """The benchmarks beside peers; their table, and what is kept of them in files: the numbers and a picture."""
+    """Each benchmark beside its peers."""
     from regard import bench as benchmarks
     from regard.bench.race import missing
 
-    out, picture = files
+    screen = common.screen
     if missing():
         screen.note(f"not installed, so left out: {', '.join(missing())}")
     found = benchmarks.run(

@@ -65,11 +65,11 @@ def report(error: BaseException, *, debug: bool) -> int:
 
 @contextlib.contextmanager
 def telling(left: Callable[[], str]) -> Iterator[None]:
-    """A context in which Ctrl-C says what it leaves behind."""
+    """A context in which Ctrl-C says what it leaves behind, where whoever was at work does not say it."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(left()) from None
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(str(stop) or left()) from None
 
 
 def as_known(error: BaseException) -> RegardError | None:

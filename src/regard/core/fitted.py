@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from regard.core.workers import ALONE, Labour
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -32,6 +34,7 @@ class FitSettings:
     memory  bytes to work in, about; folder: for what does not fit in them, None for the system's own.
     judge   the held-out loss of the model as it stands.
     class_weights  how much examples of each class count, for a model that weighs them; None: the same.
+    labour  who works, each in so much memory, for a model whose work can be shared out.
     """
 
     seed: int = 0
@@ -39,6 +42,7 @@ class FitSettings:
     folder: Path | None = None
     judge: Callable[[], float] = lambda: float("nan")
     class_weights: tuple[float, ...] | None = None
+    labour: Labour = ALONE
 
 
 @runtime_checkable

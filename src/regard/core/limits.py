@@ -17,6 +17,8 @@ LARGEST = {
     "vocab_size": NUMBER,
     "source_vocab_size": NUMBER,
     "n_layers": MOST_PARTS,
+    "sample": NUMBER,
+    "workers": MOST_PARTS,
     "size": 1 << 16,
     "history": 1 << 16,
     "horizon": 1 << 16,

@@ -37,7 +37,7 @@ def interruptible(work: Callable[[], T]) -> T:
 
 
 @contextmanager
-def workers(count: int) -> Iterator[ThreadPoolExecutor]:
+def threads(count: int) -> Iterator[ThreadPoolExecutor]:
     """So many threads. A failure, or a signal that raises, does not wait for what they are at."""
     pool = ThreadPoolExecutor(count)
     try:

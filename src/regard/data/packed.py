@@ -60,12 +60,18 @@ class Column(Sequence[T]):
 
 
 class Packed(Column[Any]):
-    """Texts laid end to end in UTF-8, in a file without a name once they are many; None is a cell that there is not."""
+    """Texts laid end to end in UTF-8, and where each ends, in files without a name once they are many.
+
+    None is a cell that there is not.
+    """
 
     def __init__(self, texts: Iterable[str | None] = ()) -> None:
         self._spool = Spool(np.uint8)
         self._waiting = bytearray()
-        self._stops = array("q", [0])
+        self._ends, self._end = Spool(np.int64), 0
+        self._new_ends = array("q", [0])
+        self._stops: np.ndarray = np.zeros(1, np.int64)
+        self._rows = 0
         self._whole: np.ndarray | None = None
         for text in texts:
             self.append(text)
@@ -74,36 +80,45 @@ class Packed(Column[Any]):
         # Half a character, which JSON can spell, is kept for whoever refuses it.
         data = NOTHING if text is None else text.encode("utf-8", "surrogatepass")
         self._waiting += data
-        self._stops.append(self._stops[-1] + len(data))
+        self._end += len(data)
+        self._new_ends.append(self._end)
+        self._rows += 1
         self._whole = None
-        if len(self._waiting) > WAITING:
-            self._spool.append(np.frombuffer(bytes(self._waiting), np.uint8))
-            self._waiting.clear()
+        if len(self._waiting) > WAITING or len(self._new_ends) > AT_ONCE:
+            self._join()
 
     def __len__(self) -> int:
-        return len(self._stops) - 1
+        return self._rows
 
     def value(self, row: int) -> str | None:
-        return _text(self._data[self._stops[row] : self._stops[row + 1]].tobytes())
+        data = self._data
+        return _text(data[self._stops[row] : self._stops[row + 1]].tobytes())
 
     def __iter__(self) -> Iterator[str | None]:
         data, stops = self._data, self._stops
         for first in range(0, len(self), AT_ONCE):
-            here = stops[first : first + AT_ONCE + 1]
+            here = stops[first : first + AT_ONCE + 1].tolist()
             part = data[here[0] : here[-1]].tobytes()
             yield from (_text(part[start - here[0] : stop - here[0]]) for start, stop in pairwise(here))
 
     def release(self) -> None:
         if self._whole is not None:
             release(self._whole)
+            release(self._stops)
 
     @property
     def _data(self) -> np.ndarray:
+        """All texts, where `_stops` are the ends of them."""
         if self._whole is None:
-            self._spool.append(np.frombuffer(bytes(self._waiting), np.uint8))
-            self._waiting.clear()
-            self._whole = self._spool.array()
+            self._join()
+            self._whole, self._stops = self._spool.array(), self._ends.array()
         return self._whole
+
+    def _join(self) -> None:
+        self._spool.append(np.frombuffer(bytes(self._waiting), np.uint8))
+        self._waiting.clear()
+        self._ends.append(np.frombuffer(self._new_ends, np.int64))
+        self._new_ends = array("q")
 
 
 def _text(data: bytes) -> str | None:

@@ -34,6 +34,7 @@ class Corpus:
     world    the world it was made by, which knows the best possible loss.
     test     what was held out from training and choosing alike, if that was asked for.
     account  what was understood of the text.
+    kept     the folder that keeps it for the next time, where nobody named one.
     """
 
     name: str
@@ -45,14 +46,18 @@ class Corpus:
     world: World | None = None
     test: TokenShard | None = None
     account: Account | None = None
+    kept: Path | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should be told, a line each. A world draws its parts from the same few documents by design."""
-        if self.world is not None or not self.overlap:
-            return ()
-        held_out = self.valid.n_documents + (self.test.n_documents if self.test else 0)
-        return (f"{self.overlap:,} of {held_out:,} validation documents are also in the training part",)
+        told = list[str]()
+        if self.world is None and self.overlap:
+            held_out = self.valid.n_documents + (self.test.n_documents if self.test else 0)
+            told.append(f"{self.overlap:,} of {held_out:,} validation documents are also in the training part")
+        if self.kept is not None:
+            told.append(f"its tokens are kept for the next time in {self.kept} (data.cache=FOLDER, or none)")
+        return tuple(told)
 
     @property
     def unknown_notes(self) -> tuple[str, ...]:
@@ -84,9 +89,9 @@ def stored(corpus: Corpus) -> store.Store:
     return store.Store(facts, arrays, {"tokenizer.json": json.dumps(corpus.tokenizer.to_dict(), ensure_ascii=False)})
 
 
-def opened(folder: Path, **facts: Any) -> Corpus:
+def opened(folder: Path, *, is_fresh: bool = False, **facts: Any) -> Corpus:
     """The corpus in a folder. facts: its name, samples and world, which the folder does not tell."""
-    stored = store.open_store(folder)
+    stored = store.open_store(folder, is_fresh=is_fresh)
     with blamed_on(folder, DataError, store.advice(folder)):
         tokenizer = from_dict(json.loads(stored.texts["tokenizer.json"]), str(folder / "tokenizer.json"))
         parts = {part: _shard(stored, part, tokenizer.vocab_size) for part in PARTS if part in stored.facts}

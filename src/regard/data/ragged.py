@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.storage.arrays import Spool
+
 JOINED = 1 << 16  # values that are joined at a time
 AT_ONCE = 64  # sequences that are read side by side where nobody trains
 
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """values (P, ...): all sequences. starts (n + 1,): where each begins, and the end of the last.
+    """values (P, ...): all sequences, in memory or mapped. starts (n + 1,): where each begins, and the end of the last.
 
     table  (V, ...) where values (P,) are numbers of its rows, which are what is meant: few different ones, many times.
     """
@@ -75,21 +77,21 @@ class Ragged:
 
 
 def ragged(sequences: Iterable[np.ndarray | Sequence[int]], dtype: str = "<i4") -> Ragged:
-    """Sequences of whole numbers, laid end to end."""
-    stops = array("q", [0])
-    parts: list[np.ndarray] = []
-    waiting: list[np.ndarray] = []
-    waits = 0
+    """Sequences of whole numbers, laid end to end: in memory, or mapped from a file without a name where many."""
+    stops, values, shape = Spool(np.int64), Spool(np.dtype(dtype)), tuple[int, ...]()
+    lengths, total = array("q", [0]), 0
     for sequence in sequences:
-        waiting.append(np.asarray(sequence, dtype=dtype))
-        waits += len(waiting[-1])
-        stops.append(stops[-1] + len(waiting[-1]))
-        if waits >= JOINED:
-            # Joined by and by: an array has a cost of its own, however short.
-            parts.append(np.concatenate(waiting))
-            waiting, waits = [], 0
-    parts += waiting
-    return Ragged(np.concatenate(parts) if parts else np.empty(0, dtype), np.frombuffer(stops, np.int64))
+        one = np.asarray(sequence, dtype=dtype)
+        total += len(one)
+        lengths.append(total)
+        if len(one):
+            shape = one.shape[1:]
+            values.append(one.reshape(-1))
+        if len(lengths) >= JOINED:
+            stops.append(np.frombuffer(lengths, np.int64))
+            lengths = array("q")
+    stops.append(np.frombuffer(lengths, np.int64))
+    return Ragged(values.array().reshape(-1, *shape), stops.array())
 
 
 def in_batches(sizes: Sequence[int], at_once: int = AT_ONCE) -> Iterator[np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from regard.core.config import decode
 from regard.core.limits import require_count
+from regard.core.workers import Labour
 from regard.data.choices import Choices, Form, Header, Missing, TextChoices
 from regard.data.delimiter import delimiter_named
 from regard.data.encoding import known_encoding
@@ -45,7 +46,10 @@ class DataSettings:
     tokens      the kind of tokenizer; auto chooses by the task.
     vocab_size  the most tokens it may have.
     documents   of a text: what is a document.
-    cache       of a text: a folder that keeps prepared data.
+    cache       of a text: a folder that keeps prepared data; none keeps nothing.
+    sample      of a text: characters of it, here and there, from which words and subwords are learnt.
+    workers     of a text: processes that tokenise and count; None for as many as there are cores, of a small text one.
+    ray         of a text: the Ray cluster that does, HOST:PORT or auto.
     whole_words masked: all tokens of a word are hidden together.
     shared      pairs: one vocabulary for both sides.
     reverse     pairs: read the second side and write the first.
@@ -85,6 +89,9 @@ class DataSettings:
     vocab_size: int | None = None
     documents: Literal["auto", "file", "line", "blank"] = "auto"
     cache: str | None = None
+    sample: int = 1 << 26
+    workers: int | None = None
+    ray: str | None = None
     whole_words: bool = False
     shared: bool = True
     reverse: bool = False
@@ -110,7 +117,7 @@ class DataSettings:
     truncate: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("size", "vocab_size", "history", "horizon", "season", "stride"):
+        for name in ("size", "vocab_size", "history", "horizon", "season", "stride", "sample", "workers"):
             if getattr(self, name) is not None:
                 require_count(getattr(self, name), f"data.{name}")
         if self.encoding is not None:
@@ -126,6 +133,11 @@ class DataSettings:
     def choices(self) -> Choices:
         """How files are to be read, as far as somebody said."""
         return Choices(self.format, self.delimiter, self.header, self.encoding)
+
+    @property
+    def labour(self) -> Labour:
+        """Who tokenises and counts, as far as somebody said."""
+        return Labour(self.workers, self.ray)
 
     @property
     def named_columns(self) -> list[str]:

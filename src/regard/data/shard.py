@@ -1,12 +1,17 @@
-"""TokenShard: many documents as one array of token ids."""
+"""TokenShard: many documents as one array of token ids.
+
+    pieces of documents -> batches (cut where no tokenizer can see it) -> Tokens of a batch -> the arrays of a shard
+
+What a batch becomes depends on nothing but the batch, so that any process may make it (`tokenising`).
+"""
 
 from __future__ import annotations
 
 import sys
-from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +20,10 @@ from regard.data.stream import Cutter
 from regard.data.tokenizer import Tokenizer
 from regard.data.tokenizer.tokenizer import utf8
 from regard.storage.arrays import Spool, sha256
+
+BATCH = 1 << 20  # characters that are tokenised together
+UNKNOWN_SIZE = np.dtype("<u4")
+MANY = 1 << 14  # pieces of a batch: short ones take more room than their characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,46 +79,119 @@ class TokenShard:
         return digest.hexdigest()
 
 
-class ShardWriter:
-    """A shard that grows document by document. Ids take two bytes when the vocabulary allows.
+class Cut(NamedTuple):
+    """A piece of a document that is tokenised by itself as within its document; whether it is the first and the last.
 
-    lines    whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
-    measured whether bits will be asked for, so that what unknown tokens stand for is counted.
+    side  the shard that it belongs to.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, lines: bool = False, measured: bool = True) -> None:
-        self.tokenizer, self.lines = tokenizer, lines
-        self.unknown = Spool(np.dtype("<u4")) if measured else None
-        dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
-        self.ids = Spool(dtype)
-        self.starts = array("q")
-        self.n_bytes = self.n_chars = 0
-        self._end = np.array([tokenizer.eos_id], dtype=dtype)
-        self._is_open = False
-        self._cutter = Cutter(sys.maxsize if tokenizer.sees_texts else PIECE) if tokenizer.sees_words else None
+    side: int
+    text: str
+    begins: bool
+    ends: bool
 
-    def add(self, text: str, ends: bool) -> None:
-        """A piece of a document, cut anywhere; `ends` where it is the last."""
-        if not self._is_open:
-            self.starts.append(self.ids.size)
-        self._is_open = not ends
-        self.n_bytes += len(text) if text.isascii() else len(utf8(text))
-        self.n_chars += len(text)
-        if self._cutter is not None:
-            text = self._cutter.add(text, ends)
-        if text:
-            ids = self.tokenizer.encode(text)
-            self.ids.append(ids)
-            if self.unknown is not None and (ids == self.tokenizer.unknown_id).any():
-                self.unknown.append(self.tokenizer.unknown_sizes(text))
-        if ends:
-            self.ids.append(self._end)
+
+@dataclass(frozen=True)
+class Tokens:
+    """What some pieces of a side became: ids, where documents begin among them, and the size of the text.
+
+    unknown  bytes that each unknown token stands for, where somebody asked.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    n_bytes: int
+    n_chars: int
+    unknown: np.ndarray
+
+
+class Growing(Protocol):
+    """An array that grows at its end: a `Spool`, or a file of a store under way."""
+
+    size: int
+
+    def append(self, values: np.ndarray) -> None: ...
+    def array(self) -> np.ndarray: ...
+
+
+def batches(passages: Iterable[tuple[int, str, bool]], tokenizer: Tokenizer) -> Iterator[list[Cut]]:
+    """Pieces of documents, each with its side and whether it is the last one, in lists of about BATCH characters."""
+    cutter = Cutter(sys.maxsize if tokenizer.sees_texts else PIECE) if tokenizer.sees_words else None
+    batch, held, begins = list[Cut](), 0, True
+    for side, text, ends in passages:
+        ready = text if cutter is None else cutter.add(text, ends)
+        if ready or ends:
+            batch.append(Cut(side, ready, begins, ends))
+            held, begins = held + len(ready), ends
+        if held >= BATCH or len(batch) >= MANY:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def token_dtype(tokenizer: Tokenizer) -> np.dtype:
+    """Of ids: two bytes when the vocabulary allows."""
+    return np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
+
+
+def encoded(tokenizer: Tokenizer, batch: Sequence[Cut], measured: Collection[int]) -> dict[int, Tokens]:
+    """The tokens of a batch, by side. measured: sides of which what unknown tokens stand for is counted."""
+    return {
+        side: _tokens(tokenizer, [cut for cut in batch if cut.side == side], side in measured)
+        for side in sorted({cut.side for cut in batch})
+    }
+
+
+def _tokens(tokenizer: Tokenizer, cuts: Sequence[Cut], is_measured: bool) -> Tokens:
+    ids, sizes = tokenizer.encode_all([cut.text for cut in cuts])
+    unknown = [np.zeros(0, np.int64)]
+    if is_measured and tokenizer.unknown_id is not None:
+        places = np.flatnonzero(ids == tokenizer.unknown_id)
+        holders = np.unique(np.cumsum(sizes).searchsorted(places, side="right"))
+        unknown += [tokenizer.unknown_sizes(cuts[number].text) for number in holders.tolist()]
+    ends = np.fromiter((cut.ends for cut in cuts), bool, len(cuts))
+    begins = np.fromiter((cut.begins for cut in cuts), bool, len(cuts))
+    stops = np.cumsum(sizes + ends)
+    laid = np.empty(int(stops[-1]), token_dtype(tokenizer))
+    is_text = np.ones(len(laid), bool)
+    is_text[stops[ends] - 1] = False
+    laid[is_text], laid[~is_text] = ids, tokenizer.eos_id
+    n_bytes = sum(len(cut.text) if cut.text.isascii() else len(utf8(cut.text)) for cut in cuts)
+    n_chars = sum(len(cut.text) for cut in cuts)
+    return Tokens(laid, (stops - sizes - ends)[begins], n_bytes, n_chars, np.concatenate(unknown))
+
+
+class ShardWriter:
+    """A shard that grows by the tokens of batches.
+
+    unknown  for the bytes that unknown tokens stand for; None where bits will not be asked for.
+    lines    whether the end of each document is the end of a line, and counts as a character (see `ends_lines`).
+    """
+
+    def __init__(self, ids: Growing, starts: Growing, unknown: Growing | None, *, lines: bool = False) -> None:
+        self.ids, self.starts, self.unknown, self.lines = ids, starts, unknown, lines
+        self.n_bytes = self.n_chars = 0
+
+    def add(self, tokens: Tokens) -> None:
+        self.starts.append(tokens.starts + self.ids.size)
+        self.ids.append(tokens.ids)
+        if self.unknown is not None:
+            self.unknown.append(tokens.unknown)
+        self.n_bytes += tokens.n_bytes
+        self.n_chars += tokens.n_chars
 
     def shard(self) -> TokenShard:
-        starts = np.frombuffer(self.starts, dtype="<i8")
+        starts = self.starts.array()
         ends = len(starts) if self.lines else 0
         unknown = None if self.unknown is None else self.unknown.array()
         return TokenShard(self.ids.array(), starts, self.n_bytes + ends, self.n_chars + ends, ends, unknown)
+
+
+def in_memory(tokenizer: Tokenizer, *, lines: bool = False, measured: bool = True) -> ShardWriter:
+    """A shard that is in memory, or in files without a name once it is large."""
+    unknown = Spool(UNKNOWN_SIZE) if measured else None
+    return ShardWriter(Spool(token_dtype(tokenizer)), Spool(np.dtype("<i8")), unknown, lines=lines)
 
 
 def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
@@ -119,9 +201,9 @@ def make_shard(documents: Iterable[str], tokenizer: Tokenizer, *, lines: bool = 
 
 def stream_shard(pieces: Iterable[tuple[str, bool]], tokenizer: Tokenizer, *, lines: bool = False) -> TokenShard:
     """The same of documents that come in pieces, each with whether it is the last of its document."""
-    writer = ShardWriter(tokenizer, lines=lines)
-    for text, ends in pieces:
-        writer.add(text, ends)
+    writer = in_memory(tokenizer, lines=lines)
+    for batch in batches(((0, text, ends) for text, ends in pieces), tokenizer):
+        writer.add(encoded(tokenizer, batch, (0,))[0])
     return writer.shard()
 
 

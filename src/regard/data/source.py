@@ -94,6 +94,13 @@ def files(path: str) -> list[str]:
     return [path]
 
 
+def n_bytes(path: str) -> int:
+    """The bytes of all files that `path` stands for; 0 of what is no file."""
+    if path == STDIN or not (is_pattern(path) or Path(path).exists()):
+        return 0
+    return sum(Path(file).stat().st_size for file in files(path))
+
+
 def is_pattern(path: str) -> bool:
     """Whether a name stands for all files that match it."""
     return any(mark in path for mark in PATTERN) and not Path(path).exists()
@@ -129,7 +136,7 @@ def fingerprint(path: str) -> str:
     """SHA-256 over the names below `path` and the bytes of all its files: equal when they read the same."""
     total = hashlib.sha256()
     for file in files(path):
-        relative = Path(file).relative_to(path).as_posix() if file != path else ""
+        relative = Path(file).relative_to(path).as_posix() if Path(path).is_dir() else Path(file).name * (file != path)
         with named(file), open_regular(file) as stream:
             content = hashlib.file_digest(io.BufferedReader(stream), "sha256").hexdigest()
         total.update(f"{relative}\0{Path(file).suffix}\0{content}\n".encode())

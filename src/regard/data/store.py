@@ -38,9 +38,7 @@ class Store:
 
 def publish(folder: Path, store: Store) -> None:
     """Write a store to `folder`, which must not exist. If another process was first, its store stays."""
-    dtypes = {name: array.dtype.str for name, array in store.arrays.items()}
-    texts = {CONTENT: manifest.canonical({"facts": store.facts, "dtypes": dtypes})}
-    texts |= {name: text.encode() for name, text in store.texts.items()}
+    texts = text_files(store)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(folder.parent, TEMPORARY) as temporary:
@@ -57,11 +55,18 @@ def publish(folder: Path, store: Store) -> None:
             ) from None
 
 
-def open_store(folder: Path) -> Store:
-    """The store in `folder`, every file of it checked."""
+def text_files(store: Store) -> dict[str, bytes]:
+    """The files of a store beside its arrays."""
+    dtypes = {name: array.dtype.str for name, array in store.arrays.items()}
+    facts = {CONTENT: manifest.canonical({"facts": store.facts, "dtypes": dtypes})}
+    return facts | {name: text.encode() for name, text in store.texts.items()}
+
+
+def open_store(folder: Path, *, is_fresh: bool = False) -> Store:
+    """The store in `folder`, every file of it checked. is_fresh: by whoever has just hashed and written it."""
     remove_abandoned(folder.parent, TEMPORARY)
     with _advised(folder):
-        files = manifest.verify(folder, extras=False).files
+        files = manifest.verify(folder, [] if is_fresh else None, extras=False).files
         extra = sorted(set(disk.names(folder)) - {*files, manifest.NAME})
         if extra:
             raise CheckpointError(f"{folder / extra[0]} does not belong there")

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple, Protocol, cast
 
 from regard.core.progress import OFTEN, stage
 from regard.data import decoding, source
+from regard.errors import DataError
 from regard.storage.arrays import kept, unnamed
 
 
@@ -57,9 +58,11 @@ class Files:
     def __init__(self, path: str, kind: str = "auto", encoding: str | None = None) -> None:
         self.path, self.kind, self.encoding = path, kind, encoding
         self._kept: dict[str, IO[bytes]] = {}
+        self._seen: dict[str, tuple[int, int]] = {}
 
     def pieces(self, part: str) -> Iterator[Piece]:
         names = source.files(self.path)
+        self._require_unchanged(names)
         for name in names:
             if name == source.STDIN or Path(name).suffix.lower() in source.COMPRESSED:
                 self._keep(name)
@@ -77,6 +80,23 @@ class Files:
                             before = here
                 if not found:
                     raise source.empty(name)
+        self._require_unchanged(names)
+
+    def _require_unchanged(self, names: Sequence[str]) -> None:
+        """Refuse files that are others than when they were first read, by their names, sizes and times."""
+        found = dict[str, tuple[int, int]]()
+        for name in names:
+            if name != source.STDIN:
+                with source.named(name):
+                    about = Path(name).stat()
+                found[name] = (about.st_size, about.st_mtime_ns)
+        before, self._seen = self._seen or found, found
+        for name in sorted(before.keys() ^ found.keys()) + [
+            name for name in names if before.get(name) != found.get(name)
+        ]:
+            raise DataError(
+                f"{source.shown(name)} changed while it was read: leave the files alone until training has begun"
+            )
 
     def _keep(self, name: str) -> None:
         if name in self._kept:

@@ -33,8 +33,8 @@ from regard.decoding.scored_text import shown
 from regard.errors import UsageError
 from regard.explain.ngram_lines import OrderStep, TokenExplanation, worked
 from regard.models.ngram import NgramModel
-from regard.ngram.estimate import Rules
 from regard.ngram.level import Values
+from regard.ngram.shares import Rules
 from regard.ngram.smoothing import CONTINUATION
 from regard.ngram.table import ABSENT, NgramTable
 from regard.terminal.table import power_of_ten, show_table

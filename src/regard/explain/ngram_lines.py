@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from regard.decoding.scored_text import shown
-from regard.ngram.estimate import Rules
+from regard.ngram.shares import Rules
 
 DIVISORS = {"add_k": "the counts after h + k x n", "witten_bell": "the counts after h + the different tokens after h"}
 

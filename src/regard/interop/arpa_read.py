@@ -35,8 +35,9 @@ from regard.data.source import named, opened
 from regard.data.tokenizer.word import WordTokenizer
 from regard.interop.arpa_lines import AGAIN, Lines, Part, header, parts, short
 from regard.models.ngram import NgramConfig, NgramModel
+from regard.ngram.coding import coded
 from regard.ngram.estimate import Estimate
-from regard.ngram.level import Level, Values, coded, empty_values
+from regard.ngram.level import Level, Values, empty_values
 from regard.ngram.smoothing import Discounts
 
 BEGIN, END, UNKNOWN = b"<s>", b"</s>", (b"<unk>", b"<UNK>")
@@ -170,4 +171,4 @@ def _sorted_rows(ids: np.ndarray, size: int) -> np.ndarray:
 
 def _values(logs: np.ndarray) -> Values:
     codes, table = coded(logs)
-    return Values(codes, torch.from_numpy(10.0**table))
+    return Values(torch.from_numpy(codes), torch.from_numpy(10.0**table))

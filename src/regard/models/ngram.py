@@ -27,13 +27,17 @@ from regard.core.fitted import FitSettings, Tell
 from regard.core.model import StatefulModel
 from regard.core.registry import register
 from regard.core.state import RecentTokens
+from regard.core.workers import Workers
 from regard.errors import UsageError
 from regard.ngram import quick
 from regard.ngram.counts import Counts, check_order, count
-from regard.ngram.estimate import Estimate, Rules, notes
+from regard.ngram.estimate import Estimate, notes
 from regard.ngram.estimate import estimate as estimate_from
 from regard.ngram.file import open_file, stored
+from regard.ngram.shards import count_shards
+from regard.ngram.shares import Rules
 from regard.ngram.smoothing import Smoothing
+from regard.ngram.spill import spill_folder
 from regard.ngram.table import NgramTable, quantise
 
 
@@ -104,12 +108,11 @@ class NgramModel(StatefulModel):
         return count(ids, self.config.order, vocab_size=self.vocab_size, eos_id=self.config.end, **options)
 
     def fit(self, data: np.ndarray, settings: FitSettings, tell: Tell) -> dict[str, Any]:
-        """Count the ids of a text and estimate from them."""
-        where = {"memory": settings.memory, "folder": settings.folder}
-        counts = self.count(data, **where, tell=lambda share: tell("counting", share))
-        found = self.estimate_exactly(
-            counts, lambda part, share: tell("estimating", (share + (part == "estimating")) / 2), **where
-        )
+        """Count the ids of a text and estimate from them, in this process or by workers, with the same result."""
+        with settings.labour.open(usual=1) as workers:
+            found = (
+                self._fit_here(data, settings, tell) if workers.is_here else self._fit_by(workers, data, settings, tell)
+            )
         for note in notes(found):
             tell.note(note)
         if self.config.quantise:
@@ -123,6 +126,20 @@ class NgramModel(StatefulModel):
             "discounts": [[d.one, d.two, d.more] for d in found.discounts],
             "quantised": self.config.quantise,
         }
+
+    def _fit_here(self, data: np.ndarray, settings: FitSettings, tell: Tell) -> Estimate:
+        where = {"memory": settings.memory, "folder": settings.folder}
+        counts = self.count(data, **where, tell=lambda share: tell("counting", share))
+        return self.estimate_exactly(counts, _estimating(tell), **where)
+
+    def _fit_by(self, workers: Workers, data: np.ndarray, settings: FitSettings, tell: Tell) -> Estimate:
+        about = {"vocab_size": self.vocab_size, "eos_id": self.config.end, "memory": settings.memory}
+        with spill_folder(settings.folder) as place:
+            counts = count_shards(
+                data, self.config.order, workers, **about, place=place, tell=lambda share: tell("counting", share)
+            )
+            where = {"memory": settings.memory, "folder": place, "workers": workers}
+            return self.estimate_exactly(counts, _estimating(tell), **where)
 
     def stored(self) -> dict[str, Tensor]:
         return stored(self.table, self.config.quantise)
@@ -207,6 +224,10 @@ class NgramModel(StatefulModel):
         places = self.table.places(history, width)
         cut = (self.table.contexts(place, history, length) for length, place in enumerate(places, 1))
         return [place[:, width:].flatten() for place in cut], history
+
+
+def _estimating(tell: Tell) -> Callable[[str, float], None]:
+    return lambda part, share: tell("estimating", (share + (part == "estimating")) / 2)
 
 
 @register(

@@ -16,7 +16,7 @@ columns   the order columns of the table, each token + 1; 0 after the end of a s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +24,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from regard.core.waiting import workers
+from regard.core.waiting import threads
 from regard.errors import DataError, UsageError
+from regard.ngram.ranges import ranges
 from regard.ngram.spill import PREFIX, spill_folder, written
 from regard.storage.arrays import SLICE, release
 from regard.storage.temporary import remove_abandoned
@@ -96,23 +97,23 @@ def count(
     remove_abandoned(folder, PREFIX)
     tell(0.0)
     if len(starts) == 1:
-        whole = _counted(ids, 0, len(ids), order, vocab_size, eos_id)
-        return replace(whole, first=_first_places(ids, vocab_size))
+        whole = counted_rows(ids, 0, len(ids), order, vocab_size, eos_id)
+        return replace(whole, first=first_places(ids, vocab_size))
     with spill_folder(folder) as place:
 
         def run(start: int) -> Counts:
-            part = _counted(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
+            part = counted_rows(ids, start, min(start + block, len(ids)), order, vocab_size, eos_id)
             release(ids)
-            return _spilled(part, place / f"run-{start}")
+            return spilled(part, place / f"run-{start}")
 
         parts: list[Counts] = []
-        with workers(WORKERS) as pool:
+        with threads(WORKERS) as pool:
             # Told by this thread alone, in the order of the text: whoever listens is not asked by two at once.
             for number, part in enumerate(pool.map(run, starts), 1):
                 parts.append(part)
                 tell(0.8 * number / len(starts))
         merged = merge(parts, memory=memory, folder=place)
-        return replace(merged, first=_first_places(ids, vocab_size))
+        return replace(merged, first=first_places(ids, vocab_size))
 
 
 def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path | None = None) -> Counts:
@@ -126,14 +127,14 @@ def merge(parts: Sequence[Counts], *, memory: int = DEFAULT_MEMORY, folder: Path
             )
     if len(parts) == 1:
         return first
-    where = _first_of(parts)
+    where = first_of(parts)
     total = sum(len(part) for part in parts)
     row = ROW_BYTES + 3 * first.order * first.columns[0].itemsize
     if total * row <= memory:
-        return replace(_merged(parts, [(0, len(part)) for part in parts]), first=where)
-    with spill_folder(folder) as place, workers(WORKERS) as pool:
-        ranges = _ranges(parts, max(1024, memory // (WORKERS * row)))
-        merged = _gathered(_ahead(pool, lambda bounds: _merged(parts, bounds), ranges), first, place / "merged")
+        return replace(merged_rows(parts, [(0, len(part)) for part in parts]), first=where)
+    with spill_folder(folder) as place, threads(WORKERS) as pool:
+        tasks = ranges([part.columns for part in parts], first.vocab_size, max(1024, memory // (WORKERS * row)))
+        merged = joined(_ahead(pool, lambda bounds: merged_rows(parts, bounds), tasks), first, place / "merged")
         return replace(merged, first=where)
 
 
@@ -142,7 +143,7 @@ def check_order(order: int) -> None:
         raise UsageError(f"order must lie in 1 .. {LARGEST_ORDER}, found {order}")
 
 
-def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int, eos_id: int) -> Counts:
+def counted_rows(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int, eos_id: int) -> Counts:
     """Rows that begin at tokens start .. stop - 1, and at the beginning of the text when start is 0."""
     kind = token_type(vocab_size)
     _check_range(ids[start:stop], vocab_size)
@@ -167,7 +168,7 @@ def _counted(ids: np.ndarray, start: int, stop: int, order: int, vocab_size: int
     return _with_ends(grouped(tuple(columns), None, vocab_size, eos_id), ends)
 
 
-def _first_places(ids: np.ndarray, vocab_size: int) -> np.ndarray:
+def first_places(ids: np.ndarray, vocab_size: int) -> np.ndarray:
     first = np.full(vocab_size, NEVER)
     for start in reversed(range(0, len(ids), SLICE)):
         part = ids[start : start + SLICE]
@@ -176,7 +177,7 @@ def _first_places(ids: np.ndarray, vocab_size: int) -> np.ndarray:
     return first
 
 
-def _first_of(parts: Sequence[Counts]) -> np.ndarray | None:
+def first_of(parts: Sequence[Counts]) -> np.ndarray | None:
     """Where each token came up first in the parts one after the other."""
     first, offset = np.full(parts[0].vocab_size, NEVER), 0
     for part in parts:
@@ -216,7 +217,7 @@ def grouped(columns: tuple[np.ndarray, ...], weights: np.ndarray | None, vocab_s
     return Counts(tuple(column[first] for column in columns), sums.astype(np.int64), vocab_size, eos_id)
 
 
-def _merged(parts: Sequence[Counts], bounds: Sequence[tuple[int, int]]) -> Counts:
+def merged_rows(parts: Sequence[Counts], bounds: Sequence[tuple[int, int]]) -> Counts:
     """Rows `bounds[i]` of every part i, equal ones brought together."""
     model = parts[0]
     columns = tuple(
@@ -238,35 +239,7 @@ def _ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Counts], tasks: Seque
         yield pending.popleft().result()
 
 
-def _ranges(parts: Sequence[Counts], rows: int) -> list[list[tuple[int, int]]]:
-    """Ranges of first tokens that hold about `rows` rows in all parts together, as bounds in each part."""
-    ends = np.zeros(parts[0].vocab_size + 1, np.int64)
-    for part in parts:
-        for first in range(0, len(part), SLICE):
-            ends += np.bincount(part.columns[0][first : first + SLICE], minlength=len(ends))
-    np.cumsum(ends, out=ends)
-    cuts, taken = [0], 0
-    while taken < ends[-1]:
-        cut = max(cuts[-1] + 1, int(np.searchsorted(ends, taken + rows, side="right")))
-        cuts.append(cut)
-        taken = int(ends[cut - 1])
-    edges = [[_edge(part.columns[0], cut) for cut in cuts] for part in parts]
-    return [[(edge[i], edge[i + 1]) for edge in edges] for i in range(len(cuts) - 1)]
-
-
-def _edge(column: np.ndarray, token: int) -> int:
-    """Where rows that begin with `token`, or a later one, begin. Of a file on disk few numbers are read."""
-    low, high = 0, len(column)
-    while low < high:
-        middle = (low + high) // 2
-        if column[middle : middle + 1][0] < token:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _gathered(pieces: Iterator[Counts], like: Counts, place: Path) -> Counts:
+def joined(pieces: Iterable[Counts], like: Counts, place: Path) -> Counts:
     """Sorted pieces one after the other as files, mapped."""
     kinds = [column.dtype for column in like.columns] + [np.dtype(np.int64)]
     stored = written(((*piece.columns, piece.counts) for piece in pieces), kinds, place)
@@ -274,7 +247,7 @@ def _gathered(pieces: Iterator[Counts], like: Counts, place: Path) -> Counts:
     return Counts(tuple(columns), counts, like.vocab_size, like.eos_id)
 
 
-def _spilled(part: Counts, place: Path) -> Counts:
+def spilled(part: Counts, place: Path) -> Counts:
     """The same rows in files."""
     kinds = [column.dtype for column in (*part.columns, part.counts)]
     *columns, counts = cast(Any, written([(*part.columns, part.counts)], kinds, place))

@@ -17,36 +17,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from regard.core.workers import ThisProcess, Workers
+from regard.ngram.coding import coded, coded_in_parts
 from regard.ngram.counts import DEFAULT_MEMORY, Counts
 from regard.ngram.gram import Desk, Grams, adjusted, grams_of
-from regard.ngram.level import Level, Values, coded, coded_in_parts, empty_values
-from regard.ngram.smoothing import CONTINUATION, Discounts, Smoothing, discounts_from, extra, numbers_for_discounts
-from regard.ngram.spill import gathered
-from regard.storage.arrays import release
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How counts become probabilities.
-
-    interpolate  mix each order with the shorter ones; otherwise back off to them where nothing was seen.
-    k            of add_k.
-    prune        for each order the highest count that is dropped, the last for all that follow: (0, 0, 1) keeps words
-                 and pairs, and of longer n-grams those seen twice.
-    closed       give nothing to tokens that were never seen.
-    """
-
-    smoothing: Smoothing = "modified_kneser_ney"
-    interpolate: bool = True
-    k: float = 1.0
-    prune: tuple[int, ...] = ()
-    closed: bool = False
-
-    def dropped(self, order: int) -> int:
-        """The highest count at which an n-gram of this order is dropped."""
-        if not self.prune or order == 1:
-            return 0
-        return self.prune[min(order, len(self.prune)) - 1]
+from regard.ngram.level import Level, Values, empty_values
+from regard.ngram.shares import Pairer, Rules, Sharer, Sliced, pairs
+from regard.ngram.smoothing import CONTINUATION, Discounts, discounts_from, extra, numbers_for_discounts
+from regard.ngram.spill import shipped
 
 
 @dataclass(frozen=True)
@@ -70,13 +48,15 @@ def estimate(
     *,
     memory: int = DEFAULT_MEMORY,
     folder: Path | None = None,
+    workers: Workers | None = None,
 ) -> Estimate:
     """The levels of a model. `tell` hears what is being done and how much of it is done.
 
-    memory  bytes to work in, about, beside some sixty for each token of the vocabulary. What needs more goes to files
-            in `folder` (the system's for temporary files when not given); the levels are then mapped from them.
+    memory   bytes to work in, about, beside some sixty for each token of the vocabulary. What needs more goes to files
+             in `folder` (the system's for temporary files when not given); the levels are then mapped from them.
+    workers  who works, each in so much memory; of other processes than this one `folder` must be one that is theirs.
     """
-    desk = Desk(memory, folder)
+    desk = Desk(memory, folder, workers or ThisProcess())
     grams = grams_of(counts, desk, lambda share: tell("counting", share / 2))
     if rules.smoothing in CONTINUATION or not rules.interpolate:
         adjusted(grams, counts.vocab_size, desk)
@@ -123,7 +103,7 @@ class _Maker:
         if not rules.interpolate:
             self.seen = (counts - found.of(counts)) / (total + more) + mass / (total + more) / n_base
         context, denominators = np.zeros(len(counts), np.int64), np.full(1, total + more)
-        alpha = _alpha(*coded(_pairs(counts, context, denominators, denominators)), denominators, found)
+        alpha = _alpha(*coded(pairs(counts, context, denominators, denominators)), denominators, found)
         return Level(torch.zeros(0, dtype=torch.int64), alpha, empty_values(), self.vocab_size)
 
     def level(self, order: int, part: Grams, shorter: Grams, found: Discounts) -> tuple[Values, Level]:
@@ -131,19 +111,23 @@ class _Maker:
         is_kept = self.rules.dropped(order) > 0
         gammas, sums, seen = (self.desk.spool(np.float64) for _ in range(3))
         different = np.zeros(0)
-        for rows, contexts in self._by_context(part, len(shorter)):
-            denominator, gamma, own = self._shares(order, part, shorter, found, rows, contexts)
+        ranges = list(self._by_context(part, len(shorter)))
+        sharer = Sharer(self.rules, order, self.vocab_size, self.root[1], part.shipped(), found, shipped(self.seen))
+        for (_, contexts), shares in zip(ranges, self.desk.workers.map(sharer, ranges), strict=True):
+            denominator, gamma, own = shares
             sums.append(denominator)
             gammas.append(gamma if self.kept is None else gamma[self.kept[contexts]])
             seen.append(own)
             different = np.union1d(different, denominator)
-            part.release()
-            shorter.release()
         values = _values(gammas.array(), self.desk)
-        alpha = self._alpha(order, part, sums.array(), different, found, len(shorter))
+        pairer = Pairer(
+            self.vocab_size, self.rules.dropped(order), part.shipped(), shipped(sums.array()), shipped(different)
+        )
+        alpha = _alpha(*coded_in_parts(pairer, ranges, self.desk.workers, self.desk.spool), different, found)
         keys = self._keys(order, part) if is_kept or self.kept is not None else part.keys
         self.seen = seen.array()
         self.kept = self._all_kept(order, part) if is_kept else None
+        part.release()
         return values, Level(torch.from_numpy(keys), alpha, empty_values(), self.vocab_size)
 
     def _by_context(self, part: Grams, n_contexts: int) -> Iterator[tuple[slice, slice]]:
@@ -164,50 +148,6 @@ class _Maker:
             if last == len(part) and stop == n_contexts:
                 return
             first, context = last, stop
-
-    def _shares(
-        self, order: int, part: Grams, shorter: Grams, found: Discounts, rows: slice, contexts: slice
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Denominator and gamma of contexts, and, where models back off, p of the last word of their n-grams."""
-        rules, size = self.rules, contexts.stop - contexts.start
-        counts = part.counts(rows)
-        context = part.keys[rows] // self.vocab_size - contexts.start
-        kept = part.raw[rows] > rules.dropped(order)
-        discount = found.of(counts)
-        mass = _sums(context, discount if kept.all() else np.where(kept, discount, counts), size)
-        denominator = _sums(context, counts, size)
-        more = extra(rules.smoothing, rules.k, self.root[1], lambda: np.bincount(context, minlength=size))
-        mass = mass + more  # not in place: where there is nothing, bincount gives whole numbers
-        denominator = denominator + more
-        seen = np.zeros(0)
-        if not rules.interpolate:
-            below = gathered(self.seen, part.suffix[rows])
-            mass, denominator = _back_off(context[kept], below[kept], (counts - discount)[kept], (mass, denominator))
-            seen = (counts - discount) / denominator[context]
-        # 1 where nothing followed; where all that followed was dropped this is 1 of itself.
-        gamma = np.divide(mass, denominator, out=np.ones(size), where=denominator > 0)
-        return denominator, gamma, seen
-
-    def _alpha(
-        self,
-        order: int,
-        part: Grams,
-        denominators: np.ndarray,
-        different: np.ndarray,
-        found: Discounts,
-        n_contexts: int,
-    ) -> Values:
-        def pairs() -> Iterator[np.ndarray]:
-            for rows, contexts in self._by_context(part, n_contexts):
-                counts, context = part.counts(rows), part.keys[rows] // self.vocab_size - contexts.start
-                if self.rules.dropped(order) > 0:
-                    kept = part.raw[rows] > self.rules.dropped(order)
-                    counts, context = counts[kept], context[kept]
-                yield _pairs(counts, context, denominators[contexts], different)
-                part.release()
-                release(denominators)
-
-        return _alpha(*coded_in_parts(pairs, self.desk.spool), different, found)
 
     def _keys(self, order: int, part: Grams) -> np.ndarray:
         """Keys of the n-grams that are kept, with their contexts renumbered."""
@@ -230,47 +170,16 @@ class _Maker:
         return np.concatenate([np.zeros(0, bool), *found])
 
 
-def _back_off(
-    context: np.ndarray, below: np.ndarray, seen: np.ndarray, shares: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mass and denominator such that what is left over goes to the words that were not seen, and to them only.
-
-    After a context that saw every word nobody is left to take it: there the seen ones share it by their counts.
-    """
-    mass, denominator = shares
-    left = 1 - np.bincount(context, below, len(mass))
-    nobody = left < 1e-9
-    total = np.bincount(context, seen, len(mass))
-    denominator = np.where(nobody & (total > 0), total, denominator)
-    return np.where(nobody, 0.0, mass / np.where(nobody, 1.0, left)), denominator
-
-
-def _pairs(counts: np.ndarray, context: np.ndarray, denominators: np.ndarray, different: np.ndarray) -> np.ndarray:
-    """Of each n-gram the pair of its count and its denominator, as one number."""
-    rank = np.searchsorted(different, denominators)
-    return counts * np.int64(len(different)) + rank[context]
-
-
-def _alpha(codes: torch.Tensor, pairs: np.ndarray, different: np.ndarray, found: Discounts) -> Values:
+def _alpha(codes: np.ndarray, pairs: np.ndarray, different: np.ndarray, found: Discounts) -> Values:
     """(c - D(c)) / denominator, coded by the different pairs of count and denominator."""
     counts, totals = pairs // len(different), different[pairs % len(different)]
     table = np.divide(counts - found.of(counts), totals, out=np.zeros(len(pairs)), where=totals > 0)
-    return Values(codes, *(torch.from_numpy(values) for values in (table, counts, totals)))
+    return Values(*map(torch.from_numpy, (codes, table, counts, totals)))
 
 
 def _values(numbers: np.ndarray, desk: Desk) -> Values:
-    def parts() -> Iterator[np.ndarray]:
-        for rows in desk.parts(len(numbers)):
-            yield numbers[rows]
-            release(numbers)
-
-    codes, table = coded_in_parts(parts, desk.spool)
-    return Values(codes, torch.from_numpy(table))
-
-
-def _sums(place: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
-    """Sums of weights by place, float64 also where there is nothing to sum."""
-    return np.bincount(place, weights, size).astype(np.float64, copy=False)
+    codes, table = coded_in_parts(Sliced(shipped(numbers)), list(desk.parts(len(numbers))), desk.workers, desk.spool)
+    return Values(torch.from_numpy(codes), torch.from_numpy(table))
 
 
 def notes(found: Estimate) -> list[str]:

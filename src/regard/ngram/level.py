@@ -10,13 +10,10 @@ counts make few different probabilities: two bytes of code stand for eight of nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-
-from regard.storage.arrays import Spool
 
 
 class Values(nn.Module):
@@ -99,38 +96,8 @@ class Level(nn.Module):
         return self.keys[place] % self.vocab_size
 
 
-def coded(numbers: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    """Codes and the table of distinct numbers."""
-    table = np.unique(numbers)
-    return _codes(numbers, table), table
-
-
-def coded_in_parts(
-    parts: Callable[[], Iterator[np.ndarray]], spool: Callable[[np.dtype], Spool]
-) -> tuple[Tensor, np.ndarray]:
-    """The same of an array that comes in parts, one at least, twice."""
-    first, *rest = (np.unique(part) for part in parts())
-    table = np.unique(np.concatenate([first, *rest])) if rest else first
-    codes = spool(_codes(first[:0], table).numpy().dtype)
-    for part in parts():
-        codes.append(_codes(part, table).numpy())
-    return torch.from_numpy(codes.array()), table
-
-
-def _codes(numbers: np.ndarray, table: np.ndarray) -> Tensor:
-    places = torch.searchsorted(torch.from_numpy(table), torch.from_numpy(np.ascontiguousarray(numbers)))
-    return narrow(places, len(table))
-
-
-def narrow(codes: Tensor, size: int) -> Tensor:
-    """Codes below `size` in the fewest bytes. torch knows no unsigned 16 bits here, so the upper half is negative."""
-    if size <= 1 << 8:
-        return codes.to(torch.uint8)
-    return codes.to(torch.int16) if size <= 1 << 16 else codes.to(torch.int32)
-
-
 def unsigned(codes: Tensor) -> Tensor:
-    """What `narrow` made narrow, as places."""
+    """What `coding.narrow` made narrow, as places."""
     return codes.long() & 0xFFFF if codes.dtype is torch.int16 else codes.long()
 
 

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.core.waiting import workers
+from regard.core.waiting import threads
 from regard.ngram.level import Level, Values
 from regard.ngram.spill import searched, taken
 from regard.ngram.table import UNSEEN, NgramTable
@@ -62,7 +62,7 @@ def probabilities(table: NgramTable, tokens: Int[Tensor, "B W"]) -> Float[Tensor
     middle = rows.shape[1] // 2
     if rows.size < MANY or middle <= overlap:
         return torch.from_numpy(_probabilities(table, levels, rows))
-    with workers(1) as second:
+    with threads(1) as second:
         right = second.submit(_probabilities, table, levels, rows[:, middle - overlap :])
         left = _probabilities(table, levels, rows[:, :middle])
         return torch.from_numpy(np.concatenate([left, right.result()[:, overlap:]], 1))

@@ -62,6 +62,20 @@ class Stored:
             return mapped(file, self.dtype)
 
 
+def shipped(array: np.ndarray) -> np.ndarray | Stored:
+    """An array as it goes to another process: by the name of its file, where it is one and has one."""
+    whole = as_mapped(array)
+    name = None if whole is None else whole.filename
+    if name is None or not os.path.exists(name) or os.stat(name).st_size != array.nbytes:
+        return array
+    return Stored(str(name), array.dtype)
+
+
+def landed(array: np.ndarray | Stored) -> np.ndarray:
+    """What was shipped, in the process that it came to."""
+    return array.mapped() if isinstance(array, Stored) else array
+
+
 def written(pieces: Iterable[Sequence[np.ndarray]], kinds: Sequence[np.dtype], place: Path) -> list[Stored]:
     """Arrays of these number types, of which each piece holds a part, joined in files."""
     names = [f"{place}-{j}" for j in range(len(kinds))]

@@ -29,10 +29,19 @@ _MAPPED: weakref.WeakValueDictionary[int, np.memmap] = weakref.WeakValueDictiona
 
 
 class Spool:
-    """An array that grows at its end: in memory up to `room` bytes, then in a file without a name in `folder`."""
+    """An array that grows at its end: in memory up to `room` bytes, then in a file without a name in `folder`.
 
-    def __init__(self, dtype: np.dtype | type, room: int | None = None, folder: Path | None = None) -> None:
-        self.dtype, self.folder = np.dtype(dtype), folder
+    name  the file has this one, by which other processes find it.
+    """
+
+    def __init__(
+        self,
+        dtype: np.dtype | type,
+        room: int | None = None,
+        folder: Path | None = None,
+        name: Path | None = None,
+    ) -> None:
+        self.dtype, self.folder, self.name = np.dtype(dtype), folder, name
         self.room = IN_MEMORY if room is None else room
         self.size = 0
         self._waiting: list[np.ndarray] = []
@@ -62,7 +71,7 @@ class Spool:
         self._waiting, self._waits = [], 0
         if self._file is not None or self.size * self.dtype.itemsize > self.room:
             if self._file is None:
-                self._file = unnamed(self.folder)
+                self._file = unnamed(self.folder) if self.name is None else _made(self.name)
             for part in self._parts:
                 kept(self._file, part.view(np.uint8).data, self.folder)
             self._parts = []
@@ -74,6 +83,13 @@ def unnamed(folder: Path | None = None) -> IO[bytes]:
         return tempfile.TemporaryFile(dir=folder)
     except OSError as error:
         raise no_room(folder, error) from None
+
+
+def _made(path: Path) -> IO[bytes]:
+    try:
+        return open(path, "w+b")
+    except OSError as error:
+        raise no_room(path.parent, error) from None
 
 
 def kept(file: IO[bytes], data: bytes | memoryview, folder: Path | None = None) -> None:

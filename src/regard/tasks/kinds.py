@@ -31,7 +31,9 @@ class TextKind(DataKind):
     """Plain text, and tables of texts of which nothing else is told."""
 
     name: ClassVar[str] = "text"
-    used: ClassVar[frozenset[str]] = frozenset({"tokens", "vocab_size", "documents", "cache", "text", "missing"})
+    used: ClassVar[frozenset[str]] = frozenset(
+        {"tokens", "vocab_size", "documents", "cache", "sample", "workers", "ray", "text", "missing"}
+    )
     takes_anything: ClassVar[bool] = True
 
     def recognises(self, head: Head) -> bool:

@@ -265,7 +265,8 @@ def _corpus(settings: DataSettings, seed: int, processor: MaskedProcessor | None
         if processor is None
         else {"tokenizer": processor.tokenizer}
     )
-    chosen = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
+    names = ("valid", "test", "documents", "cache", "sample", "labour")
+    chosen = {name: getattr(settings, name) for name in names}
     chosen["how"] = settings.texts
     return prepare(settings.path, seed=seed, **own, **chosen)  # pyright: ignore[reportArgumentType]  # by name
 

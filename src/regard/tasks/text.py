@@ -155,7 +155,8 @@ class PlainText(TextKind, Task[TextProcessor]):
 
     def ready(self, settings: DataSettings, seed: int, processor: TextProcessor | None = None) -> TextDataset:
         self.refuse_unused(settings)
-        chosen: dict[str, Any] = {name: getattr(settings, name) for name in ("valid", "test", "documents", "cache")}
+        names = ("valid", "test", "documents", "cache", "sample", "labour")
+        chosen: dict[str, Any] = {name: getattr(settings, name) for name in names}
         tokens = {"tokens": settings.tokens, "vocab_size": settings.vocab_size}
         chosen |= tokens if processor is None else {"tokenizer": processor.tokenizer}
         corpus = prepare(settings.path, seed=seed, how=settings.texts, **chosen)
@@ -201,7 +202,8 @@ class PlainText(TextKind, Task[TextProcessor]):
 
         identity = {"name": corpus.name, "hash": corpus.hash, "tokenizer": corpus.tokenizer.hash}
         files = dataset.processor.files()
-        return FittingProblem(corpus.train.ids, corpus.train.tokens, judge, None, identity, files)
+        ids = corpus.train.ids
+        return FittingProblem(ids, corpus.train.tokens, judge, None, identity, files, labour=data.labour)
 
     def writer(self, model: Any, processor: TextProcessor) -> TextGenerator:
         grows = getattr(getattr(model, "stack", model), "state_grows", False)

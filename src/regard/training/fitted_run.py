@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.core.device import device_named
 from regard.core.fitted import FitSettings, Fitted, OwnFile
 from regard.core.progress import Progress
+from regard.core.workers import AS_USUAL, Labour
 from regard.errors import ResourceError, UsageError, is_out_of_memory
 from regard.storage import disk, manifest, tensors
 from regard.training import run_folder
@@ -46,6 +47,7 @@ class FittingProblem(Generic[D]):
     files      further files of the run folder, by name.
     unit       what a target is, for the eye.
     class_weights  how much examples of each class count; None: the same.
+    labour     who works, as far as somebody said.
     loss       the held-out loss of some examples alone, for a fit that asks often; None: that of `judge`.
     """
 
@@ -58,6 +60,7 @@ class FittingProblem(Generic[D]):
     unit: str = "tokens"
     loss: Callable[[nn.Module], float] | None = None
     class_weights: tuple[float, ...] | None = None
+    labour: Labour = AS_USUAL
 
     def held_out_loss(self, model: nn.Module) -> float:
         """What a fit may choose by; NaN where there is no such loss."""
@@ -133,7 +136,7 @@ def fit_run(
 def _fit_settings(model: nn.Module, problem: FittingProblem[Any], settings: TrainSettings) -> FitSettings:
     folder = None if settings.spill is None else Path(settings.spill).expanduser()
     judge = partial(problem.held_out_loss, model)
-    return FitSettings(settings.seed, settings.memory_bytes, folder, judge, problem.class_weights)
+    return FitSettings(settings.seed, settings.memory_bytes, folder, judge, problem.class_weights, problem.labour)
 
 
 def _finite(scores: dict[str, float], display: Display) -> dict[str, float]:

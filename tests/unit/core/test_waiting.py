@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from regard.core.waiting import interruptible, workers
+from regard.core.waiting import interruptible, threads
 from regard.data.tokenizer import train_tokenizer
 
 LIMIT = 60
@@ -50,7 +50,7 @@ def test_a_failure_does_not_wait_for_threads_that_are_at_work():
     end, tasks = threading.Event(), []
 
     def work() -> None:
-        with workers(1) as pool:
+        with threads(1) as pool:
             tasks.extend(pool.submit(end.wait, LIMIT) for _ in range(2))
             raise ZeroDivisionError
 

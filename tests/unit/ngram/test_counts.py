@@ -183,7 +183,7 @@ def test_many_runs_need_few_open_files(tmp_path: Path) -> None:
 
 def test_pieces_are_not_merged_long_before_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [count(text(40_000, 2000, seed), 4, vocab_size=2000, eos_id=1999) for seed in (0, 1)]
-    genuine, write, begun, written = counting._merged, counting._gathered, iter(range(1000)), iter(range(1000))
+    genuine, write, begun, written = counting.merged_rows, counting.joined, iter(range(1000)), iter(range(1000))
 
     def merged(*arguments: Any) -> Counts:
         nonlocal most
@@ -199,8 +199,8 @@ def test_pieces_are_not_merged_long_before_they_are_written(tmp_path: Path, monk
         return write(watched(), *rest)
 
     most = 0
-    monkeypatch.setattr(counting, "_merged", merged)
-    monkeypatch.setattr(counting, "_gathered", gathered)
+    monkeypatch.setattr(counting, "merged_rows", merged)
+    monkeypatch.setattr(counting, "joined", gathered)
     merge(parts, memory=TINY, folder=tmp_path)
     assert most > 20
 
@@ -346,7 +346,9 @@ def test_folder_that_is_not_there_or_is_a_file(tmp_path: Path) -> None:
             count(text(3000), 3, vocab_size=50, eos_id=49, memory=TINY, folder=folder)
 
 
-@pytest.mark.parametrize(("stage", "after"), [*itertools.product(("grouped", "_merged"), (0, 3, 9)), ("_first_of", 0)])
+@pytest.mark.parametrize(
+    ("stage", "after"), [*itertools.product(("grouped", "merged_rows"), (0, 3, 9)), ("first_of", 0)]
+)
 def test_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, after: int) -> None:
     genuine, calls = getattr(counting, stage), iter(range(1000))
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.models.ngram import NgramConfig
-from regard.ngram.estimate import Rules
+from regard.ngram.shares import Rules
 from regard.ngram.smoothing import Smoothing, discounts
 from smoothings import SMOOTHINGS
 

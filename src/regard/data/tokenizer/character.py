@@ -9,7 +9,7 @@ Bytes: 256 tokens for the bytes of UTF-8, and `<eos>`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -31,6 +31,7 @@ class CharacterTokenizer(Tokenizer):
 
     kind = "chars"
     sees_words = False
+    is_quick = True
 
     def __init__(self, characters: str, spelled: bool = False) -> None:
         if list(characters) != sorted(set(characters)):
@@ -86,6 +87,11 @@ class CharacterTokenizer(Tokenizer):
         if self.spelled:
             return self._with_bytes(points, ids, unknown) if unknown.any() else ids
         return np.where(unknown, len(self.characters), ids)
+
+    def encode_all(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        if self.spelled:
+            return super().encode_all(texts)
+        return self.encode("".join(texts)), np.fromiter(map(len, texts), np.int64, len(texts))
 
     def piece(self, token: int, previous: int | None) -> bytes:
         return self._piece_of[token]
@@ -158,6 +164,7 @@ class ByteTokenizer(Tokenizer):
 
     kind = "bytes"
     sees_words = False
+    is_quick = True
 
     @property
     def vocab_size(self) -> int:
@@ -165,6 +172,12 @@ class ByteTokenizer(Tokenizer):
 
     def encode(self, text: str) -> np.ndarray:
         return np.frombuffer(utf8(text), dtype=np.uint8).astype(np.int64)
+
+    def encode_all(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        parts = list(map(utf8, texts))
+        sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+        # A byte each: whoever keeps them brings them to the width that they are kept in.
+        return np.frombuffer(b"".join(parts), dtype=np.uint8), sizes
 
     def piece(self, token: int, previous: int | None) -> bytes:
         return bytes((token,))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,10 +22,11 @@ if TYPE_CHECKING:
     import tokenizers
 
 DEFAULT_VOCAB_SIZE = 4096
-# The library keeps about 100 bytes a token while it encodes, so a long text goes in pieces of this many characters.
-PIECE = 1 << 16
-# Pieces in one call of the library, which hears no signal before its end: a few hundredths of a second.
-TOGETHER = 16
+# The library keeps about 100 bytes a token while it encodes, so a long text goes in pieces of this many characters; in
+# these it is a tenth faster than in pieces of eight times the size.
+PIECE = 1 << 13
+# Characters in one call of the library, which hears no signal before its end: a few hundredths of a second.
+TOGETHER = 128 * PIECE
 # A cut here cannot be seen in the tokens: the library splits a text into words first, and none goes on into a space.
 # Inside a run of spaces it could, since the library looks at what follows the run.
 CUT = re.compile(r"(?<=\S)(?=[ \n])")
@@ -50,6 +50,7 @@ class SubwordTokenizer(Tokenizer):
     kind = ""
     model_type = ""
     brings_space = True
+    learns_from_sample = True
 
     def __init__(self, model: dict[str, Any]) -> None:
         self.model = model
@@ -67,12 +68,17 @@ class SubwordTokenizer(Tokenizer):
         return len(self._piece_of) + 1
 
     def encode(self, text: str) -> np.ndarray:
-        utf8(text)
-        parts, found = pieces(text, PIECE), list[np.ndarray]()
-        while batch := list(islice(parts, TOGETHER)):
-            encodings = self._inner.encode_batch_fast(batch, add_special_tokens=False)
-            found += [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
-        return np.concatenate(found)
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        parts = ((number, part) for number, text in enumerate(texts) for part in pieces(_whole(text), PIECE))
+        sizes, found = np.zeros(len(texts), np.int64), [np.empty(0, np.int64)]
+        for batch in _together(parts):
+            encodings = self._inner.encode_batch_fast([part for _, part in batch], add_special_tokens=False)
+            for (number, _), encoding in zip(batch, encodings, strict=True):
+                found.append(np.array(encoding.ids, dtype=np.int64))
+                sizes[number] += len(found[-1])
+        return np.concatenate(found), sizes
 
     def piece(self, token: int, previous: int | None) -> bytes:
         return self._piece_of[token]
@@ -128,6 +134,25 @@ def pieces(text: str, size: int) -> Iterator[str]:
         yield text[start : cut.start()]
         start = cut.start()
     yield text[start:]
+
+
+def _together(parts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """Parts of texts, in lists of about so many characters."""
+    batch, held = list[tuple[int, str]](), 0
+    for number, part in parts:
+        batch.append((number, part))
+        held += len(part)
+        if held >= TOGETHER or len(batch) >= 1 << 16:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _whole(text: str) -> str:
+    """The text itself; one that no encoding can hold is refused."""
+    utf8(text)
+    return text
 
 
 def _size_for_library(vocab_size: int | None) -> int:

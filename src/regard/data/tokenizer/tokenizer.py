@@ -34,6 +34,10 @@ class Tokenizer(ABC):
     sees_words: ClassVar[bool] = True
     # Whether it may not be cut at all: what a token is may depend on where a text begins.
     sees_texts: ClassVar[bool] = False
+    # Whether it reads text about as fast as a disk does, so that other processes are no help.
+    is_quick: ClassVar[bool] = False
+    # Whether a part of a long text teaches it enough; otherwise it has to see all of it.
+    learns_from_sample: ClassVar[bool] = False
     # The template by which a conversation is written, of a model that was taught to answer.
     chat: str = ""
     # Whether tokens bring the space before a word along.
@@ -47,6 +51,12 @@ class Tokenizer(ABC):
     @abstractmethod
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, int64."""
+
+    def encode_all(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of many texts one after the other, int64, and how many each has."""
+        found = [self.encode(text) for text in texts]
+        sizes = np.fromiter(map(len, found), np.int64, len(found))
+        return np.concatenate([np.empty(0, np.int64), *found]), sizes
 
     @abstractmethod
     def piece(self, token: int, previous: int | None) -> bytes:

@@ -6,15 +6,18 @@ This is the form of WikiText and of the built-in worlds: punctuation stands apar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from regard.data.tokenizer.tokenizer import Tokenizer, utf8
+from regard.data.tokenizer.word_table import WordTable
 from regard.errors import UsageError
 
 UNKNOWN, NEWLINE = "<unk>", "\n"
+MANY = 1 << 14  # bytes from which on a table is faster than a dictionary
 
 
 class WordTokenizer(Tokenizer):
@@ -25,6 +28,7 @@ class WordTokenizer(Tokenizer):
     """
 
     kind = "words"
+    learns_from_sample = True
 
     def __init__(self, words: list[str], spaced_lines: bool, has_lines: bool = True) -> None:
         self.words = [UNKNOWN, *[NEWLINE] * has_lines, *words]
@@ -63,9 +67,24 @@ class WordTokenizer(Tokenizer):
         return 0
 
     def encode(self, text: str) -> np.ndarray:
-        utf8(text)
+        data = utf8(text)
+        if len(data) >= MANY and 0 not in data:
+            return self._table.ids(data.replace(b"\r\n", b"\n"))[0]
         id_of = self._id_of
         return np.array([id_of.get(word, 0) for word in split(text)], dtype=np.int64)
+
+    def encode_all(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        parts = [utf8(text).replace(b"\r\n", b"\n") for text in texts]
+        joined = b" ".join(parts)
+        if len(joined) < MANY or 0 in joined:
+            return super().encode_all(texts)
+        found, begins = self._table.ids(joined)
+        stops = np.cumsum([len(part) + 1 for part in parts])
+        return found, np.diff(begins.searchsorted(stops), prepend=0)
+
+    @cached_property
+    def _table(self) -> WordTable:
+        return WordTable(self.words, self._id_of)
 
     def unknown_sizes(self, text: str) -> np.ndarray:
         found, previous = [], None
