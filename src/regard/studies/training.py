@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import pickle
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -20,6 +18,7 @@ from regard.storage import disk
 from regard.studies.identity import Peak, fingerprint
 from regard.studies.ledger import KEPT
 from regard.studies.measure import measured
+from regard.studies.pool.parcel import packed_if_small, unpacked
 from regard.studies.search import Behind, Watched
 from regard.tasks.dataset import Dataset
 from regard.training.display import Evaluation, Result, Start, Update
@@ -60,7 +59,8 @@ class Training:
     per_byte: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _brought, (tuple(getattr(replace(self, data=None), one.name) for one in fields(self)), _taken(self.data))
+        values = tuple(getattr(replace(self, data=None), one.name) for one in fields(self))
+        return _brought, (values, packed_if_small(self.data, LARGEST_TAKEN))
 
     def __call__(self, tell: Callable[[Event], None]) -> dict[str, Any]:
         """The outcome of the training; Stopped after a signal, with a checkpoint to go on from."""
@@ -124,29 +124,10 @@ class Training:
         return {"flops_per_token": flops, "samples": order}
 
 
-def _taken(data: Dataset[Any] | None) -> bytes | None:
-    """Data as it goes to another process; None where it is to be read again there."""
-    taken = _Bounded()
-    try:
-        pickle.Pickler(taken, pickle.HIGHEST_PROTOCOL).dump(data)
-    except Exception:  # whatever a dataset from outside has in it
-        return None
-    return taken.getvalue()
-
-
 def _brought(values: tuple[Any, ...], taken: bytes | None) -> Training:
     """A training that came from another process."""
     training = Training(*values)
-    return training if taken is None else replace(training, data=pickle.loads(taken))
-
-
-class _Bounded(io.BytesIO):
-    """A file that is given up when it gets large."""
-
-    def write(self, content: Any) -> int:
-        if self.tell() + memoryview(content).nbytes > LARGEST_TAKEN:
-            raise BufferError("too large to take along")
-        return super().write(content)
+    return training if taken is None else replace(training, data=unpacked(taken))
 
 
 class Telling:

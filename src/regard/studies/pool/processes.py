@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import signal
 import threading
 import time
@@ -14,6 +13,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from regard.core.workers import TICK, bare_main
+from regard.studies.pool.parcel import packed
 from regard.studies.pool.pool import Ended, Job, Told
 from regard.studies.pool.worker import STOP, Surroundings, serve
 
@@ -62,7 +62,7 @@ class ProcessPool:
             self._started()
 
     def submit(self, key: Hashable, job: Job) -> None:
-        payload = pickle.dumps(job)
+        payload = packed(job)
         while True:
             idle = next((one for one in self.workers if one.key is None), None)
             worker = idle or self._started()

@@ -6,7 +6,6 @@ wherever it is tried again. What jobs tell goes through a queue on the machine t
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +14,7 @@ from regard.core.ray_workers import connect, library
 from regard.core.workers import TICK
 from regard.errors import LONGEST_TOLD, ResourceError, UsageError
 from regard.studies.pool.opening import EVERY_GPU
+from regard.studies.pool.parcel import packed, unpacked
 from regard.studies.pool.pool import Ended, Job, Told, done, reason
 from regard.studies.pool.worker import Surroundings, refuse_other_versions, versions
 
@@ -59,7 +59,7 @@ class RayPool:
         """Ray starts workers by itself, and keeps them."""
 
     def submit(self, key: Hashable, job: Job) -> None:
-        self.running[self.task.remote(key, pickle.dumps(job), self.surroundings, self.queue)] = key
+        self.running[self.task.remote(key, packed(job), self.surroundings, self.queue)] = key
 
     def wait(self, told: Told) -> list[Ended]:
         ready, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=TICK)
@@ -115,7 +115,7 @@ def _did(key: Hashable, payload: bytes, surroundings: Surroundings, queue: Any) 
 
     try:
         surroundings.take_on()
-        job = pickle.loads(payload)  # from whoever this worker works for
+        job = unpacked(payload)  # from whoever this worker works for
     except Exception as error:
         return Ended(key, "failed", None, *reason(error))
     return done(key, job, tell)

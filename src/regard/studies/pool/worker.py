@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pickle
 import queue
 import signal
 import socket
@@ -23,6 +22,7 @@ from typing import Any
 from regard.core.plugin import import_module
 from regard.core.version import __version__
 from regard.errors import UsageError
+from regard.studies.pool.parcel import unpacked
 from regard.studies.pool.pool import Ended, done, reason
 from regard.training.interrupt import ended_by_exception
 
@@ -135,7 +135,7 @@ def _done(payload: bytes, send: Callable[[Any], None]) -> Ended:
             send(event)
 
     try:
-        job = pickle.loads(payload)  # from the process that started this one
+        job = unpacked(payload)  # from the process that started this one
         return done(None, job, tell)
     except SystemExit:
         return Ended(None, "stopped")
