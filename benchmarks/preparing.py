@@ -160,8 +160,8 @@ def bpe(options: argparse.Namespace, tokenizer: Any, _megabytes: float) -> float
 def in_turns(options: argparse.Namespace) -> str:
     """BPE and its peer, thirty megabytes each in turns, with all cores: a machine whose speed changes does so for both.
 
-    workers  of 1 is this process with the library's own threads. Ours goes from text through processes to the array of a shard, the peer's ids stay in
-    the library.
+    With one worker ours is this process and the library's own threads. It goes from text to the array of a shard; the
+    peer's ids stay in the library.
     """
     from tokenizers import Tokenizer
 

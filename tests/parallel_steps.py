@@ -1,41 +1,50 @@
-"""One of two processes that train together: five steps of a model under DDP or `fully_shard`, its weights written out.
+"""One of two processes that check one model after the other: what they come to together, and what one comes to alone.
 
-    python tests/parallel_steps.py RANK WORLD PORT WAY OUT MODEL...
+    python tests/parallel_steps.py RANK WORLD PORT OUT
 
-With a world of one the same batches are read by one process, without any wrapping: what the others must come to.
+Truth is a plain backward pass over the whole of every batch, in float64, without anything of regard.training.parallel.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import sys
+import tempfile
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch import Tensor, nn
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
-from torch.nn.parallel import DistributedDataParallel
+from torch import Tensor
 
 from regard.core.data_spec import EXAMPLE
 from regard.core.registry import entry
-from regard.core.stack import Block
 from regard.data.batch import Batch
 from regard.layers.binary_head import BinaryHead
 from regard.layers.spelled import KINDS, SPELLING_LENGTH
-from regard.training.losses import TrainingStep, model_loss
+from regard.storage import tensors
+from regard.training.display import Silent
+from regard.training.loop import new_session, train
+from regard.training.losses import model_loss
+from regard.training.parallel.group import joined
+from regard.training.parallel.ranks import ALONE
+from regard.training.problem import TrainingProblem
+from regard.training.run_folder import RunFolder
+from regard.training.settings import TrainSettings
+from regard.training.step import gradients_of
 
-STEPS, ROWS, LENGTH, PAST = 5, 4, 7, 168
-GENERATE = ("gpt", "lstm", "mamba2")
+ROWS, LENGTH, PAST = 5, 7, 168  # an odd number of rows: one process has more than the other
+BATCHES = 2  # of a step, and a second step that goes on where the first ended
 SETTINGS: dict[str, dict[str, Any]] = {"captioner": {"patch": 16}}
 
 
 def batch_for(model: Any, step: int) -> Batch:
     """Rows of unequal length of what the model reads, always the same."""
     chance = torch.Generator().manual_seed(step)
-    lengths = torch.tensor([LENGTH, 3, 5, LENGTH])
+    lengths = torch.tensor([LENGTH, 3, 5, LENGTH, 2])
     rows = list(range(ROWS))
     if model.reads == "numbers":
         past = torch.randn(ROWS, PAST, EXAMPLE.n_channels, generator=chance, dtype=torch.float64)
@@ -59,87 +68,138 @@ def batch_for(model: Any, step: int) -> Batch:
         assert EXAMPLE.picture is not None
         source = torch.rand(ROWS, *EXAMPLE.picture, generator=chance, dtype=torch.float64)
         return Batch(tokens, targets, lengths, rows, source=source)
-    return Batch(tokens, targets, lengths, rows, source=source, source_lengths=torch.tensor([5, 2, 4, 1]))
+    return Batch(tokens, targets, lengths, rows, source=source, source_lengths=torch.tensor([5, 2, 4, 1, 3]))
 
 
-def share(batch: Batch, rank: int, world: int) -> Batch:
-    """Every `world`-th row from `rank` on."""
+@dataclass(frozen=True)
+class Batches:
+    """The batches of a model by number. goes_on: rows are full and go on from batch to batch."""
 
-    def cut(part: Tensor | None) -> Tensor | None:
-        return None if part is None else part[rank::world]
+    model: Any
+    goes_on: bool = False
+    packed: bool = False
 
-    return Batch(
-        batch.tokens[rank::world],
-        batch.targets[rank::world],
-        batch.lengths[rank::world],
-        batch.indices[rank::world],
-        source=cut(batch.source),
-        source_lengths=cut(batch.source_lengths),
-    )
-
-
-def sharded(step: nn.Module, model: Any) -> None:
-    """Blocks, head, what is left of the model, and the whole step, each gathered when it is called."""
-    for part in step.modules():
-        if isinstance(part, Block):
-            fully_shard(part)
-    tied = any(model.head.weight is part.weight for part in model.modules() if isinstance(part, nn.Embedding))
-    if not tied:
-        fully_shard(model.head)
-    # A head that shares its table is called after the model: the table stays gathered until then.
-    fully_shard(model, reshard_after_forward=not tied)
-    fully_shard(step)
+    def batch(self, step: int, batch_size: int) -> Batch:
+        made = batch_for(self.model, step)
+        if self.goes_on:
+            targets = torch.where(made.targets == -100, 1, made.targets)
+            return replace(made, lengths=torch.full((ROWS,), LENGTH), targets=targets, fresh=step == 0)
+        if self.packed:
+            real = torch.arange(LENGTH) < made.lengths[:, None]
+            return replace(made, tokens=made.tokens[real][None], targets=made.targets[real][None], packed=True)
+        return made
 
 
-def trained(name: str, way: str, rank: int, world: int) -> dict[str, Tensor]:
-    """The weights after five steps."""
+@dataclass(frozen=True)
+class Case:
+    """A model, how it is built and how its loss is set."""
+
+    name: str
+    build: dict[str, Any]
+    carries: bool = False
+    packed: bool = False
+    objective: Any = model_loss
+
+    @property
+    def told(self) -> str:
+        return f"{self.name} {self.build or ''}{' packed' * self.packed}{' tar' * (self.objective is not model_loss)}"
+
+
+FAMILIES = (
+    Case("gpt", {}, packed=True),
+    Case("lstm", {}, carries=True),
+    Case("transformer", {}),
+    Case("classifier", {}),
+    Case("tagger", {"head": "crf"}),
+    Case("captioner", {"patch": 16}),
+    Case("forecaster", {}),
+)
+PENALISED = Case("lstm", {}, objective=partial(model_loss, ar=0.3, tar=0.7, label_smoothing=0.1))
+# How a model is built matters where it is cut.
+CUT = (Case("gpt", {"tied": True}), Case("mamba2", {}, carries=True), Case("bahdanau", {}), Case("bert", {}))
+CASES = {"ddp": (*FAMILIES, PENALISED), "fsdp": (*FAMILIES, *CUT)}
+
+
+def difference(case: Case, way: str, ranks: Any) -> float:
+    """The largest difference of loss, gradient and its norm over two steps, whose state is carried on."""
     torch.manual_seed(0)
-    model: Any = entry(name).config(EXAMPLE, "tiny", **SETTINGS.get(name, {})).build().double().eval()
-    step: nn.Module = TrainingStep(model, model_loss)
-    called: nn.Module = step
-    if way == "ddp":
-        called = DistributedDataParallel(step)
-    elif way == "fsdp":
-        sharded(step, model)
-    optimiser = torch.optim.AdamW(step.parameters(), lr=1e-2)
-    for number in range(STEPS):
-        batch = batch_for(model, number)
-        loss = called(share(batch, rank, world)).total * (world / batch.n_counted)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    weights = {key: whole(value) for key, value in model.state_dict().items()}
-    return weights | ({"generated": generated(model)} if name in GENERATE else {})
+    # Chance differs between processes: nothing is dropped.
+    drops = {key: 0.0 for key in entry(case.name).parameters_of_preset() if "dropout" in key}
+    model: Any = entry(case.name).config(EXAMPLE, "tiny", **(drops | case.build)).build().double()
+    alone = copy.deepcopy(model)
+    problem = TrainingProblem(Batches(model, case.carries, case.packed), objective=case.objective, carries=case.carries)
+    settings = TrainSettings(batch_size=ROWS, accumulate=BATCHES, parallel=way, device="cpu", budget="9steps")
+    ranks = ranks.as_set(settings, 0, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        session = new_session(model, problem, settings, RunFolder(Path(folder)), Silent(), ranks)
+        session.fast_step = ranks.wrapped(session.training_step)
+        largest, state = 0.0, None
+        for step in range(2):
+            loaded = session.prefetch.take(step)
+            loss = ranks.summed(gradients_of(session, loaded.batches, loaded.tokens))
+            found = [parameter.grad for parameter in session.optimiser.parameters]
+            norm = ranks.norm([one for one in found if one is not None])
+            expected, state = by_hand(alone, case, step, state)
+            wanted = [parameter.grad for parameter in alone.parameters()]
+            pairs = [(loss, expected), (norm, torch.cat([g.flatten() for g in wanted if g is not None]).norm())]
+            assert [g is None for g in found] == [g is None for g in wanted]
+            pairs += [(whole(g), w) for g, w in zip(found, wanted, strict=True) if w is not None]
+            largest = max(largest, *(float((a - b).abs().max()) for a, b in pairs))
+            session.optimiser.clear()
+            alone.zero_grad()
+        return largest
+
+
+def by_hand(model: Any, case: Case, step: int, state: Any) -> tuple[Tensor, Any]:
+    """The loss of a step of one process, whose gradients are left on the model."""
+    sampler = Batches(model, case.carries, case.packed)
+    batches = [sampler.batch(step * BATCHES + i, ROWS) for i in range(BATCHES)]
+    total = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        if case.carries and state is None:
+            state = model.init_state(ROWS)
+        loss, _, state = case.objective(model, batch, state)
+        state = None if state is None else state.detach()
+        total = total + loss
+    total = total / sum(batch.n_counted for batch in batches)
+    total.backward()
+    return total.detach(), state
 
 
 def whole(tensor: Tensor) -> Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
-@torch.no_grad()
-def generated(model: Any) -> Tensor:
-    """Logits of three tokens and of four more, one by one, from their state."""
-    tokens = batch_for(model, 9).tokens[:2]
-    vectors, state = model(tokens[:, :3], model.init_state(2))
-    found = [model.head(vectors[:, -1])]
-    for t in range(3, LENGTH):
-        vectors, state = model(tokens[:, t : t + 1], state)
-        found.append(model.head(vectors[:, 0]))
-    return torch.stack([whole(one) for one in found])
+def weights_after(way: str, ranks: Any, folder: Path) -> dict[str, Tensor]:
+    """The published weights of a training with Muon, clipping, a moving average and evaluations."""
+    torch.manual_seed(0)
+    model: Any = entry("gpt").config(EXAMPLE, "tiny").build().double()
+    held_out = lambda: (batch_for(model, 90 + i) for i in range(3))  # noqa: E731
+    problem = TrainingProblem(Batches(model), held_out, 3 * 24)
+    settings = TrainSettings(
+        budget="6steps", batch_size=ROWS, accumulate=2, optimiser="muon", clip=0.1, ema=0.5, evaluate_every=2,
+        save_every=3, parallel=way, device="cpu", threads=1,
+    )  # fmt: skip
+    ranks = ranks.as_set(settings, 0, 1)
+    train(model, problem, settings, folder / way, ranks=ranks)
+    return tensors.read(folder / way / "model.safetensors")
 
 
-def main(rank: int, world: int, port: int, way: str, out: Path, names: list[str]) -> None:
+def main(rank: int, world: int, port: int, out: Path) -> None:
     torch.set_num_threads(1)
-    if world > 1:
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        dist.init_process_group("gloo", rank=rank, world_size=world)
-    found = {name: trained(name, way, rank, world) for name in names}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": str(world)}
+    found: dict[str, float] = {}
+    with joined(torch.device("cpu")) as ranks:
+        for way, asked in CASES.items():
+            found |= {f"{way} {case.told}": difference(case, way, ranks) for case in asked}
+        together = {way: weights_after(way, ranks, out.parent) for way in ("ddp", "fsdp")}
     if rank == 0:
-        torch.save(found, out)
-    if world > 1:
-        dist.destroy_process_group()
+        alone = weights_after("none", ALONE, out.parent)
+        for way, weights in together.items():
+            found[f"{way} trained"] = max(float((weights[key] - alone[key]).abs().max()) for key in alone)
+        out.write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
     given = sys.argv
-    main(int(given[1]), int(given[2]), int(given[3]), given[4], Path(given[5]), given[6:])
+    main(int(given[1]), int(given[2]), int(given[3]), Path(given[4]))

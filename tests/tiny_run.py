@@ -79,7 +79,7 @@ def run(
 ) -> tuple[nn.Module, Result]:
     """Train a tiny model in `path`; `rest` changes settings, or is what `train` takes beside them."""
     model = model_of(name) if model is None else model
-    passed = {key: rest.pop(key) for key in ("about", "display", "sample") if key in rest}
+    passed = {key: rest.pop(key) for key in ("about", "display", "sample", "ranks") if key in rest}
     override = rest.pop("override", ())
     going_on = Resume(resume, override)  # type: ignore[arg-type]
     result = train(model, task_of(model, sampler), replace(SETTINGS, **rest), path, resume=going_on, **passed)

@@ -29,6 +29,7 @@ COMMANDS = (
     "new",
     "bench",
     "lab",
+    "serve",
 )
 
 
@@ -39,7 +40,7 @@ def test_every_command_explains_itself_and_has_the_common_options(command: str):
     for option in ("--json", "--quiet", "--debug", "--import"):
         assert option in outcome.out
     assert ("--device" in outcome.out) is (
-        command in ("train", "generate", "score", "explain", "evaluate", "lab", "bench", "check")
+        command in ("train", "generate", "score", "explain", "evaluate", "lab", "bench", "check", "serve")
     )
     assert ("--seed" in outcome.out) is (command in ("train", "generate", "explain"))
 

@@ -94,7 +94,7 @@ def test_one_training_each_claims_no_difference_anywhere(here: Path) -> None:
 def test_a_failed_model_is_the_exit_code_and_the_last_line_and_the_report_stands(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from regard.studies import race
+    from regard.studies import training as race
 
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
     real = race.train_run
@@ -223,3 +223,10 @@ def test_the_commands_of_the_page_work(page: str, here: Path, trained: Path) -> 
             argv = [*argv, "--list"]
         outcome = call_here(*argv)
         assert outcome.code == 0, (argv, outcome.err)
+
+
+@pytest.mark.parametrize("verb", ["compare", "reproduce"])
+def test_no_workers_at_all_is_one_line(verb: str, here: Path) -> None:
+    outcome = call_here(verb, "--workers", "0")
+    assert outcome.code == USAGE
+    assert outcome.err.splitlines() == ["regard: error: --workers: expected a whole number from 1 to 1,024, found 0"]

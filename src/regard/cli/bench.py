@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,8 +25,24 @@ def add_to(app: typer.Typer) -> None:
     command(app, "bench")(bench)
 
 
+@dataclass(frozen=True)
+class ServerLoad:
+    """Of `regard bench serve RUN`."""
+
+    rates: Annotated[
+        str, typer.Option(help="serve: requests a second, with commas; 0 for a closed loop.", metavar="N,...")
+    ] = "0"
+    concurrent: Annotated[int, typer.Option(help="serve: clients of the closed loop.", min=1)] = 16
+    requests: Annotated[int, typer.Option(help="serve: requests at each rate.", min=1)] = 64
+    prompt: Annotated[int, typer.Option(help="serve: words of a prompt.", min=1)] = 64
+    tokens: Annotated[int, typer.Option(help="serve: tokens of an answer.", min=1)] = 64
+    slots: Annotated[int | None, typer.Option(help="serve: texts that step together.", min=1)] = None
+    threads: Annotated[int | None, typer.Option(help="serve: of the engine.", min=1)] = None
+
+
 def bench(
     common: CommonOnDevice,
+    load: ServerLoad,
     names: Annotated[
         list[str] | None, typer.Argument(help="Benchmarks; all when none is named.", metavar="NAME", show_default=False)
     ] = None,
@@ -41,26 +57,44 @@ def bench(
 
     Peers are measured where they are installed; a ratio above 1 is faster than the peer. `limit` is what the machine's
     measured speed and bandwidth allow for the operations and bytes that the work needs at least, `share` how much of it
-    was reached. `regard bench growth` measures instead how the cost of each model grows with length, width and batch.
+    was reached. `regard bench growth` measures instead how the cost of each model grows with length, width and batch,
+    `regard bench serve RUN` what clients of a server wait for.
     """
-    from regard import bench as benchmarks
-    from regard.bench.race import missing
     from regard.core.device import device_named
 
     for path in (out, picture):
         if path is not None and not path.parent.is_dir():
             raise UsageError(f"{path}: there is no folder {path.parent}; make it first")
+    if names and names[0] == "serve":
+        _serve(common, names[1:], load, out)
+        return
     device = device_named(common.device or "auto")
     if names == ["growth"]:
         _growth(common, repeats, device, out, picture)
         return
     if "growth" in (names or ()):
         raise UsageError("growth is measured alone: regard bench growth")
+    _races(common, names or [], repeats, device, data, out, picture)
+
+
+def _races(
+    common: CommonOnDevice,
+    names: list[str],
+    repeats: int,
+    device: torch.device,
+    data: str | None,
+    out: Path | None,
+    picture: Path | None,
+) -> None:
+    """Each benchmark beside its peers."""
+    from regard import bench as benchmarks
+    from regard.bench.race import missing
+
     screen = common.screen
     if missing():
         screen.note(f"not installed, so left out: {', '.join(missing())}")
     found = benchmarks.run(
-        names or [],
+        names,
         repeats,
         device,
         data,
@@ -118,6 +152,30 @@ def _growth(common: CommonOnDevice, repeats: int, device: torch.device, out: Pat
     _save(common.screen, told, out)
     if picture is not None:
         _write(common.screen, picture, growth.picture(found))
+
+
+def _serve(common: CommonOnDevice, runs: list[str], load: ServerLoad, out: Path | None) -> None:
+    """How long clients wait at each rate, with regard's server and where it can be started with a peer's."""
+    from regard.bench.load import COLUMNS, Load
+    from regard.bench.serving import measure
+    from regard.cli.serve import require_extra
+
+    require_extra()
+    if len(runs) != 1:
+        raise UsageError("name one run: regard bench serve RUN")
+    try:
+        rates = [float(rate) for rate in load.rates.split(",")]
+    except ValueError:
+        raise UsageError(f"--rates: expected numbers with commas, found {load.rates!r}") from None
+    if not all(0 <= rate < 1e6 for rate in rates):
+        raise UsageError(f"--rates: expected numbers from 0 on, found {load.rates!r}")
+    loads = [Load(rate, load.concurrent, load.requests, load.prompt, load.tokens) for rate in rates]
+    screen = common.screen
+    found = measure(runs[0], loads, load.threads, load.slots, lambda one: screen.note(" ".join(one.cells())))
+    told = {"rows": [asdict(one) for one in found]}
+    screen.object(finite(told))
+    screen.table(COLUMNS, [one.cells() for one in found])
+    _save(screen, told, out)
 
 
 def _save(screen: Screen, told: dict[str, Any], out: Path | None) -> None:

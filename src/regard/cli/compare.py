@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import CommonOnDevice, command
+from regard.cli.options import CommonOnDevice, WorkerFlags, command
 from regard.errors import RegardError, Stopped, UsageError
 
 if TYPE_CHECKING:
+    from regard.run.settings import Layer
     from regard.studies.comparison import Comparison
 
 
@@ -63,6 +64,7 @@ def add_to(app: typer.Typer) -> None:
 def compare(
     common: CommonOnDevice,
     flags: CompareFlags,
+    where: WorkerFlags,
     data: Annotated[
         str | None, typer.Argument(help="A file, a folder or world:NAME. [default: world:witness]", metavar="DATA")
     ] = None,
@@ -72,19 +74,11 @@ def compare(
     Each gets the same time, tokens or operations, finds its learning rate within them, and is tested once. When a model
     fails the others go on, the report stands, and the exit code is that of the first that failed.
     """
-    from regard.run.settings import Origin, read_assignments
+    from regard.run.settings import read_assignments
     from regard.studies.board import board_for
     from regard.studies.compare import compare as race
     from regard.studies.report import as_dict, as_markdown
 
-    named = {
-        "data.task": (flags.task, "task"),
-        "data.target": (flags.target, "target"),
-        "data.valid": (flags.valid, "valid"),
-        "train.track": (" ".join(flags.track) or None, "track"),
-        "train.device": (common.device, "device"),
-    }
-    typed = {key: Origin(value, f"flag --{flag}") for key, (value, flag) in named.items() if value is not None}
     found = race(
         None if flags.models is None else [name for name in flags.models.split(",") if name.strip()],
         data,
@@ -97,9 +91,11 @@ def compare(
         parameters=flags.parameters,
         scaling=flags.scaling,
         folds=flags.folds,
+        workers=where.workers,
+        ray=where.ray,
         # A table for a README is for a file: what people see meanwhile goes beside it.
         board=board_for(sys.stderr if flags.markdown else common.screen.people, quiet=common.quiet),
-        layer=read_assignments(flags.sets) | typed,
+        layer=read_assignments(flags.sets) | _typed(common, flags),
     )
     common.screen.object(as_dict(found))
     if flags.markdown:
@@ -110,6 +106,20 @@ def compare(
         raise Stopped(f"stopped; {found.out}/report.html shows what is done, and the same command goes on")
     if found.failed:
         raise Incomplete(found)
+
+
+def _typed(common: CommonOnDevice, flags: CompareFlags) -> Layer:
+    """The settings that have a flag of their own."""
+    from regard.run.settings import Origin
+
+    named = {
+        "data.task": (flags.task, "task"),
+        "data.target": (flags.target, "target"),
+        "data.valid": (flags.valid, "valid"),
+        "train.track": (" ".join(flags.track) or None, "track"),
+        "train.device": (common.device, "device"),
+    }
+    return {key: Origin(value, f"flag --{flag}") for key, (value, flag) in named.items() if value is not None}
 
 
 class Incomplete(RegardError):

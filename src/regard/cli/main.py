@@ -28,6 +28,7 @@ from regard.cli import (
     predict,
     reproduce,
     score,
+    serve,
     show,
     train,
 )
@@ -53,7 +54,7 @@ def application(*, completion: bool = False) -> typer.Typer:
         context_settings=HELP,
     )
     app.callback()(every_command)
-    first = (compare, train, generate, predict, score, explain, lab, evaluate, import_, export, reproduce)
+    first = (compare, train, generate, predict, score, explain, lab, serve, evaluate, import_, export, reproduce)
     for part in (*first, check, inspect, list_, show, new, bench):
         part.add_to(app)
     return app
@@ -80,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return run(argv)
     use_utf8()
+    if "WORLD_SIZE" in os.environ:  # one of many: torch would advise each of them on how it is used
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     with ended_by_exception():
         code = run(sys.argv[1:])
     leave(code)
@@ -89,9 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def leave(code: int) -> None:
     """End at once after a signal, as taking torch down takes half a second, and where other threads are at work.
 
-    Inside torch or a tokenizer they cannot be interrupted, and would meet an interpreter that is being taken down.
+    Inside torch or a tokenizer they cannot be interrupted, and would meet an interpreter that is being taken down. One
+    of many processes would wait for those that it is connected to.
     """
-    if threading.active_count() == 1 and code not in SIGNALLED:
+    if threading.active_count() == 1 and code not in SIGNALLED and "WORLD_SIZE" not in os.environ:
         return
     from regard.storage.temporary import close_all
 
@@ -125,7 +129,8 @@ def call(words: list[str]) -> None:
     name, rest = ("regard", words or ["--help"]) if command is None else (f"regard {words[0]}", words[1:])
     command = command or root
     rest = with_values(rest, valued(command))
-    with command.make_context(name, rest) as context:
+    # What was typed, for a command that starts itself again.
+    with command.make_context(name, rest, obj=words) as context:
         command.invoke(context)
 
 

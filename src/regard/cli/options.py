@@ -12,13 +12,16 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.screen import Screen
 from regard.core.device import DEVICES, is_device_name
 from regard.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from regard.studies.pool.opening import SideBySide
 
 Plugins = Annotated[
     list[str], typer.Option("--import", metavar="MODULE", help="Import a module that registers something. Repeatable.")
@@ -61,6 +64,27 @@ class CommonWithChance(CommonOnDevice):
         super().__post_init__()
         if self.seed is not None and not 0 <= self.seed < 2**63:
             raise UsageError(f"--seed: expected a whole number from 0 to 2^63 - 1, found {self.seed}")
+
+
+@dataclass(frozen=True)
+class WorkerFlags:
+    """Where many trainings are made."""
+
+    workers: Annotated[
+        int | None, typer.Option(help="Trainings side by side, each in a process of its own.", metavar="N")
+    ] = None
+    ray: Annotated[
+        str | None, typer.Option(help="Trainings on a Ray cluster: auto, or HOST:PORT.", metavar="ADDRESS")
+    ] = None
+
+    def side_by_side(self, screen: Screen) -> SideBySide:
+        """The same as a value; what is to be known of it is told."""
+        from regard.studies.pool.opening import SideBySide
+
+        found = SideBySide(self.workers, self.ray)
+        if found.note:
+            screen.note(found.note)
+        return found
 
 
 def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

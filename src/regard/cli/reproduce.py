@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import CommonOnDevice, command
+from regard.cli.options import CommonOnDevice, WorkerFlags, command
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 def reproduce(
     common: CommonOnDevice,
+    where: WorkerFlags,
     ids: Annotated[
         list[str] | None, typer.Argument(help="Studies. [default: all]", metavar="ID", show_default=False)
     ] = None,
@@ -56,7 +57,8 @@ def reproduce(
     found = []
     if not report or ids:
         scale = "quick" if quick else "gpu" if on_gpu else "cpu"
-        for one in studies.reproduce(chosen, scale, device="cuda" if on_gpu else "cpu", out=out, force=force):
+        device, workers = "cuda" if on_gpu else "cpu", where.side_by_side(common.screen)
+        for one in studies.reproduce(chosen, scale, device=device, out=out, force=force, workers=workers):
             found.append(one)
             common.screen.note(f"{one.study}: {one.outcome} ({one.seconds:.0f} s)")
     if report:

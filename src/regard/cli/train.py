@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.failure import telling
-from regard.cli.options import CommonWithChance, command
+from regard.cli.options import Common, CommonWithChance, command
 from regard.core.plugin import typed_name
 from regard.errors import Stopped, UsageError, nearest
 
 if TYPE_CHECKING:
     from regard.cli.screen import Screen
+    from regard.run.plan import Job
     from regard.run.run import Run
     from regard.run.settings import Layer
     from regard.training.display import Result
@@ -89,6 +90,9 @@ class TrainFlags:
             metavar="[auto]",
         ),
     ] = None
+    devices: Annotated[
+        int | None, typer.Option(help="Processes on this machine that train together.", metavar="N", min=1)
+    ] = None
     yes_really: Annotated[bool, typer.Option("--yes-really", help="Train although the estimate says no.")] = False
 
     def __post_init__(self) -> None:
@@ -105,6 +109,7 @@ Data = Annotated[
 
 
 def train(
+    context: typer.Context,
     common: CommonWithChance,
     flags: TrainFlags,
     data: Data = None,
@@ -113,9 +118,9 @@ def train(
 
     `regard train my.txt` needs nothing else said.
     """
-    from regard.run.live import display_for
+    from regard.run.many import resumed
+    from regard.run.plan import plan
     from regard.run.settings import Origin, read_assignments
-    from regard.run.train import plan, train_run
 
     named = {
         "data.path": (data, "argument DATA"),
@@ -140,18 +145,52 @@ def train(
         recipe=flags.recipe,
         changes=with_import(changes),
         out=flags.out,
-        resume=flags.resume or "no",
+        resume=resumed(flags.resume or "no"),
         is_large=flags.yes_really,
         like=flags.like,
     )
-    where, display = shlex.quote(str(job.out)), display_for(common.screen.people, job.title, quiet=common.quiet)
-    try:
-        with telling(lambda: _left(job.out)):
-            run, result = train_run(job, display)
-    except Stopped as stop:
-        raise Stopped(f"{stop}: regard train --resume --out {where}") from None
-    with telling(lambda: f"the run is whole: regard show {where}"):
-        show_card(common.screen, run, result)
+    if not _launched(context.obj, job, flags.devices, common.screen):
+        _train(job, common)
+
+
+def _train(job: Job, common: Common) -> None:
+    """Train in this process, which may be one of several that were started for it."""
+    from regard.run.live import display_for
+    from regard.run.many import together
+    from regard.run.train import train_run
+
+    with together(job) as (ranks, job):
+        where, is_quiet = shlex.quote(str(job.out)), common.quiet or not ranks.is_first
+        display = display_for(common.screen.people, job.title, quiet=is_quiet)
+        try:
+            with telling(lambda: _left(job.out)):
+                run, result = train_run(job, display, ranks=ranks)
+        except Stopped as stop:
+            raise Stopped(f"{stop}: regard train --resume --out {where}") from None
+        if ranks.is_first:
+            with telling(lambda: f"the run is whole: regard show {where}"):
+                show_card(common.screen, run, result)
+
+
+def _launched(words: list[str], job: Job, devices: int | None, screen: Screen) -> bool:
+    """Whether the command was given to several processes, each of which does its part of it."""
+    from regard.run.many import is_fitted, refuse_devices
+    from regard.run.train import checked
+    from regard.training.parallel.group import is_one_of_many
+
+    if devices is None or devices == 1 or is_one_of_many():
+        return False
+    if is_fitted(job.settings):
+        told = f"{job.settings['model.name']} is counted or solved for by one process; --devices has no effect"
+        screen.note(told)
+        return False
+    from regard.training.parallel.launch import launch
+
+    refuse_devices(job, checked(job), devices)
+    code = launch([*words, "--out", str(job.out)], devices)
+    if code:
+        raise typer.Exit(code)
+    return True
 
 
 def show_card(screen: Screen, run: Run, result: Result) -> None:

@@ -69,6 +69,11 @@ def import_module(module: str) -> ModuleType:
             sys.path.remove(here)
 
 
+def imported() -> list[str]:
+    """The modules that were imported by name, for other processes to do the same."""
+    return sorted(_imported)
+
+
 def is_announced() -> bool:
     """Whether parts from outside are there to be listed: of installed packages, or imported by name."""
     return bool(_imported) or any(entry_points(group=group) for group in LISTED)

@@ -6,10 +6,13 @@ a machine that is lost again elsewhere.
 
 from __future__ import annotations
 
+import os
 import socket
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from regard.core.version import __version__
@@ -30,10 +33,10 @@ class RayWorkers(Workers):
 
     def __init__(self, address: str, threads: int = 1) -> None:
         self.threads = threads
-        self._ray = _library()
+        self._ray = library()
         self._is_mine = not self._ray.is_initialized()
         if self._is_mine:
-            _connect(self._ray, address)
+            connect(self._ray, address)
         self.count = max(1, int(self._ray.cluster_resources().get("CPU", 1)) // threads)
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
@@ -75,7 +78,7 @@ def _called(function: Callable[[A], B], item: A, version: str) -> B:
     return function(item)
 
 
-def _library() -> Any:
+def library() -> Any:
     try:
         import ray
     except ImportError:
@@ -83,16 +86,29 @@ def _library() -> Any:
     return ray
 
 
-def _connect(ray: Any, address: str) -> None:
-    if address != AUTO:
-        _require_answer(address)
+def connect(ray: Any, address: str) -> None:
+    """Become a driver of a cluster. auto: that of RAY_ADDRESS, or of this machine, or a new one."""
+    known = _of_this_machine() if address == AUTO else address
+    if known is not None:
+        _require_answer(known)
     try:
-        ray.init(None if address == AUTO else address, log_to_driver=False, logging_level="error")
+        ray.init(known, log_to_driver=False, logging_level="error")
     except Exception as error:  # of many kinds, by what of the cluster does not answer
         told = " ".join(str(error).split())[:LONGEST_TOLD]
         raise ResourceError(
             f"--ray {address}: no cluster to work on: {told}; start one with ray start --head"
         ) from None
+
+
+def _of_this_machine() -> str | None:
+    """The cluster that somebody named in the environment, or that was last started or joined here; None without one."""
+    if os.environ.get("RAY_ADDRESS", AUTO) != AUTO:
+        return os.environ["RAY_ADDRESS"]
+    record = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) / "ray" / "ray_current_cluster"
+    try:
+        return record.read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
 
 
 def _require_answer(address: str) -> None:
@@ -105,5 +121,5 @@ def _require_answer(address: str) -> None:
     except OSError as error:
         raise ResourceError(
             f"--ray {address} does not answer ({error.strerror or error}); start a cluster with ray start --head, or "
-            f"say --ray auto"
+            f"forget one that is gone with ray stop"
         ) from None

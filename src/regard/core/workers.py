@@ -111,7 +111,7 @@ class Processes(Workers):
         self._pool = ProcessPoolExecutor(self.count, context, _become_worker, (end, self.threads))
 
     def _submitted(self, function: Callable[[A], B], item: A) -> Future[B]:
-        with _bare_main():
+        with bare_main():
             try:
                 return self._pool.submit(function, item)
             except BrokenProcessPool:  # an item of before is told of it, and tried again
@@ -204,7 +204,7 @@ def _become_worker(end: Connection, threads: int) -> None:
 
 
 @contextmanager
-def _bare_main() -> Iterator[None]:
+def bare_main() -> Iterator[None]:
     """Start processes without the script of this one: its functions are not asked for, and it may have no guard."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")

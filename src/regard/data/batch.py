@@ -36,6 +36,7 @@ class Batch:
     source   what is read before: tokens (B, S), pictures (B, 3, H, W) or numbers (B, S, C); None without such a side.
     source_lengths  (B,) int64, the real tokens of each source.
     known_ragged    `ragged`, where it was asked for before: a compiler cannot look at lengths.
+    targets_a_pair  of a part of a batch: how many targets count in the whole for each two neighbours that do.
     """
 
     tokens: Tensor
@@ -47,6 +48,7 @@ class Batch:
     source_lengths: Tensor | None = None
     known_ragged: bool | None = None
     packed: bool = False
+    targets_a_pair: float | None = None
 
     @property
     def n_places(self) -> int:

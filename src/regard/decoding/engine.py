@@ -32,12 +32,13 @@ import torch
 from regard.core.device import current
 from regard.core.model import TokenModel
 from regard.core.state import State
-from regard.decoding.drawing import next_tokens
 from regard.decoding.ending import Limits
 from regard.decoding.logits import CHUNK, eval_mode, model_device, steps_reserved
 from regard.decoding.logits_processing import RowSettings, Sampling, kind_of
-from regard.decoding.prefill import Prefill, beginning
+from regard.decoding.prefill import Prefill, beginning, begun
+from regard.decoding.prefix_cache import PrefixCache
 from regard.decoding.row import Chance, Drawn, Row
+from regard.decoding.row_rules import NO_RULES, RowRules, draw_rows
 from regard.decoding.slots import Slots
 from regard.errors import UsageError
 from regard.kernels.packed import packed_weights
@@ -80,6 +81,7 @@ class Engine:
         ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
         self.slots = Slots(model, self.device, ahead, graphs)
         self.compact, self.packs = compact and ahead == 1, packs
+        self.prefixes: PrefixCache | None = None  # what prompts may begin with, read before
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.prefill: Prefill | None = None
@@ -120,14 +122,18 @@ class Engine:
         seed: int = 0,
         row: int = 0,
         start: tuple[State, int] | None = None,
+        rules: RowRules = NO_RULES,
     ) -> int:
         """Put a prompt in the queue; its number, by which its tokens are known.
 
         seed, row  of its random stream.
         start      a state and the row of it that the request begins with, for a model whose rows have sources.
+        rules      on its logits, and what is told beside its tokens.
         """
         self._check_entered()
-        self.waiting.append(Row.checked(self.model, self.submitted, prompt, limits, settings, (seed, row), start))
+        asked = Row.checked(self.model, self.submitted, prompt, limits, settings, (seed, row), start)
+        asked.rules = rules
+        self.waiting.append(asked)
         self.submitted += 1
         return self.submitted - 1
 
@@ -182,11 +188,8 @@ class Engine:
             group = self._next_in_queue(min(self.width - taken, self.together))
             if not group:
                 return []
-            contexts = [row.to_read() for row in group]
-            for row, context in zip(group, contexts, strict=True):
-                row.context = len(context)
-            begins = beginning(self.model, group, self.device)
-            self.prefill, self.reading = Prefill(self.model, contexts, begins, self.device, self.chunk), group
+            self.prefill = begun(self.model, group, self.device, self.chunk, self.prefixes)
+            self.reading = group
         prefill = self.prefill
         prefill.advance()
         if not prefill.done:
@@ -207,7 +210,7 @@ class Engine:
         kind = kind_of(settings)
         chance = Chance.spent(len(rows), self.device) if kind == "greedy" else Chance.of(rows, self.device)
         uniform = None if kind == "greedy" else chance.take(1).next()
-        tokens, log_probs = next_tokens(prefill.logits(), RowSettings.of(settings, self.device), uniform, kind)
+        tokens, log_probs = draw_rows(prefill.logits(), rows, RowSettings.of(settings, self.device), uniform, kind)
         found = []
         for row, token, log_prob in zip(rows, tokens.tolist(), log_probs.tolist(), strict=True):
             if row.finish is None:
@@ -262,7 +265,7 @@ class Engine:
     def _draw(self) -> list[Drawn]:
         """Steps of all rows until the host has to look."""
         rows = [row for row in self.slots.rows if row is not None]
-        most = min(self.slots.ahead, max(row.left for row in rows))
+        most = 1 if self.slots.has_rules else min(self.slots.ahead, max(row.left for row in rows))
         steps = int(min(most, *(row.window - row.context for row in rows)))
         self._grow(max(row.context for row in rows) + steps)
         found = []

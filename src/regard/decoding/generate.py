@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Int
@@ -19,52 +18,19 @@ from torch import Tensor
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.draft import Drafter, speculate
-from regard.decoding.ending import Finish, Limits
+from regard.decoding.ending import Limits
 from regard.decoding.engine import DEFAULT, Engine
 from regard.decoding.logits import eval_mode
 from regard.decoding.logits_processing import Sampling
 from regard.decoding.prompt import checked_prompts
-from regard.decoding.row import Drawn, Row
+from regard.decoding.row import Row
 from regard.decoding.stop import StopFilter, Streamer
-from regard.errors import NumericError, UsageError
+from regard.decoding.streamed_text import Generation, Piece, StreamedText
+from regard.errors import UsageError
 from regard.kernels.packed import packed_weights
 
 # Tokens for which capturing a step pays, and for which copies of matrices do.
 REPAYS, PACKING_REPAYS = 32, 16
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One token of one row as it comes.
-
-    text      what may be shown now: never half a character, never part of a stop string. "" without a streamer.
-    log_prob  under the raw distribution.
-    finish    why the row ends with this token, or None.
-    """
-
-    row: int
-    token: int
-    log_prob: float
-    text: str
-    finish: Finish | None
-
-
-@dataclass(frozen=True)
-class Generation:
-    """A finished row.
-
-    tokens     all that were drawn, an ending token or those that spell a stop string among them.
-    log_probs  of each token under the raw distribution.
-    finish     "eos", "stop" (a stop string), "length" (max_tokens) or "context" (the model's window is full).
-    text       what was shown: neither the stop string nor the ending token is part of it. "" without a streamer.
-    slides     how often the context was cut to half a window.
-    """
-
-    tokens: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    finish: Finish
-    text: str
-    slides: int
 
 
 def generate(
@@ -105,60 +71,21 @@ def stream(
     return _run(model, _texts(model, prompts, limits, streamer), limits, settings, (seed, first), None, draft)
 
 
-@dataclass
-class _Text:
-    """A prompt and what has been drawn after it, as text."""
-
-    number: int
-    prompt: list[int]
-    streamer: Streamer | None
-    filter: StopFilter
-    slides: int = 0
-    finish: Finish | None = None
-    tokens: list[int] = field(default_factory=list)
-    log_probs: list[float] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)
-
-    def push(self, drawn: Drawn) -> Piece:
-        """Take one drawn token; a stop string that it completes ends the text."""
-        if drawn.finish == "numeric":
-            where = f"token {len(self.tokens)} of prompt {self.number}"
-            raise NumericError(f"the model's logits for {where} are not numbers")
-        self.tokens.append(drawn.token)
-        self.log_probs.append(drawn.log_prob)
-        self.finish, self.slides, text = drawn.finish, drawn.slides, ""
-        if self.streamer is not None:
-            if self.finish != "eos":
-                text = self.filter.push(self.streamer.push(drawn.token))
-            if self.finish is not None:
-                text += self.filter.push(self.streamer.finish())
-                text += self.filter.finish()
-        if self.filter.stopped:
-            self.finish = "stop"
-        self.shown.append(text)
-        return Piece(self.number, drawn.token, drawn.log_prob, text, self.finish)
-
-    def generation(self) -> Generation:
-        assert self.finish is not None
-        shown = "".join(self.shown)
-        return Generation(tuple(self.tokens), tuple(self.log_probs), self.finish, shown, self.slides)
-
-
 def _texts(
     model: TokenModel, prompts: Sequence[Tensor], limits: Limits, streamer: Callable[[], Streamer] | None
-) -> list[_Text]:
+) -> list[StreamedText]:
     if limits.stop and streamer is None:
         raise UsageError("stop strings need a streamer, which turns tokens into text")
     rows = checked_prompts(model, prompts, fit=not limits.slide, window=limits.window)
     return [
-        _Text(i, tokens, streamer() if streamer is not None else None, StopFilter(limits.stop))
+        StreamedText(i, tokens, streamer() if streamer is not None else None, StopFilter(limits.stop))
         for i, tokens in enumerate(rows)
     ]
 
 
 def _run(
     model: TokenModel,
-    texts: list[_Text],
+    texts: list[StreamedText],
     limits: Limits,
     settings: Sampling,
     origin: tuple[int, int | Sequence[int]],
@@ -199,7 +126,7 @@ def _start(model: TokenModel, n_rows: int) -> State:
 
 def _run_drafted(
     model: TokenModel,
-    texts: list[_Text],
+    texts: list[StreamedText],
     limits: Limits,
     settings: Sampling,
     origins: list[tuple[int, int]],

@@ -18,6 +18,7 @@ from regard.decoding.ending import Finish, Limits
 from regard.decoding.logits_processing import Sampling
 from regard.decoding.philox import as_int64, uniforms
 from regard.decoding.prompt import check_prompt
+from regard.decoding.row_rules import NO_RULES, Likeliest, RowRules
 
 # Random numbers of a row that are made at one time: making one takes as many operations as making all of them.
 CHANCES = 128
@@ -26,9 +27,10 @@ CHANCES = 128
 class Drawn(NamedTuple):
     """One token of one request.
 
-    log_prob  under the raw distribution; NaN where the model's logits were none, and then `finish` is "numeric".
-    finish    why the request ends with this token, or None.
-    slides    how often its context has been cut to half a window so far.
+    log_prob   under the raw distribution; NaN where the model's logits were none, and then `finish` is "numeric".
+    finish     why the request ends with this token, or None.
+    slides     how often its context has been cut to half a window so far.
+    likeliest  tokens of this place and their raw log-probabilities, as many as were asked for.
     """
 
     request: int
@@ -36,6 +38,7 @@ class Drawn(NamedTuple):
     log_prob: float
     finish: Finish | Literal["numeric"] | None
     slides: int
+    likeliest: Likeliest = ()
 
 
 @dataclass(eq=False)
@@ -46,6 +49,7 @@ class Row:
     origin   seed and number of its random stream.
     start    a state and the row of it that this request begins with; None for the model's own beginning.
     context  tokens that its state has seen.
+    rules    on its logits, and what is told of its places beside their tokens.
     """
 
     request: int
@@ -59,6 +63,8 @@ class Row:
     context: int = 0
     slides: int = 0
     finish: Finish | Literal["numeric", "cancelled"] | None = None
+    rules: RowRules = NO_RULES
+    likeliest: Likeliest = ()
 
     @classmethod
     def checked(
@@ -77,6 +83,11 @@ class Row:
         window = limits.window_of(model)
         check_prompt(model, prompt, "a prompt", math.inf if limits.slide else window)
         return cls(request, list(prompt), limits, window, settings, origin, start)
+
+    @property
+    def written(self) -> list[int]:
+        """What was drawn so far."""
+        return self.tokens[len(self.tokens) - self.drawn :]
 
     @property
     def left(self) -> int:
@@ -109,7 +120,7 @@ class Row:
         elif self.full and not self.limits.slide:
             finish = "context"
         self.finish = finish
-        return Drawn(self.request, token, log_prob, finish, self.slides)
+        return Drawn(self.request, token, log_prob, finish, self.slides, self.likeliest)
 
 
 class Chance:

@@ -17,10 +17,10 @@ from regard.core.device import widest
 from regard.core.model import TokenModel
 from regard.core.state import State
 from regard.decoding.capture import Captured
-from regard.decoding.drawing import next_tokens
 from regard.decoding.held import Held
 from regard.decoding.logits_processing import Kind, RowSettings, kind_of
 from regard.decoding.row import Chance, Row
+from regard.decoding.row_rules import draw_rows, have_rules
 from regard.kernels.choice import has_triton
 from regard.kernels.operators import if_built
 
@@ -70,6 +70,7 @@ class Slots:
         self.settings = self.settings.taking(RowSettings.of(used, self.device))
         self.kind: Kind = kind_of(used)
         self.has_empty = None in rows
+        self.has_rules = have_rules(rows)
         eos = [NOBODY if row is None or row.limits.eos_id is None else row.limits.eos_id for row in rows]
         numbers = [
             [row.tokens[-1], row.left, end, 1] if row else [0, 0, end, 0] for row, end in zip(rows, eos, strict=True)
@@ -111,14 +112,17 @@ class Slots:
         # What a drawing launches depends on what some row asks for.
         kind = " ".join([self.kind, *sorted(self.settings.cuts)])
         for _ in range(steps):
-            self.captured.run(kind, self._step_ahead, books, self.alive)
+            if self.has_rules:
+                self._step_ahead()  # the host has a say in it
+            else:
+                self.captured.run(kind, self._step_ahead, books, self.alive)
         tokens, log_probs = self.out[:steps].unbind(1)
         return tokens.long().tolist(), log_probs.tolist()
 
     def _step(self) -> tuple[Tensor, Tensor]:
         logits = self.held.feed(self.last, self.alive if self.ahead > 1 or self.has_empty else None)
         uniform = None if self.kind == "greedy" else self.chance.next()
-        return next_tokens(logits, self.settings, uniform, self.kind)
+        return draw_rows(logits, self.rows, self.settings, uniform, self.kind)
 
     def _step_ahead(self) -> None:
         """A step whose results stay on the device."""

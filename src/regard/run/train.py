@@ -10,17 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.core.data_spec import EXAMPLE
 from regard.core.device import device_named
 from regard.core.fitted import Noted
 from regard.core.plugin import typed_name
-from regard.core.registry import entry
 from regard.data.in_memory import described
 from regard.errors import UsageError
 from regard.run.at_hand import Data, at_hand
 from regard.run.calibration import calibrate
 from regard.run.dataset import begin, fitted, load_dataset, saved_processor, start_of, task_of, tell, told_smaller, work
 from regard.run.live import display_for, working
+from regard.run.many import is_fitted, refuse_many, resumed, together
 from regard.run.paths import require_name
 from regard.run.plan import CONFIG, Job, plan
 from regard.run.settings import Origin, Settings
@@ -34,10 +33,9 @@ if TYPE_CHECKING:
     from regard.tasks.dataset import Dataset
     from regard.tasks.task import Task
     from regard.training.display import Display, Result
+    from regard.training.parallel.ranks import Ranks
     from regard.training.resume import Resume
     from regard.training.settings import TrainSettings
-
-UNTOLD_HISTORY = 1 << 14  # steps
 
 
 def train(
@@ -77,27 +75,44 @@ def train(
         changes = {key: Origin(value, "argument") for key, value in named.items() if value is not None}
         keywords = settings | ({} if valid is None else {"valid": valid})
         goes_on = "last" if resume else "no"
-        job = plan(recipe=recipe, changes=changes, keywords=keywords, out=out, like=like, resume=goes_on)
-        return train_run(job, display_for(sys.stderr, job.title, quiet=quiet))[0]
+        job = plan(recipe=recipe, changes=changes, keywords=keywords, out=out, like=like, resume=resumed(goes_on))
+        with together(job) as (ranks, job):
+            display = display_for(sys.stderr, job.title, quiet=quiet or not ranks.is_first)
+            return train_run(job, display, ranks=ranks)[0]
 
 
-def train_run(job: Job, display: Display | None = None, data: Dataset[Any] | None = None) -> tuple[Run, Result]:
-    """Train, and give back the run with its best weights. data: what `load_dataset` gave for a job on the same data."""
+def train_run(
+    job: Job, display: Display | None = None, data: Dataset[Any] | None = None, ranks: Ranks | None = None
+) -> tuple[Run, Result]:
+    """Train, and give back the run with its best weights.
+
+    data   what `load_dataset` gave for a job on the same data.
+    ranks  the processes that do it together, each of which calls this with the same job.
+    """
     from regard.run.run import load_folder
     from regard.training.display import Silent
+    from regard.training.parallel.ranks import ALONE
 
+    ranks = ranks or ALONE
     display = display or Silent()
-    training = _checked(job)
+    training = ranks.first(lambda: checked(job))
+    if ranks.size > 1:
+        refuse_many(job, training)
     task = task_of(job.settings)
     with working(display):
         own = None if job.resume == "no" else saved_processor(job.settings, job.out)
         dataset = data or load_dataset(job.settings, own)
         config = model_config(job.settings, dataset.spec)
-        fit = _fitted if config.fitted else _learnt if training.ensemble == 1 else _ensemble
-        result = fit(job, task, config, dataset, training, display)
-        run = load_folder(job.out, device=training.device, processor=dataset.processor)
+        if config.fitted:
+            result = _fitted(job, task, config, dataset, training, display)
+        elif training.ensemble == 1:
+            result = _learnt(job, task, config, dataset, training, display, ranks)
+        else:
+            result = _ensemble(job, task, config, dataset, training, display)
+        device = str(ranks.device(device_named(training.device)))
+        run = load_folder(job.out, device=device, processor=dataset.processor)
         run.dataset = dataset
-        calibrate(run, training.calibrate)
+        ranks.first(lambda: calibrate(run, training.calibrate))
         return run, result
 
 
@@ -117,7 +132,13 @@ def _fitted(
 
 
 def _learnt(
-    job: Job, task: Task[Any], config: Config, dataset: Dataset[Any], training: TrainSettings, display: Display
+    job: Job,
+    task: Task[Any],
+    config: Config,
+    dataset: Dataset[Any],
+    training: TrainSettings,
+    display: Display,
+    ranks: Ranks,
 ) -> Result:
     """A model that is trained by steps, from the beginning or from the encoder of another run."""
     from regard.training import loop
@@ -125,7 +146,7 @@ def _learnt(
     from regard.training.random_streams import seed_all
     from regard.training.settings import from_dict
 
-    _tell_need(job, config, training, display)
+    ranks = _tell_need(job, config, training, display, ranks)
     tell(job.settings, dataset, display)
     seed_all(training.seed)
     model = config.build()
@@ -147,6 +168,7 @@ def _learnt(
         display=display,
         sample=(lambda trained: task.sample(trained, dataset)) if job.samples else None,
         resume=_resume(job),
+        ranks=ranks,
     )
 
 
@@ -155,19 +177,20 @@ def _ensemble(
 ) -> Result:
     """Several seeds of one model, and the mean of their answers."""
     from regard.run.ensemble import Ensemble, train_ensemble
+    from regard.training.parallel.ranks import ALONE
     from regard.training.settings import from_dict
 
     def part(settings: Settings, out: Path, display: Display) -> Result:
         # Parts that a resume finds go on, and those that it does not find begin.
         own = replace(job, settings=settings, out=out, resume="no" if job.resume == "no" else "auto")
-        return _learnt(own, task, config, dataset, from_dict(settings.section("train")), display)
+        return _learnt(own, task, config, dataset, from_dict(settings.section("train")), display, ALONE)
 
     about, override = description(job.settings, dataset), _resume(job).override
     of = Ensemble(job.settings, training, job.out, about, task, config, dataset, override)
     return train_ensemble(of, display, part)
 
 
-def _checked(job: Job) -> TrainSettings:
+def checked(job: Job) -> TrainSettings:
     """Everything that can be refused before the data is read, which may take a while."""
     from regard.training import run_folder, settings
     from regard.training.precision import precision_of
@@ -176,13 +199,7 @@ def _checked(job: Job) -> TrainSettings:
     require_name(job.out)
     run_folder.refuse_file(job.out)
     refuse_in_use(job.out)
-    # How much of a series is read where nobody says so is told by its step, once it is known.
-    history = job.settings["data.history"] or UNTOLD_HISTORY
-    fitted = (
-        entry(job.settings["model.name"])
-        .config(replace(EXAMPLE, history=history), job.settings["model.size"], **job.settings.model_changes)
-        .fitted
-    )
+    fitted = is_fitted(job.settings)
     if job.resume == "no" and (job.out / CONFIG).exists():
         go_on = "" if fitted else "continue it with --resume or "
         raise UsageError(f"{job.out}: already holds a run; {go_on}choose another --out")
@@ -202,16 +219,22 @@ def _checked(job: Job) -> TrainSettings:
     return training
 
 
-def _tell_need(job: Job, config: Config, training: TrainSettings, display: Display) -> None:
-    """Say what the run will take, and refuse it when the machine has less."""
-    from regard.training.estimate import estimate, gigabytes, memory_limit, refuse_too_large
+def _tell_need(job: Job, config: Config, training: TrainSettings, display: Display, ranks: Ranks) -> Ranks:
+    """Say what the run will take, and refuse it when the machine has less. The ranks in the way that suits this."""
+    from regard.training.estimate import RESERVED, estimate, gigabytes, memory_limit, refuse_too_large
 
-    if job.is_large:
-        return
     sizes = {"batch_size": training.batch_size, "length": training.length}
     need = estimate(config, ema=training.ema > 0, **sizes)
-    refuse_too_large(need, memory_limit(str(device_named(training.device))), **sizes)
-    display.note(f"{need.parameters:,} parameters; training them takes about {gigabytes(need.total)} of memory")
+    device = ranks.device(device_named(training.device))
+    limit = ranks.memory(memory_limit(str(device)), device)
+    ranks = ranks.as_set(training, need.shared(1, ranks.size).total, int(RESERVED * limit))
+    if job.is_large:
+        return ranks
+    need = need.shared(ranks.holders, ranks.size)
+    refuse_too_large(need, limit, **sizes)
+    each = f" in each of {ranks.size} processes, {ranks.way}" if ranks.size > 1 else ""
+    display.note(f"{need.parameters:,} parameters; training them takes about {gigabytes(need.total)} of memory{each}")
+    return ranks
 
 
 def description(settings: Settings, dataset: Dataset[Any]) -> dict[str, Any]:

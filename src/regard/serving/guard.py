@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
+SCHEMES = ("http", "https")  # the second where a proxy stands before it
 LENGTH = re.compile(r"[0-9]{1,9}")
 LARGEST = 1 << 20  # bytes of a question
 POLICY = (
@@ -55,7 +56,7 @@ def check_host(headers: Message) -> None:
 def check_origin(headers: Message) -> None:
     """A question comes from the page itself, or from no page at all."""
     origin = headers.get("Origin")
-    if origin is not None and origin != f"http://{headers.get('Host')}":
+    if origin is not None and origin not in (f"{scheme}://{headers.get('Host')}" for scheme in SCHEMES):
         raise Refused(403, "questions of other pages are not answered")
     # A form of another page cannot send this type without asking first, which is refused.
     if headers.get_content_type() != "application/json":

@@ -37,7 +37,7 @@ class RunPool:
     @contextmanager
     def lent(self, path: Path) -> Iterator[Any]:
         """The run of a folder, for as long as the block runs."""
-        key = (path, _stamp(path))
+        key = (path, stamp_of(path))
         run = self._taken(key)
         try:
             yield run
@@ -97,7 +97,7 @@ class Turns:
             self.places.release()
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def stamp_of(path: Path) -> tuple[int, ...]:
     """When the files of a run were written."""
     files = [path] if path.is_file() else [path / CONFIG, path / WEIGHTS]
     return tuple(file.stat().st_mtime_ns for file in files if file.exists())

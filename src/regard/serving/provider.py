@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -49,11 +49,18 @@ class RunProvider:
     """Views of runs in folders. A run is loaded when it is first looked into.
 
     find  looks for runs, by their names; asked whenever the page lists them, so that new ones appear.
+    load  gives the run of a folder, which nobody else uses; None reads the folder.
     """
 
-    def __init__(self, find: Callable[[], Mapping[str, Path]], device: str = "auto") -> None:
+    def __init__(
+        self,
+        find: Callable[[], Mapping[str, Path]],
+        device: str = "auto",
+        load: Callable[[Path], Any] | None = None,
+    ) -> None:
         self.find = find
         self.device = device
+        self.load = load
         self.paths: Mapping[str, Path] = {}
         self.pool = RunPool(self._loaded)
         self.turns = Turns()
@@ -66,14 +73,14 @@ class RunProvider:
     def offer(self, run: str) -> dict[str, Any]:
         from regard.explain import registry
 
-        with self.pool.lent(self._path(run)) as loaded:
+        with self.lent(run) as loaded:
             views, limits = registry.views(loaded), registry.limits(loaded)
             return {"views": views, "limits": limits, "example": example_input(loaded)}
 
     def tokens(self, run: str, text: str) -> int | None:
         from regard.explain.inputs import length_of
 
-        with self.pool.lent(self._path(run)) as loaded:
+        with self.lent(run) as loaded:
             return length_of(loaded, text)
 
     def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
@@ -110,9 +117,13 @@ class RunProvider:
     def _loaded(self, path: Path) -> Any:
         from regard.run.run import load
 
-        run = load(path, device=self.device)
+        run = load(path, device=self.device) if self.load is None else self.load(path)
         wanted.watched(run.model)
         return run
+
+    def lent(self, run: str) -> AbstractContextManager[Any]:
+        """The run of a name, for as long as the block runs."""
+        return self.pool.lent(self._path(run))
 
     def _path(self, run: str) -> Path:
         if run not in self.paths:

@@ -119,7 +119,7 @@ def streamed(forms: Mapping[str, Form], tensors: Tensors, metadata: Mapping[str,
 
     Wide number types come first: all are aligned.
     """
-    order = sorted(forms, key=lambda name: (-forms[name].item_bytes, name))
+    order = order_of(forms)
     header: dict[str, Any] = {"__metadata__": {NAMES: str(FORMAT_VERSION), **(metadata or {})}}
     start = 0
     for name in order:
@@ -135,6 +135,11 @@ def streamed(forms: Mapping[str, Form], tensors: Tensors, metadata: Mapping[str,
         flat = tensors[name].detach().cpu().contiguous().reshape(-1)
         if flat.numel():
             yield from (part for (part,) in slices(flat.view(torch.uint8).numpy()))
+
+
+def order_of(forms: Mapping[str, Form]) -> list[str]:
+    """In which order tensors lie in a file."""
+    return sorted(forms, key=lambda name: (-forms[name].item_bytes, name))
 
 
 def forms_in(path: Path) -> tuple[dict[str, Form], dict[str, str]]:
@@ -196,7 +201,11 @@ def require_same(expected: Mapping[str, Form], found: Mapping[str, Form], where:
 
 def require_fits(model: nn.Module, path: Path) -> None:
     """Refuse a file of weights that `model` cannot take, without touching the model."""
-    forms, metadata = forms_in(path)
+    require_forms_fit(model, *forms_in(path), path)
+
+
+def require_forms_fit(model: nn.Module, forms: Mapping[str, Form], metadata: Mapping[str, str], path: Path) -> None:
+    """The same of what is said of a file: the forms of its tensors, and its metadata."""
     require_same(forms_of(weights_of(model)), forms, path)
     try:
         told = json.loads(metadata.get("tied", "{}"))

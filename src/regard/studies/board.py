@@ -26,7 +26,11 @@ GAP, BAR = 2, 50
 
 @dataclass
 class Place:
-    """Where one model stands."""
+    """Where one model stands: the first of its trainings that run, and how much of all of them is done.
+
+    before   the part of its budget that lies before what runs.
+    parts    what is done of each training from there on, by where it begins. running: what those that run are called.
+    """
 
     label: str
     stage: str = "waiting"
@@ -35,7 +39,29 @@ class Place:
     score: str = ""
     speed: str = ""
     left: float | None = None
-    share: float = 0.0
+    before: float = 0.0
+    parts: dict[float, float] = field(default_factory=dict)
+    running: dict[float, str] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.before + sum(part for first, part in self.parts.items() if first >= self.before))
+
+    @property
+    def shown(self) -> str:
+        """What it is at."""
+        return f"{len(self.running)} trainings" if len(self.running) > 1 else self.stage
+
+    def begin(self, stage: str, first: float) -> None:
+        self.stage = stage
+        if not self.running:
+            self.step, self.loss, self.score, self.left, self.before = 0, None, "", None, first
+        self.running[first], self.parts[first] = stage, 0.0
+
+    def end(self, text: str) -> None:
+        self.stage, self.left, self.before = text, None, 1.0
+        self.parts.clear()
+        self.running.clear()
 
 
 class Board(Protocol):
@@ -75,18 +101,21 @@ class Lane:
 
     def update(self, update: Update) -> None:
         place = self.place
-        place.step, place.loss, place.left = update.step, update.loss, update.remaining
-        place.speed = f"{human(update.tokens_per_second)} {self.unit}/s"
+        if self._is_shown:
+            place.step, place.loss, place.left = update.step, update.loss, update.remaining
+            place.speed = f"{human(update.tokens_per_second)} {self.unit}/s"
         self._move(update.progress)
 
     def evaluated(self, evaluation: Evaluation) -> None:
         named = "".join(f", {name} {value:.4g}" for name, value in evaluation.scores.items())
-        self.place.score = f"{evaluation.loss:.4f}{named}"
+        if self._is_shown:
+            self.place.score = f"{evaluation.loss:.4f}{named}"
         self.board.draw()
 
     def saved(self, step: int, path: Path) -> None: ...
     def progress(self, progress: Progress) -> None:
-        self.place.left = progress.remaining if math.isfinite(progress.remaining) else None
+        if self._is_shown:
+            self.place.left = progress.remaining if math.isfinite(progress.remaining) else None
         self._move(progress.share)
 
     def note(self, text: str) -> None:
@@ -96,9 +125,14 @@ class Lane:
     def finish(self, result: Result | None) -> None:
         if result is not None:
             self._move(1.0)
+        self.place.running.pop(self.first, None)
+
+    @property
+    def _is_shown(self) -> bool:
+        return self.first == min(self.place.running, default=self.first)
 
     def _move(self, progress: float) -> None:
-        self.place.share = self.first + progress * (self.last - self.first)
+        self.place.parts[self.first] = progress * (self.last - self.first)
         self.board.draw()
 
 
@@ -121,13 +155,13 @@ class _Places:
 
     def stage(self, label: str, stage: str, first: float, last: float) -> Display:
         place = self.places[label]
-        place.stage, place.step, place.loss, place.score, place.left = stage, 0, None, "", None
+        place.begin(stage, first)
         self.told(place)
         return Patient(Lane(self, place, first, last))
 
     def ended(self, label: str, text: str) -> None:
         place = self.places[label]
-        place.stage, place.share, place.left = text, 1.0, None
+        place.end(text)
         self.told(place)
 
     @property
@@ -225,7 +259,7 @@ def _cells(place: Place) -> dict[str, str]:
     """What the table says of a model."""
     told = {
         "model": place.label,
-        "stage": place.stage,
+        "stage": place.shown,
         "step": f"{place.step:,}" if place.step else "",
         "loss": "" if place.loss is None else f"{place.loss:.4f}",
         "held out": place.score,

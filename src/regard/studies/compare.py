@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from regard.core.device import device_named
 from regard.core.plugin import typed_name
 from regard.data.worlds import PREFIX, from_spec
-from regard.errors import ResourceError, Stopped, UsageError
+from regard.errors import Stopped, UsageError
 from regard.run.at_hand import Data, at_hand
 from regard.run.recipe import read_recipe
 from regard.run.settings import START, Layer, Origin, Settings, resolve, section_of
@@ -22,17 +21,18 @@ from regard.storage import disk
 from regard.storage.lock import only_writer
 from regard.studies.board import Board, board_for
 from regard.studies.comparison import Comparison, reported_before
-from regard.studies.entrant import Size, common_size, count, entrants_for, sized
+from regard.studies.entrant import Size, common_size, count, entrants_for, modules_of, sized
 from regard.studies.identity import TRACK
 from regard.studies.ledger import KEPT, agreed, clear, read_kept, refuse_other
 from regard.studies.measure import recall_bits
-from regard.studies.preflight import fitted_layers, refuse_too_small
+from regard.studies.pool.opening import SideBySide, opened
+from regard.studies.pool.pool import Pool
+from regard.studies.preflight import fitted_layers, refuse_full_disk, refuse_too_small
 from regard.studies.protocol import (
     HAND,
     SLICE,
     SMALL_BATCH,
     TEST_SHARE,
-    TRIALS,
     Protocol,
     is_short,
     seeds_for,
@@ -50,8 +50,6 @@ from regard.training.track import refuse_absent
 RUNS, SIZE = Path("runs"), "model.size"
 # Of the comparison without data. Its budget is in steps, so that what it shows does not hang on the machine.
 FIRST_DATA, FIRST_BUDGET, FIRST_BATCH, FIRST_SEEDS = "world:witness", "700 steps", 16, 1
-COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
-SMALLEST_FREE = 100e6
 
 
 def compare(
@@ -67,6 +65,8 @@ def compare(
     parameters: int | None = None,
     scaling: bool = False,
     folds: int = 1,
+    workers: int | None = None,
+    ray: str | None = None,
     quiet: bool = False,
     board: Board | None = None,
     layer: Layer | None = None,
@@ -85,11 +85,12 @@ def compare(
     parameters  how many every model has.
     scaling     each is trained at four sizes, and the report has the fitted curve of loss by size.
     folds       each of so many parts of the examples is held out in turn.
+    workers     trainings side by side, each in a process of its own. ray: on the cluster at that address, or auto.
     quiet       tell nothing meanwhile. board: where it is told instead. layer: settings by their whole names.
     settings    others by their key, for every model: `tokens="words"`.
     """
-    given = dict(read_recipe(recipe)) if recipe is not None else {}
-    given |= layer or {}
+    side_by_side = SideBySide(workers, ray)
+    given = (dict(read_recipe(recipe)) if recipe is not None else {}) | (layer or {})
     if isinstance(models, str):
         raise UsageError(f"models: expected several names in a list, found {models!r}; give [{models!r}]")
     models = None if models is None else [typed_name(text) for text in models]
@@ -100,7 +101,7 @@ def compare(
         given |= {section_of(key, "gpt"): Origin(value, "argument") for key, value in settings.items()}
         refuse_absent(str(given[TRACK].value) if TRACK in given else None)
         planned = _plan(given, models, Asked(budget, seeds, parameters, folds, SCALES if scaling else (1.0,)))
-        return _raced(planned, out, force, board or board_for(sys.stderr, quiet=quiet))
+        return _raced(planned, out, force, board or board_for(sys.stderr, quiet=quiet), side_by_side)
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,10 @@ class _Planned:
     @property
     def settings(self) -> list[Settings]:
         return [resolve(layer) for layer in self.layers.values()]
+
+    @property
+    def device(self) -> str:
+        return str(self.settings[0]["train.device"])
 
 
 @dataclass(frozen=True)
@@ -182,18 +187,19 @@ class _Ready:
     """
 
     readings: Readings
-    device: str
     found: dict[str, Size]
     parameters: int
     layers: dict[str, Layer]
     note: str
 
 
-def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board) -> Comparison:
+def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board, workers: SideBySide) -> Comparison:
     path = Path(out).expanduser() if out is not None else RUNS / f"compare-{_data_name(planned.protocol.data)}"
     refuse_file(path)
     refuse_other(path)
-    with only_writer(path), Interrupt() as interrupt:
+    modules = modules_of(planned.settings) if workers.elsewhere else ()
+    with opened(workers, planned.device, modules) as pool, only_writer(path), Interrupt() as interrupt:
+        pool.warm(len(planned.layers))
         with board.preparing():
             ready = interrupt.at_once(lambda: _made_ready(planned, path, force))
         if ready is None:
@@ -203,7 +209,9 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
             )
         if force:
             clear(path)
-        comparison = _run(planned, ready, path, board, interrupt)
+        for note in filter(None, (workers.note, ready.note)):
+            board.note(note)
+        comparison = _run(planned, ready, path, board, interrupt, pool)
         from regard.studies.report import write_reports
 
         write_reports(comparison)
@@ -213,7 +221,7 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board)
 def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     """The data, and the size of every model; what can be refused is refused here."""
     protocol, settings = planned.protocol, planned.settings
-    device = str(settings[0]["train.device"])
+    device = planned.device
     device_named(device)
     readings = read(planned.layers, protocol)
     data = {label: found[0] for label, found in readings.data.items()}
@@ -228,11 +236,11 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     }
     layers, note = fitted_layers(planned.layers, found, data)
     refuse_too_small(protocol, {label: resolve(layer) for label, layer in layers.items()}, found, data)
-    _refuse_full_disk(path, found, protocol)
-    return _Ready(readings, device, found, common, layers, note)
+    refuse_full_disk(path, found, protocol)
+    return _Ready(readings, found, common, layers, note)
 
 
-def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: Interrupt) -> Comparison:
+def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: Interrupt, pool: Pool) -> Comparison:
     protocol = planned.protocol
     told = {
         "protocol": protocol.to_dict(),
@@ -242,10 +250,7 @@ def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: 
         "starts": (read_kept(path) or {}).get("starts", {}) | planned.starts,
     }
     disk.publish(path / KEPT, [json.dumps(told, default=str).encode()])
-    data, known_by = ready.readings.data, ready.readings.fingerprints
-    race = Race(protocol, ready.layers, ready.found, data, path, board, interrupt, known_by, ready.device)
-    if ready.note:
-        board.note(ready.note)
+    race = Race(protocol, ready.layers, ready.found, ready.readings, path, board, interrupt, pool)
     board.begin(list(planned.layers))
     try:
         rows = race.run()
@@ -267,18 +272,6 @@ def _fixed(path: str) -> str:
 def _data_name(path: str) -> str:
     name = path.removeprefix(PREFIX).partition("?")[0] if path.startswith(PREFIX) else Path(path.partition(",")[0]).stem
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:40] or "data"
-
-
-def _refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol) -> None:
-    """Every training leaves its weights and a checkpoint."""
-    there = next(place for place in (path, *path.absolute().parents) if place.exists())
-    free = shutil.disk_usage(there).free
-    trainings = protocol.trainings + (TRIALS if protocol.searches else 0)
-    need = SMALLEST_FREE + sum(4 * COPIES * size.parameters * trainings for size in found.values())
-    if free < need:
-        raise ResourceError(
-            f"{there} has {free / 1e9:.1f} GB free and the comparison may need {need / 1e9:.1f}; choose another --out"
-        )
 
 
 def _facts(readings: Readings) -> dict[str, Any]:

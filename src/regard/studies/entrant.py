@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.data_spec import DataSpec
+from regard.core.plugin import imported
 from regard.core.registry import entry
 from regard.errors import RegardError, UsageError
 from regard.run.rate import WIDTH
@@ -32,6 +33,7 @@ Counted = Callable[[int], int | None]
 NARROW = 48
 FITTED = "is fitted at once"
 CLOSE = 0.05
+SCRIPT = "__main__"
 
 
 def parameters(name: str, spec: DataSpec | int, size: str = "small", **settings: Any) -> int | None:
@@ -149,6 +151,18 @@ def entrants_for(task: str, models: Sequence[str] | None) -> list[Entrant]:
     if not found:
         raise UsageError("--models: nothing to compare; name at least one model")
     return found
+
+
+def modules_of(settings: Sequence[Settings]) -> list[str]:
+    """Modules that another process imports to know the same models: those imported by name, and where models are."""
+    found = {entry(one["model.name"]).preset.__module__: one["model.name"] for one in settings}
+    if SCRIPT in found:
+        raise UsageError(
+            f"{found[SCRIPT]} is registered in the script itself, which workers do not run: put it into a module and "
+            f"import that, or leave workers out"
+        )
+    own = __name__.partition(".")[0]
+    return sorted({*imported(), *(module for module in found if module.partition(".")[0] != own)})
 
 
 def common_size(settings: Sequence[Settings], spec: DataSpec | int, suitable: int) -> int:

@@ -72,18 +72,12 @@ class Ledger:
         found = self.entries[name]["outcome"] if self._holds(name, mark, path) else None
         return None if found is None else found | {"path": str(path)}
 
-    def goes_on(self, name: str, mark: str, fitted: bool) -> bool:
-        """Whether an unfinished training with that mark lies there; one with another mark is set aside."""
+    def make_way(self, name: str, mark: str) -> None:
+        """Set aside what another training left in the place of that name; what one with that mark left stays."""
         path = self.folder(name)
-        if not (path / CONFIG).exists():
-            return False
         known = self.entries.get(name)
-        if known is None or known["digest"] != mark:
+        if (path / CONFIG).exists() and (known is None or known["digest"] != mark):
             self._set_aside(name, path)
-            return False
-        if fitted:
-            disk.remove_tree(path)
-        return not fitted
 
     def write_down(self, name: str, mark: str, outcome: dict[str, Any] | None) -> None:
         """Before a training what it is, after it what it came to."""

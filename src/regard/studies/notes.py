@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from regard.studies.outcome import SIDE_BY_SIDE
 from regard.studies.protocol import Protocol
 from regard.studies.scaling import AT
 from regard.studies.search import RATE_STEP
@@ -37,7 +38,7 @@ def notes(comparison: Comparison) -> list[str]:
         told.append(
             f"{max(missed.values()):.1%} of the test tokens are unknown; what they stand for is not in the loss."
         )
-    told += pretrained(rows)
+    told += pretrained(rows) + side_by_side(rows)
     best = front(comparison)
     if 0 < len(best) < len(comparison.order):
         what = "quality, training time, speed of use and memory"
@@ -57,6 +58,14 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.stopped:
         told.append("Stopped early: the same command goes on where it was.")
     return told
+
+
+def side_by_side(rows: Sequence[Row]) -> list[str]:
+    """That trainings shared a machine or a cluster, so that seconds and speeds are of a busy one."""
+    most = max((run.get(SIDE_BY_SIDE, 1) for row in rows for run in row.runs), default=1)
+    if most == 1:
+        return []
+    return [f"Up to {most} trainings side by side: each had its own budget, times and speeds are of machines at work."]
 
 
 def held_equal(comparison: Comparison, order: str) -> str:

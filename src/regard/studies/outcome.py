@@ -32,8 +32,10 @@ MEASURED: dict[str, Any] = {
     "state_grows": bool,
     "flops_per_token": float | None,
 }
-# Of some tasks only.
+SIDE_BY_SIDE = "side_by_side"  # how many trainings there were at the same time, where that was more than one
+# Of some tasks, and of some comparisons.
 SOMETIMES: dict[str, Any] = {
+    SIDE_BY_SIDE: int,
     "right": tuple[bool | None, ...],
     "answers": tuple[str, ...],
     RELIABILITY: tuple[tuple[float, float, int], ...],

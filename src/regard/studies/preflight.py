@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from regard.core.config import Config
 from regard.core.data_spec import DataSpec
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, ResourceError, UsageError
 from regard.run.dataset import LENGTH, ROWS, SMALL, fitted, told_smaller, work
 from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Settings, resolve
 from regard.run.start import model_config
 from regard.studies.entrant import Size
-from regard.studies.protocol import HAND, Protocol
+from regard.studies.protocol import HAND, TRIALS, Protocol
 from regard.tasks.dataset import Dataset
 from regard.training import budget
 from regard.training.estimate import on_meta
 from regard.training.flops import flops_per_target
 from regard.training.frozen import freeze
 
+COPIES = 5  # of the weights: themselves, the best, two moments, a checkpoint
+SMALLEST_FREE = 100e6
 ENOUGH_SECONDS = 3.0  # a training of more than that has room for a step of anything that fits these machines
 
 
@@ -45,6 +49,18 @@ def refuse_too_small(
                 f"--budget {protocol.budget}: one step of {label} takes {need:.3g}{unit} and its shortest training "
                 f"gets {smallest.amount:.3g}{unit}; the smallest budget that works is {least:.3g}{unit}"
             )
+
+
+def refuse_full_disk(path: Path, found: Mapping[str, Size], protocol: Protocol) -> None:
+    """Every training leaves its weights and a checkpoint."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    trainings = protocol.trainings + (TRIALS if protocol.searches else 0)
+    need = SMALLEST_FREE + sum(4 * COPIES * size.parameters * trainings for size in found.values())
+    if free < need:
+        raise ResourceError(
+            f"{there} has {free / 1e9:.1f} GB free and the comparison may need {need / 1e9:.1f}; choose another --out"
+        )
 
 
 def fitted_layers(

@@ -1,216 +1,233 @@
-"""The race: one model after the other, each with its rates and its seeds, on data that was prepared once.
+"""The race: every model with its rates and seeds, one training after the other or as many at once as a pool has room.
 
-A training is written down with what it is known by (see `ledger`), and a finished one is not made again: a comparison
-that was cut off goes on where it was. A model that fails is a row with its reason; the others go on.
+A model is a chain: short trainings at one rate after the other, then all seeds at the best rate, which know nothing of
+each other. What comes out does not hang on which training ends first. A training is written down with what it is known
+by (see `ledger`), and a finished one is not made again: a comparison that was cut off goes on where it was. A model
+that fails is a row with its reason; the others go on.
 """
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from regard.errors import NumericError, RegardError, ResourceError, Stopped, UsageError
-from regard.run.dataset import work
+from regard.errors import ResourceError, Stopped
 from regard.run.rate import WIDTH
 from regard.run.settings import Layer, Origin, Settings, resolve
-from regard.run.train import Job, train_run
 from regard.studies.board import Board
+from regard.studies.chain import Found, Steps, Trial, chain
 from regard.studies.entrant import Size
-from regard.studies.identity import Peak, mark
-from regard.studies.ledger import RATES, Ledger
-from regard.studies.measure import measured
-from regard.studies.protocol import HAND, TRIALS, Protocol
+from regard.studies.identity import mark
+from regard.studies.ledger import Ledger
+from regard.studies.outcome import SIDE_BY_SIDE
+from regard.studies.pool.pool import ATTEMPTS, Ended, Failed, Pool, reason
+from regard.studies.protocol import HAND, Protocol
+from regard.studies.readings import Readings
 from regard.studies.row import Row
-from regard.studies.search import Behind, Watched, search
-from regard.tasks.dataset import Dataset
-from regard.training.budget import parse
-from regard.training.flops import flops_per_target
+from regard.studies.training import BEHIND, Training, held_out
+from regard.training.display import Display
 from regard.training.interrupt import Interrupt
-from regard.training.metrics import curve
-from regard.training.settings import DEFAULT_LR
-
-T = TypeVar("T")
-DIVERGED, BEHIND = "diverged", "behind"  # why a short training ended before its budget
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """One training to be made.
+@dataclass
+class Entrant:
+    """A model in the race: what it asks for, what is known of that, and what is not begun yet.
 
-    ends  of the part of the model's budget that it is.
-    best  held-out losses that it is ended for being behind of.
+    pace  seconds that a short training of it took: the slowest model begins its long ones first.
     """
 
-    name: str
-    told: str
-    ends: tuple[float, float]
-    changes: dict[str, Any]
-    fold: int = 0
-    best: Sequence[float] = ()
+    row: Row
+    steps: Steps
+    asked: Sequence[Trial] = ()
+    found: dict[int, Found] = field(default_factory=dict)
+    waiting: list[int] = field(default_factory=list)
+    begun: bool = False
+    pace: float = math.inf
+
+
+@dataclass
+class Running:
+    """A training that was submitted. known_by: its mark."""
+
+    entrant: Entrant
+    number: int
+    known_by: str
+    path: Path
+    display: Display
+
+    @property
+    def trial(self) -> Trial:
+        return self.entrant.asked[self.number]
 
 
 @dataclass
 class Race:
-    """Everything that the trainings of a comparison share. data, fingerprints: of each model, those of each fold."""
+    """Everything that the trainings of a comparison share."""
 
     protocol: Protocol
     layers: Mapping[str, Layer]
     sizes: Mapping[str, Size]
-    data: Mapping[str, Sequence[Dataset[Any]]]
+    readings: Readings
     out: Path
     board: Board
     interrupt: Interrupt
-    fingerprints: Mapping[str, Sequence[str]]
-    device: str = "cpu"
+    pool: Pool
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.out, self.board.note)
-        self.stopped = False
+        self.stopped = self.halted = False
+        self.running: dict[Hashable, Running] = {}
+        self.lost: dict[Hashable, int] = {}
 
     def run(self) -> list[Row]:
         """A row for every model, in order; after a signal those of the models that were reached."""
-        rows = []
-        for label in self.layers:
-            settings = self._settings(label)
-            size = self.sizes[label]
-            row = Row(label, settings["model.name"], size.parameters, size.note, pretrained=size.start)
-            try:
-                self._entrant(row)
-            except Stopped:
-                self.stopped = row.stopped = True
-            except Exception as error:
-                # Whatever it is, also in a model from outside: the trainings of the others must not be lost to it.
-                row.failed, row.code = _reason(error)
-            gc.collect()
-            rows.append(row)
-            self.board.ended(label, f"failed: {row.failed}" if row.failed else "stopped" if row.stopped else "done")
-            if self.stopped:
+        entrants = [self._entrant(label) for label in self.layers]
+        for one in entrants:
+            self._advance(one, None)
+        while True:
+            while not self.halted and self.pool.room and (best := self._next(entrants)) is not None:
+                self._begin(best)
+                self._halt_on_signal()
+            if not self.running:
                 break
-        return rows
+            for ended in self.pool.wait(self._told):
+                self._heed(ended)
+            self._halt_on_signal()
+        for one in entrants:
+            if one.asked:
+                self._advance(one, [one.found.get(number) for number in range(len(one.asked))])
+        return [one.row for one in entrants if one.begun or one.row.failed]
 
-    def _entrant(self, row: Row) -> None:
-        protocol, settings = self.protocol, self._settings(row.label)
-        fitted = self.sizes[row.label].fitted
-        is_given = settings.table["train.lr"].place == "--models"
-        own = settings["train.lr"] or DEFAULT_LR
-        searches = protocol.searches and not fitted and not is_given
-        row.lr = None if fitted else own
-        if searches:
-            self._search(row, own)
-        first = protocol.slice if searches else 0.0
-        budget = protocol.main_budget if searches else protocol.whole_budget
-        places = [(seed, fold) for seed in range(1 if fitted else protocol.seeds) for fold in range(protocol.folds)]
-        for number, (seed, fold) in enumerate(places):
-            ends = [first + (1 - first) * place / len(places) for place in (number, number + 1)]
-            changes = {"train.seed": seed} | ({} if fitted else {"train.lr": row.lr, "train.budget": budget})
-            name, told = self._named(row.label, seed, fold, fitted)
-            trial = _Trial(name, told, (ends[0], ends[1]), changes, fold)
-            row.runs.append(self._made(row, trial, self._tested))
+    def _halt_on_signal(self) -> None:
+        if self.interrupt.received is not None and not self.halted:
+            self.halted = True
+            self.pool.stop()
 
-    def _named(self, label: str, seed: int, fold: int, fitted: bool) -> tuple[str, str]:
-        """The name of a training among those of its model, and what a person is told of it."""
-        seeds, folds = 1 if fitted else self.protocol.seeds, self.protocol.folds
-        name = "".join([label, f"-{seed}" if seeds > 1 else "", f"-fold{fold + 1}" if folds > 1 else ""])
-        told = [f"seed {seed + 1} of {seeds}"] if seeds > 1 else []
-        told += [f"fold {fold + 1} of {folds}"] if folds > 1 else []
-        return name, ", ".join(told) or ("fitting" if fitted else "training")
+    def _entrant(self, label: str) -> Entrant:
+        size, settings = self.sizes[label], self._settings(label)
+        row = Row(label, settings["model.name"], size.parameters, size.note, pretrained=size.start)
+        return Entrant(row, chain(row, self.protocol, settings, size.fitted))
 
-    def _search(self, row: Row, own: float) -> None:
-        """Short trainings until the best rate lies between two that are worse; the best on validation is taken."""
-        trial = parse(self.protocol.trial_budget)
-        spent, best = 0.0, None
+    def _next(self, entrants: Sequence[Entrant]) -> Entrant | None:
+        """Whose training to begin: one after the other, or, side by side, so that all end early.
 
-        def tried(lr: float) -> float | None:
-            nonlocal spent, best
-            outcome = self._try(row, lr, [] if best is None else best["curve"])
-            early = {"seconds": outcome["seconds"], "steps": outcome["step"]} if outcome["reason"] == BEHIND else {}
-            spent += min(trial.amount, early.get(trial.kind, trial.amount))
-            if outcome["valid"] is not None and (best is None or outcome["valid"] < best["valid"]):
-                best = outcome
-            row.rates = sorted([*row.rates, (lr, outcome["valid"])], key=lambda pair: pair[0])
-            return outcome["valid"]
+        Fits take a moment. A search is a chain of trainings that nothing shortens, and long trainings leave gaps when
+        they come last.
+        """
+        waiting = [one for one in entrants if one.waiting]
+        if not waiting or self.pool.side_by_side == 1:
+            return next(iter(waiting), None)
+        return min(waiting, key=lambda one: (one.row.parameters > 0, one.asked[0].tests, -one.pace))
 
-        found = search(own, tried, lambda: self.protocol.has_room(spent))
-        if found.best is None:
-            raise UsageError(f"every rate from {row.rates[0][0]:g} to {row.rates[-1][0]:g} diverged")
-        row.lr, row.on_edge = found.rate(found.best), found.next is not None
-
-    def _try(self, row: Row, lr: float, best: Sequence[dict[str, float]]) -> dict[str, Any]:
-        """A short training at one rate. best: the curve of the best one so far."""
-        number = len(row.rates)
-        ends = [min(1.0, self.protocol.slice * place / TRIALS) for place in (number, number + 1)]
-        changes = {
-            "train.lr": lr,
-            "train.budget": self.protocol.trial_budget,
-            "train.seed": 0,
-            "train.ensemble": 1,  # a rate that suits one suits its like
-            "train.choose_by": "loss",
-        }
-        losses = [point["valid_loss"] for point in best]
-        name = f"{RATES}/{row.label}-{lr:g}"
-        return self._made(row, _Trial(name, f"rate {number + 1}", (ends[0], ends[1]), changes, best=losses))
-
-    def _made(
-        self, row: Row, trial: _Trial, measure: Callable[[Settings, Any], dict[str, Any]] | None = None
-    ) -> dict[str, Any]:
-        """The outcome of one training, made now or found in the state. measure: tells what is measured of it."""
-        settings = self._settings(row.label, trial.changes | self.protocol.fold(trial.fold))
-        path = self.ledger.folder(trial.name)
-        known_by = mark(settings, self.fingerprints[row.label][trial.fold])
-        display = Watched(self.board.stage(row.label, trial.told, *trial.ends), trial.best)
-        known = self.ledger.outcome(trial.name, known_by)
-        if known is not None:
-            return known
-        fitted = self.sizes[row.label].fitted
-        goes_on = self.ledger.goes_on(trial.name, known_by, fitted)
-        self.ledger.write_down(trial.name, known_by, None)
-        peak = Peak(self.device)
-        peak.start()
-        job = Job(settings, path, "auto" if goes_on else "no", samples=False)
-        data = self.data[row.label][trial.fold]
+    def _advance(self, one: Entrant, found: list[Found] | None) -> None:
+        """Give a model what it asked for; it asks for more, or is at its end."""
+        row, one.asked, one.found = one.row, (), {}
         try:
-            # A fit leaves all or nothing, and is dropped at once; a training ends after its step and is saved.
-            run, result = self._unless_stopped(lambda: train_run(job, display, data), at_once=fitted)
-            found = {key: getattr(result, key) for key in ("step", "tokens", "seconds", "reason", "best_step")}
-            found["valid"] = result.best_loss if result.best_score is None else result.best_score
-            if measure is not None:
-                found |= self._unless_stopped(lambda: measure(settings, run))
+            # A generator begins with nothing.
+            one.asked = one.steps.send(found)  # pyright: ignore[reportArgumentType]
+            one.waiting = list(range(len(one.asked)))
+            return
+        except StopIteration:
+            pass
         except Stopped:
-            if measure is not None:
-                row.held_out = min((point["valid_loss"] for point in curve(path)), default=None)
-            raise
-        except NumericError as error:
-            if measure is not None:
-                raise
-            found = _ended(error)
-        found |= {"path": str(path), "seed": settings["train.seed"], "fold": trial.fold}
-        outcome = found | {"peak_memory": peak.read(), "curve": curve(path)}
-        self.ledger.write_down(trial.name, known_by, outcome)
-        return outcome
+            self.stopped = row.stopped = True
+        except Exception as error:
+            # Whatever it is, also in a model from outside: the trainings of the others must not be lost to it.
+            row.failed, row.code = reason(error)
+        one.waiting = []
+        if one.begun or row.failed:
+            told = f"failed: {row.failed}" if row.failed else "stopped" if row.stopped else "done"
+            self.board.ended(row.label, told)
 
-    def _unless_stopped(self, work: Callable[[], T], at_once: bool = True) -> T:
-        """What `work` gives; Stopped after a signal, which ends it in its middle unless it ends itself."""
-        found = None
-        if self.interrupt.received is None:
-            found = self.interrupt.at_once(work) if at_once else work()
-        if found is None or self.interrupt.received is not None:
-            raise Stopped(f"stopped by {self.interrupt.received}")
-        return found
+    def _begin(self, one: Entrant) -> None:
+        """Make the next training of a model, unless it was made before."""
+        number, label = one.waiting.pop(0), one.row.label
+        trial, one.begun = one.asked[number], True
+        display = self.board.stage(label, trial.told, *trial.ends)
+        try:
+            settings = self._settings(label, trial.changes | self.protocol.fold(trial.fold))
+            known_by = mark(settings, self.readings.fingerprints[label][trial.fold])
+            known = self.ledger.outcome(trial.name, known_by)
+            if known is None:
+                running = Running(one, number, known_by, self.ledger.folder(trial.name), display)
+                self._submit(running, settings)
+                return
+        except Exception as error:
+            known = Failed(*reason(error))
+        display.finish(None)
+        self._give(one, number, known)
 
-    def _tested(self, settings: Settings, run: Any) -> dict[str, Any]:
-        return measured(run, per_byte=self.protocol.per_byte) | self._read(settings, run)
+    def _submit(self, running: Running, settings: Settings) -> None:
+        label, trial, known_by = running.entrant.row.label, running.trial, running.known_by
+        fitted = self.sizes[label].fitted
+        self.ledger.make_way(trial.name, known_by)
+        self.ledger.write_down(trial.name, known_by, None)
+        training = Training(
+            settings,
+            running.path,
+            self.out,
+            self.readings.settings[label][trial.fold],
+            self.readings.data[label][trial.fold],
+            self.readings.fingerprints[label][trial.fold],
+            trial.fold,
+            tuple(trial.best),
+            fitted,
+            trial.tests,
+            self.protocol.per_byte,
+        )
+        self.running[trial.name] = running
+        self.pool.submit(trial.name, training)
 
-    def _read(self, settings: Settings, run: Any) -> dict[str, Any]:
-        """Of one model that learns by steps: operations of training for each target, and how its samples come."""
-        if "fit" in run.config or settings["train.ensemble"] > 1:
-            return {"flops_per_token": None, "samples": None}
-        task, size = work(settings, run.dataset, run.model), settings["train.batch_size"]
-        flops = flops_per_target(run.model, task.sampler.batch(0, size), task.objective)
-        order = [type(task.sampler).__name__.lower(), size, settings["train.length"]]
-        return {"flops_per_token": flops, "samples": order}
+    def _told(self, key: Hashable, event: Any) -> None:
+        if key in self.running:
+            name, given = event
+            getattr(self.running[key].display, name)(*given)
+
+    def _heed(self, ended: Ended) -> None:
+        """Write down what came of a training, and go on with its model; one whose worker was lost is made again."""
+        running = self.running.pop(ended.key)
+        one, trial = running.entrant, running.trial
+        running.display.finish(None)
+        if ended.how == "done":
+            beside = {SIDE_BY_SIDE: self.pool.side_by_side} if self.pool.side_by_side > 1 else {}
+            outcome = ended.result | beside
+            self.ledger.write_down(trial.name, running.known_by, outcome)
+            if not trial.tests and outcome["reason"] != BEHIND:
+                one.pace = outcome["seconds"]
+            self._give(one, running.number, outcome)
+        elif ended.how == "failed":
+            self._give(one, running.number, Failed(ended.text, ended.code))
+        elif ended.how == "stopped" or self.halted or self.interrupt.received is not None:
+            self.halted = True
+            if trial.tests:
+                losses = [held_out([running.path]), one.row.held_out]
+                one.row.held_out = min((loss for loss in losses if loss is not None), default=None)
+            one.waiting = []
+            self._give(one, running.number, None)
+        else:
+            self._again(running, ended)
+
+    def _again(self, running: Running, ended: Ended) -> None:
+        one, trial = running.entrant, running.trial
+        self.lost[ended.key] = self.lost.get(ended.key, 0) + 1
+        if self.lost[ended.key] == ATTEMPTS:
+            text = f"{trial.told}: a worker was lost {ATTEMPTS} times ({ended.text}); take fewer if memory is short"
+            self._give(one, running.number, Failed(text, ResourceError.exit_code))
+            return
+        self.board.note(
+            f"{one.row.label}: {trial.told}: a worker was lost ({ended.text}); it goes on from its checkpoint"
+        )
+        one.waiting.insert(0, running.number)
+
+    def _give(self, one: Entrant, number: int, found: Found) -> None:
+        one.found[number] = found
+        if isinstance(found, Failed):
+            one.waiting = [other for other in one.waiting if other < number]
+        if not one.waiting and not any(running.entrant is one for running in self.running.values()):
+            self._advance(one, [one.found.get(number) for number in range(len(one.asked))])
 
     def _settings(self, label: str, changes: dict[str, Any] | None = None) -> Settings:
         width = self.sizes[label].width
@@ -219,22 +236,3 @@ class Race:
             layer[f"model.{WIDTH}"] = Origin(width, HAND)
         layer |= {key: Origin(value, HAND) for key, value in (changes or {}).items()}
         return resolve(layer)
-
-
-def _reason(error: Exception) -> tuple[str, int]:
-    """Why a model failed, in a line, and the exit code of that."""
-    text = str(error).partition("\n")[0]
-    if isinstance(error, RegardError):
-        return text, error.exit_code
-    if isinstance(error, MemoryError):
-        return text or "out of memory", ResourceError.exit_code
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__, RegardError.exit_code
-
-
-def _ended(error: NumericError) -> dict[str, Any]:
-    """Of a short training that did not reach its end: where it was, and its loss, None where that is no number."""
-    if not isinstance(error, Behind):
-        return {"step": 0, "tokens": 0, "seconds": 0.0, "reason": DIVERGED, "best_step": None, "valid": None}
-    at = error.evaluation
-    told = {"step": at.step, "tokens": 0, "seconds": error.seconds, "best_step": at.step}
-    return told | {"reason": BEHIND, "valid": at.best_loss}

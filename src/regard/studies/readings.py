@@ -14,7 +14,7 @@ from typing import Any
 from regard.data.worlds import PREFIX
 from regard.errors import UsageError
 from regard.run.dataset import load_dataset
-from regard.run.settings import START, Layer, Origin, resolve
+from regard.run.settings import START, Layer, Origin, Settings, resolve
 from regard.storage import manifest
 from regard.studies.identity import fingerprint
 from regard.studies.protocol import HAND, Protocol
@@ -31,10 +31,11 @@ MOST_FOLDS = 100
 
 @dataclass(frozen=True)
 class Readings:
-    """Datasets of each label, one for each fold, and the fingerprint of each."""
+    """Datasets of each label, one for each fold, the fingerprint of each, and the settings by which it was read."""
 
     data: Mapping[str, Sequence[Dataset[Any]]]
     fingerprints: Mapping[str, Sequence[str]]
+    settings: Mapping[str, Sequence[Settings]]
 
     @property
     def fingerprint(self) -> str:
@@ -58,6 +59,7 @@ def read(layers: Mapping[str, Layer], protocol: Protocol) -> Readings:
     """The data of all models, each reading of it made once."""
     made: dict[str, tuple[Dataset[Any], str]] = {}
     found: dict[str, list[tuple[Dataset[Any], str]]] = {}
+    read_by: dict[str, list[Settings]] = {}
     for label, layer in layers.items():
         for number in range(protocol.folds):
             changes = {key: Origin(value, HAND) for key, value in protocol.fold(number).items()}
@@ -67,8 +69,9 @@ def read(layers: Mapping[str, Layer], protocol: Protocol) -> Readings:
                 data = load_dataset(settings)
                 made[key] = (data, fingerprint(data))
             found.setdefault(label, []).append(made[key])
+            read_by.setdefault(label, []).append(settings)
     data = {label: [one for one, _ in pairs] for label, pairs in found.items()}
-    return Readings(data, {label: [one for _, one in pairs] for label, pairs in found.items()})
+    return Readings(data, {label: [one for _, one in pairs] for label, pairs in found.items()}, read_by)
 
 
 def own_tokens(task: str, changes: Mapping[str, Layer]) -> bool:

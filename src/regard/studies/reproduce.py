@@ -12,24 +12,29 @@ from __future__ import annotations
 import json
 import time
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
 from regard.charts.page import figure, page
 from regard.core.config import decode
+from regard.core.plugin import imported
 from regard.core.version import __version__
 from regard.errors import CheckpointError, Stopped, UsageError
 from regard.storage import disk, manifest
 from regard.storage.lock import only_writer
 from regard.storage.regular import read_regular
 from regard.storage.temporary import temporary_folder
+from regard.studies.ahead import Ahead, Called
 from regard.studies.claims.study import SEEDS, Found, Lab, Outcome, ScaleName, Study
 from regard.studies.identity import versions
 from regard.studies.imported.study import ON
 from regard.studies.ledger import KEPT
+from regard.studies.pool.opening import SideBySide, opened
 from regard.studies.registry import names, number_of, study
 from regard.training.interrupt import Interrupt
 
@@ -37,6 +42,8 @@ OUT = Path("runs/reproduce")
 FAILED: Literal["failed"] = "failed"
 PARTS = "seeds"
 LARGEST = 1 << 28  # bytes of a file of results
+ALONE = SideBySide()
+Measure = Callable[[str], Iterator[tuple[dict[str, Any], float]]]
 MARKS = {"holds": "good", "does not hold": "bad", "not settled": "open", "failed": "bad"}
 
 
@@ -63,12 +70,18 @@ class Result:
 
 
 def reproduce(
-    ids: Sequence[str | Study], scale: ScaleName, *, device: str = "cpu", out: Path = OUT, force: bool = False
+    ids: Sequence[str | Study],
+    scale: ScaleName,
+    *,
+    device: str = "cpu",
+    out: Path = OUT,
+    force: bool = False,
+    workers: SideBySide = ALONE,
 ) -> Iterator[Result]:
     """The results of some studies, each as soon as it is there; a finished one is read again unless `force`.
 
     A result of another rule or of another version of regard is none of this study, and is found anew. A signal ends
-    the study that runs; what its seeds have found is kept.
+    the study that runs; what its seeds have found is kept. workers: seeds of all studies are measured side by side.
     """
     chosen = [study(one) if isinstance(one, str) else one for one in ids or names()]
     for one in chosen:
@@ -82,15 +95,46 @@ def reproduce(
     with only_writer(out):
         if (out / PARTS).is_symlink():
             raise CheckpointError(f"{out / PARTS}: is a link where the folder of the seeds belongs; move it away")
-        for one in chosen:
-            found = None if one.name in to_run else kept(one.name, out, scale)
-            yield found or _unless_stopped(one, scale, device, out, force)
+        seeds = {one.name: _seeds(one, scale, device, out, force) for one in chosen if one.name in to_run}
+        with _measuring(workers, device, [one for one in chosen if one.name in seeds], seeds) as measured:
+            for one in chosen:
+                found = None if one.name in to_run else kept(one.name, out, scale)
+                yield found or _unless_stopped(one, scale, device, out, partial(measured, one.name))
 
 
 def _is_kept(one: Study, out: Path, scale: ScaleName) -> bool:
     """Whether a finished result of the same rule, version, run and data is there."""
     known_by, found = {"regard": __version__} | one.about, kept(one.name, out, scale)
     return found is not None and found.rule == one.rule and known_by.items() <= found.versions.items()
+
+
+def _seeds(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> dict[int, Called]:
+    """What is to be measured of a study."""
+
+    def part(seed: int) -> Path:
+        return _seed_file(out / PARTS, one.name, f"{scale}-{device}-{seed}.json")
+
+    chosen = SEEDS[:1] if scale == "quick" else SEEDS
+    return {seed: Called(_seed, one, Lab(scale, seed, Path(), device), part(seed), force) for seed in chosen}
+
+
+@contextmanager
+def _measuring(
+    workers: SideBySide, device: str, studies: Sequence[Study], seeds: Mapping[str, Mapping[int, Called]]
+) -> Iterator[Measure]:
+    """A function from the name of a study to the numbers of its seeds, which are measured meanwhile, or when asked."""
+    if not workers.elsewhere:
+        yield lambda name: (job(_untold) for job in seeds[name].values())
+        return
+    own = __name__.partition(".")[0]
+    outside = {module for module in (type(one).__module__ for one in studies) if module.partition(".")[0] != own}
+    with opened(workers, device, sorted({*imported(), *outside})) as pool:
+        ahead = Ahead(pool, {(name, seed): job for name, jobs in seeds.items() for seed, job in jobs.items()})
+        yield lambda name: (ahead.result((name, seed)) for seed in seeds[name])
+
+
+def _untold(_: Any) -> None:
+    """What a study says while it is measured here."""
 
 
 def write_page(page: str, out: Path) -> Path:
@@ -100,9 +144,11 @@ def write_page(page: str, out: Path) -> Path:
     return out / "report.html"
 
 
-def _unless_stopped(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
+def _unless_stopped(
+    one: Study, scale: ScaleName, device: str, out: Path, measured: Callable[[], Iterator[tuple[dict[str, Any], float]]]
+) -> Result:
     with Interrupt() as interrupt:
-        result = interrupt.at_once(lambda: _run(one, scale, device, out, force))
+        result = interrupt.at_once(lambda: _run(one, scale, device, out, measured()))
         if result is None or interrupt.received is not None:
             raise Stopped(
                 f"{one.name}: stopped by {interrupt.received}; what is done is in {out}, the same command goes on"
@@ -157,14 +203,14 @@ def kept(name: str, out: Path, scale: ScaleName | None = None) -> Result | None:
     return found and replace(found, study=name)
 
 
-def _run(one: Study, scale: ScaleName, device: str, out: Path, force: bool) -> Result:
-    seeds = SEEDS[:1] if scale == "quick" else SEEDS
+def _run(
+    one: Study, scale: ScaleName, device: str, out: Path, measured: Iterator[tuple[dict[str, Any], float]]
+) -> Result:
+    """measured: the numbers of each seed, and the seconds they took."""
     found: list[Found] = []
     spent = 0.0
     try:
-        for seed in seeds:
-            part = _seed_file(out / PARTS, one.name, f"{scale}-{device}-{seed}.json")
-            numbers, seconds = _seed(one, Lab(scale, seed, Path(), device), part, force)
+        for numbers, seconds in measured:
             found.append(numbers)
             spent += seconds
         verdict = one.judge(found)

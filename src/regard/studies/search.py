@@ -8,10 +8,11 @@ A training that is behind the best one half-way is ended there, and what it did 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from regard.errors import NumericError
 from regard.training.display import Display, Evaluation, Passing, Start
+from regard.training.metrics import evaluations
 
 RATE_STEP = 3.0
 FEWEST = 3  # rates without which there is nothing to choose
@@ -48,18 +49,6 @@ class Searched:
         return [(self.rate(step), self.losses[step]) for step in sorted(self.losses)]
 
 
-def search(own: float, tried: Callable[[float], float | None], has_room: Callable[[], bool]) -> Searched:
-    """Try rates around `own` until the best lies between two that are worse, or there is no room for another.
-
-    tried     the held-out loss of a short training at a rate; None where it diverged.
-    has_room  whether the budget has room for one more.
-    """
-    found = Searched(own)
-    while (step := found.next) is not None and has_room():
-        found.losses[step] = tried(found.rate(step))
-    return found
-
-
 class Behind(NumericError):
     """A training that was ended because another one was clearly better by then."""
 
@@ -78,6 +67,8 @@ class Watched(Passing):
 
     def start(self, start: Start) -> None:
         self.began = time.monotonic()
+        # One that goes on has been evaluated before.
+        self.count = sum(point["step"] <= start.step for point in evaluations(start.folder)) if start.step else 0
         super().start(start)
 
     def evaluated(self, evaluation: Evaluation) -> None:

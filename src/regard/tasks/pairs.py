@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -41,7 +41,7 @@ from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, 
 from regard.tasks.role import role_of
 from regard.tasks.verbs import Answer, Report
 from regard.tasks.vocabulary import hidden_word
-from regard.tasks.writing import SourceBatch, Written, attention_of, write
+from regard.tasks.writing import SourceBatch, SourceCompletion, Written, attention_of, write
 from regard.training.losses import model_loss
 from regard.training.problem import Objective
 
@@ -77,7 +77,11 @@ class PairProcessor(Processor):
 
     def read(self, text: str) -> np.ndarray:
         """The ids of a source with its `<eos>`, so that no source is empty."""
-        return np.array([*self.source.opening[1:], *self.source.encode(text), self.source.eos_id])
+        return np.array(self.closed(self.source.encode(text)))
+
+    def closed(self, ids: Iterable[int]) -> list[int]:
+        """The tokens of a source between what stands before and after every one."""
+        return [*self.source.opening[1:], *ids, self.source.eos_id]
 
     def write(self, text: str) -> np.ndarray:
         """The ids of a target, between its start and its `<eos>`."""
@@ -144,6 +148,10 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
                 names = ("text", "log_prob", "score")
                 details["others"] = [{name: getattr(other, name) for name in names} for other in written.others]
             yield Answer(written.text, details)
+
+    def completion(self, model: nn.Module, processor: PairProcessor) -> SourceCompletion:
+        whole: Any = model
+        return SourceCompletion(whole, processor.target, processor.source, processor.closed)
 
     def score(self, model: nn.Module, processor: PairProcessor, text: str) -> ScoredText:
         return scored_pair(model, processor, text)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.data.settings import DataSettings
+    from regard.decoding.completion import Completion
     from regard.decoding.scored_text import ScoredText
     from regard.decoding.text import TextGenerator
     from regard.evaluation.each import EachScore
@@ -35,6 +36,15 @@ class Generates(Protocol):
 
     def writer(self, model: nn.Module, processor: Any) -> TextGenerator:
         """What continues prompts, piece by piece where that is asked for."""
+        ...
+
+
+@runtime_checkable
+class Completes(Protocol):
+    """Writes texts from inputs that are no part of them, token by token."""
+
+    def completion(self, model: nn.Module, processor: Any) -> Completion:
+        """What an engine needs to write many of them side by side."""
         ...
 
 

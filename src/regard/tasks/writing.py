@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from regard.core.device import device_of
 from regard.decoding.beam import BeamResult, beam_search, rescored
+from regard.decoding.completion import Opened
 from regard.decoding.forbidding import Forbidding
 from regard.decoding.generate import Generation, Limits, generate
 from regard.decoding.logits import eval_mode
 from regard.decoding.penalty import CoveragePenalty
 from regard.decoding.prompt import padded
-from regard.errors import UsageError
+from regard.decoding.stop import Streamer
+from regard.errors import TooLong, UsageError
 
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
@@ -171,6 +175,64 @@ def _drawn(tokenizer: Tokenizer, one: Generation, limit: int) -> Written:
 
 def _written(tokenizer: Tokenizer, tokens: Sequence[int], log_prob: float, score: float | None, finish: str) -> Written:
     kept = tuple(token for token in tokens if token != tokenizer.eos_id)
-    # A text is a line, also where bytes of a tokenizer spell the end of one.
-    text = tokenizer.decode(kept).replace("\r", " ").replace("\n", " ")
+    text = _line(tokenizer.decode(kept))
     return Written(text, kept, log_prob, log_prob if score is None else score, finish)
+
+
+@dataclass(frozen=True)
+class SourceCompletion:
+    """What a model writes from sources, each a row of an engine that begins with its source met.
+
+    read  the ids of a source, of a text or of its tokens, as the model reads them.
+    """
+
+    source_model: SourceModel
+    tokenizer: Tokenizer
+    source_tokenizer: Tokenizer
+    read: Callable[[Sequence[int]], Sequence[int]]
+    window: None = None
+    continues: bool = False
+    of_turns: None = None
+
+    @cached_property
+    def model(self) -> Any:
+        pad = self.tokenizer.pad_id
+        whole = self.source_model
+        return whole if pad in (None, self.tokenizer.eos_id) else Forbidding(whole, [pad])
+
+    @property
+    def end_id(self) -> int:
+        return self.tokenizer.eos_id
+
+    @torch.no_grad()
+    def opened(self, given: str | Sequence[int]) -> Opened:
+        from regard.data.tokenizer import streamer
+
+        ids = self.source_tokenizer.encode(given).tolist() if isinstance(given, str) else list(given)
+        for token in ids:
+            self.source_tokenizer.checked(token)
+        source, most = list(self.read(ids)), self.source_model.max_source_length
+        if most is not None and len(source) > most:
+            raise TooLong(f"the source has {len(source):,} tokens, and the model reads {most:,} at most", most)
+        whole: Any = self.source_model
+        row = torch.tensor([source], device=device_of(whole))
+        start = self.source_model.start(row, torch.tensor([len(source)], device=row.device))
+        most = ROOM * len(source) + SPARE
+        return Opened(ids, list(self.tokenizer.opening), lambda: OneLine(streamer(self.tokenizer)), (start, 0), most)
+
+
+@dataclass(frozen=True)
+class OneLine:
+    """A streamer whose text is a line, also where bytes of a tokenizer spell the end of one."""
+
+    streamer: Streamer
+
+    def push(self, token: int) -> str:
+        return _line(self.streamer.push(token))
+
+    def finish(self) -> str:
+        return _line(self.streamer.finish())
+
+
+def _line(text: str) -> str:
+    return text.replace("\r", " ").replace("\n", " ")

@@ -30,6 +30,7 @@ from regard.storage.manifest import FileRecord, Manifest, canonical
 MODEL = "model.safetensors"
 OPTIMISER = "optimiser.safetensors"
 STATE = "state.json"
+SHARD = "shard-"  # how the files of a checkpoint begin that many processes wrote (training/sharded_checkpoint.py)
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,19 @@ def save(folder: Path, step: int, contents: Contents) -> Path:
         try:
             disk.make_folder(temporary)
             written = _write(temporary, contents)
-            manifest.seal(temporary, written, {"step": step})
-            if os.path.lexists(final):
-                _set_aside(final)
-            disk.move_folder(temporary, final)
+            publish(temporary, final, step, written)
         except BaseException:
             disk.discard(temporary)
             raise
     return final
+
+
+def publish(temporary: Path, final: Path, step: int, written: Mapping[str, FileRecord]) -> None:
+    """Seal a folder in which everything was written and synced, and give it its name."""
+    manifest.seal(temporary, written, {"step": step})
+    if os.path.lexists(final):
+        _set_aside(final)
+    disk.move_folder(temporary, final)
 
 
 def _write(folder: Path, contents: Contents) -> dict[str, FileRecord]:
@@ -84,7 +90,8 @@ def verify(path: Path) -> Manifest:
     if not disk.is_plain_folder(path):
         raise CheckpointError(f"{path}: is a link or no folder" if os.path.lexists(path) else f"{path}: is missing")
     found = manifest.verify(path)
-    for name in (MODEL, OPTIMISER, STATE):
+    needed = (STATE,) if any(name.startswith(SHARD) for name in found.files) else (MODEL, OPTIMISER, STATE)
+    for name in needed:
         if name not in found.files:
             raise CheckpointError(f"{path / name}: not in the manifest; the checkpoint is not one of regard")
     if found.facts.get("step") != int(path.name):
@@ -135,6 +142,11 @@ def prune(folder: Path, keep: int, protected: Collection[int]) -> None:
                 trash = folder / f".trash-{step}-{os.getpid()}"
                 disk.rename(path_of(folder, step), trash)
                 disk.remove_tree(trash)
+
+
+def is_sharded(path: Path) -> bool:
+    """Whether a checkpoint is in parts, of processes that shared the parameters out."""
+    return not (path / MODEL).exists()
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from regard.training.parallel.ranks import ALONE, Ranks
+
 
 class Ema:
     """The average of a model's parameters; with decay 0 it is none and the parameters stand for themselves."""
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
+    def __init__(self, model: nn.Module, decay: float, ranks: Ranks = ALONE) -> None:
+        self.decay, self.ranks = decay, ranks
         self.current = dict(model.named_parameters()) if decay > 0 else {}
         self.mean = {name: parameter.detach().clone() for name, parameter in self.current.items()}
 
@@ -25,7 +27,8 @@ class Ema:
         """Take the weights after `step`, counted from 0."""
         if self.decay > 0:
             decay = min(self.decay, (1 + step) / (10 + step))
-            means, weights = tuple(self.mean.values()), tuple(self.current.values())
+            means = [self.ranks.local(mean) for mean in self.mean.values()]
+            weights = [self.ranks.local(weight) for weight in self.current.values()]
             torch._foreach_lerp_(means, weights, 1 - decay)  # pyright: ignore[reportPrivateImportUsage]
 
     @contextmanager

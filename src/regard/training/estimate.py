@@ -39,6 +39,11 @@ class Estimate:
     def total(self) -> int:
         return self.weights + self.gradients + self.optimiser + self.activations
 
+    def shared(self, holders: int, readers: int) -> Estimate:
+        """Of one process of several: so many share the parameters, and so many the rows of a batch."""
+        weights, gradients, optimiser = (-(-n // holders) for n in (self.weights, self.gradients, self.optimiser))
+        return Estimate(self.parameters, weights, gradients, optimiser, -(-self.activations // readers))
+
     def to_dict(self) -> dict[str, int]:
         return {**vars(self), "total": self.total}
 

@@ -163,6 +163,8 @@ def _captured_if_possible(session: Session, chosen: Choice) -> Choice:
 def _why_not_captured(session: Session) -> str | None:
     if session.device.type != "cuda":
         return f"a step is captured on a GPU only, and this is a {session.device.type.upper()}"
+    if session.ranks.size > 1:
+        return f"{session.ranks.size} processes make it together"
     if session.settings.accumulate > 1 and session.task.carries:
         return f"a state is carried between the {session.settings.accumulate} batches of a step"
     if is_listened_to(session.model):
@@ -192,9 +194,11 @@ def settle(session: Session) -> None:
     """Choose how steps are made, unless a checkpoint has said it, and make ready for it."""
     if session.chosen is None:
         session.chosen = choose(session)
-        session.chosen = dataclasses.replace(session.chosen, attention=choose_attention(session))
+        attention = session.ranks.shared(choose_attention(session))
+        session.chosen = dataclasses.replace(session.chosen, attention=attention)
+    session.fast_step = session.ranks.wrapped(session.training_step)
     if session.choice.compile:
-        session.fast_step = torch.compile(session.training_step)
+        session.fast_step = torch.compile(session.fast_step)
 
 
 @contextmanager
@@ -206,9 +210,8 @@ def as_chosen(session: Session) -> Iterator[None]:
         try:
             yield
         finally:
-            session.captured = None
+            session.captured, session.fast_step = None, session.training_step
             if is_compiled:
-                session.fast_step = session.training_step
                 # All runs compile the same function, and a compiler gives one up that it has compiled eight times.
                 torch.compiler.reset()
 
@@ -260,8 +263,12 @@ def is_listened_to(model: nn.Module) -> bool:
 
 
 def _compiling_is_repaid(session: Session) -> bool:
-    """Whether the budget is long enough, for batches of one shape, where there is what a compiler needs for a GPU."""
-    return _seconds(session) >= REPAID and find_spec("triton") is not None and _has_one_shape(session)
+    """Whether the budget is long enough, for batches of one shape, where there is what a compiler needs for a GPU.
+
+    Steps that several processes make are compiled only if somebody asks for it: none of them can fall back alone.
+    """
+    repaid = _seconds(session) >= REPAID and session.ranks.size == 1
+    return repaid and find_spec("triton") is not None and _has_one_shape(session)
 
 
 def _operations(session: Session) -> float:

@@ -72,14 +72,14 @@ def evaluate(session: Session, interrupt: Interrupt) -> None:
     read_pending(session)
     count, start = session.counters, time.monotonic()
     with session.ema.in_place(), evaluating(session.model):
-        found = interrupt.at_once(lambda: _measure(session))
+        found = session.ranks.at_once(interrupt, lambda: _measure(session))
         if found is None:
             return
         loss, tokens, score, text = found
         is_best = _is_best(session, loss, score)
         if is_best:
             weights = tensors.weights_of(session.model)
-            session.best_weights = {name: tensor.to("cpu", copy=True) for name, tensor in weights.items()}
+            session.best_weights = session.ranks.kept(weights)
     count.marks = int(session.progress() * (count.plan_count or 0))
     count.since_best = 0 if is_best else count.since_best + 1
     if is_best:
@@ -105,7 +105,9 @@ def _measure(session: Session) -> tuple[float, int, float | None, str | None]:
     loss, tokens = held_out_loss(session)
     if not math.isfinite(loss):
         raise NumericError(f"step {step}: the held-out loss is {loss}; lower train.lr and continue with --resume")
-    return loss, tokens, _score(session), _sample(session)
+    with session.ranks.whole_model():
+        score, text = session.ranks.shared((_score(session), _sample(session)))
+    return loss, tokens, score, text
 
 
 @torch.no_grad()
@@ -138,15 +140,18 @@ def held_out_loss(session: Session) -> tuple[float, int]:
     # Rows that go on must be read from their beginning.
     batches = session.task.held_out() if session.task.carries else spread(session.task.held_out(), enough, whole)
     for batch in batches:
+        own = session.ranks.part(batch)
         if session.task.carries and (batch.fresh or state is None):
-            state = session.fresh_state(batch.tokens.shape[0])
+            state = session.fresh_state(own.tokens.shape[0])
         with session.precision():
-            loss, _, state = session.training_step(batch.to(session.device), state)
-        total += loss
+            loss, _, state = session.training_step(own.to(session.device), state)
+        if session.ranks.counts(batch):
+            total += loss
         tokens += batch.n_counted
+        session.ranks.leave_if_heard()
         if session.task.carries and tokens >= enough:
             break
-    return float(total) / max(1, tokens), tokens
+    return float(session.ranks.summed(total)) / max(1, tokens), tokens
 
 
 def spread(batches: Iterable[Batch], enough: int, whole: int) -> Iterator[Batch]:
@@ -181,7 +186,7 @@ def _sample(session: Session) -> str | None:
 
 
 def _keep_sample(session: Session, text: str | None) -> None:
-    if text is None:
+    if text is None or not session.ranks.is_first:
         return
     session.metrics.trackers.text(session.counters.step, text)
     try:

@@ -24,14 +24,16 @@ from regard.training.ema import Ema
 from regard.training.execution import as_chosen, settle
 from regard.training.held_out import evaluate, evaluation_is_due
 from regard.training.interrupt import Interrupt
+from regard.training.losses import TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.parallel.ranks import ALONE, Ranks
 from regard.training.precision import precision_of
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import seed_step
 from regard.training.report import read_is_due, read_pending
 from regard.training.resume import Resume, start_or_resume, take_back
-from regard.training.run_folder import METRICS, RunFolder, claim
+from regard.training.run_folder import METRICS, RunFolder
 from regard.training.saving import save, save_is_due
 from regard.training.schedule import factor
 from regard.training.session import Session
@@ -50,19 +52,21 @@ def train(
     display: Display | None = None,
     sample: Callable[[nn.Module], str] | None = None,
     resume: Resume | None = None,
+    ranks: Ranks = ALONE,
 ) -> Result:
     """Train `model` until the budget is spent and leave a run folder at `path`.
 
     about   what config.json should say beside what is known here, such as {"model": {"name": "gpt", "size": "small"}}.
     sample  what the model writes at an evaluation: called with the model, without dropout, best with a seed of its own.
+    ranks   the processes that train it together, each of which calls this with the same.
     The model ends with the last weights; the folder's model.safetensors are the best. The global generators
     of Python, numpy and torch are seeded at every step.
     """
-    display = Silent() if display is None else display
+    display = ranks.display(Silent() if display is None else display)
     result = None
-    with Interrupt() as interrupt, claim(path) as run, memory_reported(settings, run):
+    with Interrupt() as interrupt, ranks.claim(path) as run, memory_reported(settings, run, ranks):
         try:
-            session = new_session(model, task, settings, run, display)
+            session = new_session(model, task, settings, run, display, ranks)
             session.sample = sample
             done = start_or_resume(session, about or {}, resume or Resume())
             if done is None:
@@ -92,27 +96,29 @@ def _run(session: Session, interrupt: Interrupt) -> Result:
     _tell_start(session)
     reason = None
     while reason is None:
+        session.ranks.meet(interrupt)
         if evaluation_is_due(session):
             evaluate(session, interrupt)
         if save_is_due(session):
             save(session)
-        if interrupt.received:
-            _stop(session, interrupt.received)
+        if signal := session.ranks.heard(interrupt):
+            _stop(session, signal)
         reason = session.reason_to_end()
         if reason is None:
             _step(session)
     if session.task.held_out is not None and session.counters.evaluated_step != session.counters.step:
         evaluate(session, interrupt)
     save(session)
-    if interrupt.received:
-        _stop(session, interrupt.received)
+    session.ranks.meet(interrupt)
+    if signal := session.ranks.heard(interrupt):
+        _stop(session, signal)
     return _end(session, reason)
 
 
 def _step(session: Session) -> None:
     """One update of the weights from `accumulate` batches, each weighted by its tokens."""
     settings, count = session.settings, session.counters
-    seed_step(settings.seed, count.step, session.device)
+    seed_step(settings.seed, count.step, session.device, session.ranks.stream("step"))
     loaded = session.prefetch.take(count.step)
     session.rate = _rate(session, loaded.tokens)
     pending = make_step(session, loaded)
@@ -153,7 +159,7 @@ def _end(session: Session, reason: str) -> Result:
     count = session.counters
     count.seconds = session.seconds
     facts = {"step": count.step, "best_step": count.best_step, "best_loss": count.best_loss, "reason": reason}
-    session.run.close_logs(facts)
+    session.ranks.first(lambda: session.run.close_logs(facts))
     return _result(session, reason)
 
 
@@ -176,21 +182,30 @@ def _result(session: Session, reason: str) -> Result:
 
 
 def new_session(
-    model: nn.Module, task: TrainingProblem, settings: TrainSettings, run: RunFolder, display: Display
+    model: nn.Module,
+    task: TrainingProblem,
+    settings: TrainSettings,
+    run: RunFolder,
+    display: Display,
+    ranks: Ranks = ALONE,
 ) -> Session:
     """A run in memory that has made no step."""
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
-    device = device_named(settings.device)
+    ranks.require_rows(settings.batch_size)
+    device = ranks.device(device_named(settings.device))
     precision_of(settings.precision, device)
     move(model, device)
-    metrics = Metrics(run.path / METRICS, display.note, tracking(settings.track, run.path, display.note))
-    optimiser, ema = Optimiser(model, settings), Ema(model, settings.ema)
-    return Session(model, task, settings, run, display, metrics, optimiser, ema, device)
+    training_step = TrainingStep(model, task.objective)
+    ranks.shard(training_step)
+    trackers = tracking(settings.track, run.path, display.note) if ranks.is_first else None
+    metrics = Metrics(run.path / METRICS if ranks.is_first else None, display.note, trackers)
+    optimiser, ema = Optimiser(model, settings, ranks), Ema(model, settings.ema, ranks)
+    return Session(training_step, task, settings, run, display, metrics, optimiser, ema, device, ranks)
 
 
 @contextmanager
-def memory_reported(settings: TrainSettings, run: RunFolder) -> Iterator[None]:
+def memory_reported(settings: TrainSettings, run: RunFolder, ranks: Ranks = ALONE) -> Iterator[None]:
     """Turn the several ways in which memory runs out into one line whose advice can be followed in the same folder.
 
     The sizes of a step are part of what a run is. One that has no checkpoint yet is therefore taken back, so that the
@@ -203,7 +218,7 @@ def memory_reported(settings: TrainSettings, run: RunFolder) -> Iterator[None]:
             raise
         sizes = f"train.batch_size={settings.batch_size} and train.length={settings.length}"
         advice = "lower one of them (train.accumulate keeps the size of a step) or choose a smaller --size"
-        if not take_back(run):
+        if not (ranks.is_first and take_back(run)):
             advice = f"continue with --resume where there is more; or {advice}, with another --out"
         raise ResourceError(f"out of memory with {sizes}; {advice}") from error
 

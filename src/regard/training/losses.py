@@ -90,7 +90,7 @@ def model_loss(
     else:
         total = model.head(vectors, batch.targets, epsilon)
     if model.training and (ar or tar):
-        total = total + activity(vectors, counts, ar, tar)
+        total = total + activity(vectors, counts, ar, tar, batch.targets_a_pair)
     return Loss(total, counts.sum(), after)
 
 
@@ -103,13 +103,24 @@ def weighted_loss(
     return F.cross_entropy(rows, targets.flatten(), reduction="sum", **options)
 
 
-def activity(vectors: Float[Tensor, "B T D"], counts: Bool[Tensor, "B T"], ar: float, tar: float) -> Tensor:
-    """n (ar mean h^2 + tar mean (h_(t+1) - h_t)^2) over the n positions that count, in float32 at least."""
+def activity(
+    vectors: Float[Tensor, "B T D"],
+    counts: Bool[Tensor, "B T"],
+    ar: float,
+    tar: float,
+    targets_a_pair: float | None = None,
+) -> Tensor:
+    """n (ar mean h^2 + tar mean (h_(t+1) - h_t)^2) over the n positions that count, in float32 at least.
+
+    targets_a_pair: n for each pair of neighbours, where the rows are a part of those that the means are over.
+    """
     h = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-    both = counts[:, 1:] & counts[:, :-1]
+    both = pairs_of(counts)
     size = (h.square().mean(-1) * counts).sum()
-    change = (h.diff(dim=1).square().mean(-1) * both).sum() / both.sum().clamp(min=1)
-    return ar * size + tar * change * counts.sum()
+    change = (h.diff(dim=1).square().mean(-1) * both).sum()
+    if targets_a_pair is not None:
+        return ar * size + tar * change * targets_a_pair
+    return ar * size + tar * (change / both.sum().clamp(min=1)) * counts.sum()
 
 
 def inputs_of(batch: Batch) -> Inputs:
@@ -136,6 +147,11 @@ def context_of(batch: Batch) -> Context:
 def counted(targets: Tensor) -> Tensor:
     """Which targets count."""
     return ~targets.isnan() if targets.is_floating_point() else targets != NOT_COUNTED
+
+
+def pairs_of(counts: Tensor) -> Tensor:
+    """Which targets count together with the one before them, (B, T - 1)."""
+    return counts[:, 1:] & counts[:, :-1]
 
 
 def smoothed_loss(

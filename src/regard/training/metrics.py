@@ -27,9 +27,9 @@ P = TypeVar("P")
 
 
 class Metrics:
-    """Where the numbers of a run go: a file of lines, and the trackers that were asked for."""
+    """Where the numbers of a run go: a file of lines, None for none, and the trackers that were asked for."""
 
-    def __init__(self, path: Path, warn: Callable[[str], None], trackers: Tracking | None = None) -> None:
+    def __init__(self, path: Path | None, warn: Callable[[str], None], trackers: Tracking | None = None) -> None:
         self.path = path
         self.warn = warn
         self.trackers = Tracking() if trackers is None else trackers
@@ -37,6 +37,8 @@ class Metrics:
 
     def write(self, record: dict[str, Any]) -> None:
         """Append a record; `step` is its abscissa."""
+        if self.path is None:
+            return
         try:
             disk.append(self.path, json.dumps(record).encode() + b"\n")
         # A log that cannot be written must not end a run.

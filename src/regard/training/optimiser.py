@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from regard.core.mixer import Mixer
 from regard.errors import UsageError
 from regard.training.frozen import rate_factors
+from regard.training.parallel.ranks import ALONE, Ranks
 from regard.training.settings import TrainSettings
 
 EPSILON = 1e-8
@@ -25,7 +26,7 @@ ITERATIONS = 5
 class Optimiser:
     """One update rule for all parameters of a model, with the rate given at each step."""
 
-    def __init__(self, model: nn.Module, settings: TrainSettings) -> None:
+    def __init__(self, model: nn.Module, settings: TrainSettings, ranks: Ranks = ALONE) -> None:
         self.named = {name: p for name, p in model.named_parameters() if p.requires_grad}
         matrices = matrix_names(model) & self.named.keys()
         inner = inner_matrix_names(model) & matrices if settings.optimiser == "muon" else set()
@@ -39,9 +40,9 @@ class Optimiser:
             outer = {name: p for name, p in some.items() if name in matrices and name not in inner}
             plain = {name: p for name, p in some.items() if name not in matrices}
             self.rules += [
-                (factor, Muon({name: p for name, p in some.items() if name in inner}, settings.weight_decay)),
-                (factor, AdamW(outer, settings.weight_decay, settings.betas)),
-                (factor, AdamW(plain, 0.0, settings.betas)),
+                (factor, Muon({name: p for name, p in some.items() if name in inner}, settings.weight_decay, ranks)),
+                (factor, AdamW(outer, settings.weight_decay, settings.betas, ranks)),
+                (factor, AdamW(plain, 0.0, settings.betas, ranks)),
             ]
 
     @property
@@ -108,8 +109,14 @@ class AdamW:
     start of every run, and keep the state by position.
     """
 
-    def __init__(self, parameters: Mapping[str, Tensor], weight_decay: float, betas: tuple[float, float]) -> None:
-        self.parameters = dict(parameters)
+    def __init__(
+        self,
+        parameters: Mapping[str, Tensor],
+        weight_decay: float,
+        betas: tuple[float, float],
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.parameters, self.ranks = dict(parameters), ranks
         self.weight_decay = weight_decay
         self.betas = betas
         self.first = {name: torch.zeros_like(weight) for name, weight in self.parameters.items()}
@@ -119,6 +126,7 @@ class AdamW:
     @torch.no_grad()
     def step(self, rate: float | Tensor, skip: Tensor | None = None) -> None:
         """One update. `skip`, a boolean on the device, leaves everything as it is without asking the device."""
+        local = self.ranks.local
         names = [name for name, weight in self.parameters.items() if weight.grad is not None]
         groups = {(self.parameters[name].dtype, self.parameters[name].device): [] for name in names}
         for name in names:
@@ -129,10 +137,10 @@ class AdamW:
             more = 1 if skip is None else [(~skip).float()] * len(steps)
             torch._foreach_add_(steps, more)  # pyright: ignore[reportPrivateImportUsage, reportArgumentType, reportCallIssue]
             torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage, reportCallIssue]
-                [self.parameters[name] for name in group],
-                [self.parameters[name].grad for name in group],  # pyright: ignore[reportArgumentType]
-                [self.first[name] for name in group],
-                [self.second[name] for name in group],
+                [local(self.parameters[name]) for name in group],
+                [local(self.parameters[name].grad) for name in group],  # pyright: ignore[reportArgumentType]
+                [local(self.first[name]) for name in group],
+                [local(self.second[name]) for name in group],
                 [],
                 steps,
                 amsgrad=False,
@@ -161,21 +169,22 @@ class Muon:
         W <- W - lr (0.2 sqrt(max(r, c)) O + lambda W)
 
     The factor 0.2 sqrt(max(r, c)) gives the update the size of AdamW's, so that one learning rate serves both (Liu et
-    al. 2025, 2.2). Matrices of one shape are handled as one batch.
+    al. 2025, 2.2). Matrices of one shape are handled as one batch; where
+    processes hold some rows each, whole ones are put together for the orthogonal form.
 
     Glossary
     G, M, U, O, W  gradient, momentum, its look ahead, its orthogonal form and the weight, each (r, c)
     mu, lambda     momentum 0.95 and weight decay
     """
 
-    def __init__(self, matrices: Mapping[str, Tensor], weight_decay: float) -> None:
-        self.matrices = dict(matrices)
+    def __init__(self, matrices: Mapping[str, Tensor], weight_decay: float, ranks: Ranks = ALONE) -> None:
+        self.matrices, self.ranks = dict(matrices), ranks
         self.weight_decay = weight_decay
         self.groups: dict[tuple[int, ...], list[str]] = {}
         for name, weight in self.matrices.items():
             self.groups.setdefault(tuple(weight.shape), []).append(name)
         self.momenta = {
-            shape: torch.stack([torch.zeros_like(self.matrices[name]) for name in names])
+            shape: torch.stack([torch.zeros_like(ranks.local(self.matrices[name])) for name in names])
             for shape, names in self.groups.items()
         }
 
@@ -183,22 +192,27 @@ class Muon:
     def step(self, rate: float | Tensor, skip: Tensor | None = None) -> None:
         """One update. `skip`, a boolean on the device, leaves everything as it is without asking the device."""
         for shape, names in self.groups.items():
-            weights = [self.matrices[name] for name in names]
-            gradient = torch.stack([torch.zeros_like(w) if w.grad is None else w.grad for w in weights])
+            weights = [self.ranks.local(self.matrices[name]) for name in names]
+            gradient = torch.stack([self._gradient(name) for name in names])
             if skip is None:
                 momentum = self.momenta[shape].mul_(MOMENTUM).add_(gradient)
             else:
                 kept = self.momenta[shape]
                 momentum = kept.copy_(torch.where(skip, kept, MOMENTUM * kept + gradient))
-            orthogonal = orthogonalise(gradient.add_(momentum, alpha=MOMENTUM))
+            ahead = self.ranks.whole_matrices(gradient.add_(momentum, alpha=MOMENTUM), shape[0])
+            orthogonal = self.ranks.own_matrices(orthogonalise(ahead))
             for weight, direction in zip(weights, orthogonal, strict=True):
                 change = (0.2 * max(shape) ** 0.5 * direction + self.weight_decay * weight).mul_(-rate)
                 weight.add_(change if skip is None else torch.where(skip, 0.0, change))
 
+    def _gradient(self, name: str) -> Tensor:
+        weight = self.matrices[name]
+        return self.ranks.local(torch.zeros_like(weight) if weight.grad is None else weight.grad)
+
     def tensors(self) -> dict[str, Tensor]:
         """The momentum of each matrix, by its name; views, so that copying into them restores it."""
         return {
-            f"{name}/momentum": self.momenta[shape][i]
+            f"{name}/momentum": self.ranks.as_part(self.momenta[shape][i], self.matrices[name])
             for shape, names in self.groups.items()
             for i, name in enumerate(names)
         }

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.errors import UsageError
 
@@ -68,9 +68,8 @@ class LossScale:
     def scaled(self, loss: Tensor) -> Tensor:
         return loss * self.scale
 
-    def unscale(self, parameters: list[nn.Parameter]) -> None:
+    def unscale(self, gradients: list[Tensor]) -> None:
         """Divide all gradients by the scale; it is a power of two, so that nothing is rounded."""
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         torch._foreach_mul_(gradients, self.scale.reciprocal())  # pyright: ignore[reportPrivateImportUsage]
 
     def update(self, overflowed: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ signal finds each step with its own batches. An error of a batch is raised when 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
@@ -20,9 +21,9 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class Loaded:
-    """The batches of one step on their device.
+    """The batches of one step on their device, or the rows of them that this process reads.
 
-    tokens   targets that count in all of them.
+    tokens   targets that count in all of them, whoever reads them; likewise the others.
     samples  global numbers of their rows.
     places, padding  for tokens in all of them, and how many hold padding.
     ready    on a GPU, when the copies are there.
@@ -54,7 +55,15 @@ def device_parts(batch: Batch) -> list[Tensor]:
 class Prefetch:
     """The batches of each step: made when asked for on a CPU, whose cores are busy, and ahead of it for a GPU."""
 
-    def __init__(self, sampler: Sampler, batch_size: int, accumulate: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        batch_size: int,
+        accumulate: int,
+        device: torch.device,
+        part: Callable[[Batch], Batch] = lambda batch: batch,
+    ) -> None:
+        self.part = part
         self.sampler, self.batch_size, self.accumulate, self.device = sampler, batch_size, accumulate, device
         self.ahead = AHEAD if device.type == "cuda" else 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
@@ -90,6 +99,7 @@ class Prefetch:
         made = [self.sampler.batch(first + i, self.batch_size) for i in range(self.accumulate)]
         tokens, samples = sum(batch.n_counted for batch in made), [i for batch in made for i in batch.indices]
         counts = tokens, samples, sum(batch.n_places for batch in made), sum(batch.n_padding for batch in made)
+        made = [self.part(batch) for batch in made]
         if self.stream is None:
             return Loaded([batch.to(self.device) for batch in made], *counts)
         with torch.cuda.stream(self.stream):

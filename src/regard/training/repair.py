@@ -14,7 +14,8 @@ from regard.errors import CheckpointError
 from regard.storage import manifest, tensors
 from regard.training import checkpoint
 from regard.training.run_folder import WEIGHTS
-from regard.training.session import Session, average_in
+from regard.training.saved_tensors import saved_tensors
+from regard.training.session import Session
 
 
 def repair(session: Session, mode: Literal["last", "auto"]) -> None:
@@ -65,7 +66,8 @@ def _best_weights(session: Session) -> dict[str, Tensor] | None:
     path = checkpoint.path_of(session.run.checkpoints, step)
     try:
         checkpoint.verify(path)
-        tensors.require_fits(session.model, path / checkpoint.MODEL)
-        return tensors.read(path / checkpoint.MODEL) | average_in(path)
+        saved = saved_tensors(path, checkpoint.read_state(path))
+        tensors.require_forms_fit(session.model, saved.weights, saved.metadata, path / checkpoint.MODEL)
+        return saved.whole_weights() | saved.whole("average/")
     except CheckpointError:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from regard.core.config import from_dict
@@ -39,29 +40,48 @@ class Resume:
 def start_or_resume(session: Session, about: Mapping[str, Any], resume: Resume) -> str | None:
     """Bring the session and its folder to where the run begins or goes on.
 
-    Of a run that has ended and has nothing left to do the reason is given back, and its folder left as it is.
+    Of a run that has ended and has nothing left to do the reason is given back, and its folder left as it is. Of many
+    processes the first one decides and writes; what it found all of them read.
     """
-    run = session.run
+    ranks = session.ranks
     config = getattr(session.model, "config", None)
     asked = description(config, session.task.identity, session.settings, session.device, about)
+    ranks.require_same(asked)
+    is_new, path = ranks.first(lambda: _begun_or_found(session, asked, resume))
+    if path is not None:
+        session.restore(path, resume.override)
+        session.start_clock()
+    if is_new:
+        return None
+    done = ranks.first(lambda: _continued(session, asked, resume))
+    session.counters = ranks.shared(session.counters)  # the best weights may have to be chosen anew
+    return done
+
+
+def _begun_or_found(session: Session, asked: dict[str, Any], resume: Resume) -> tuple[bool, Path | None]:
+    """Whether a new run was begun; else the checkpoint that the one in the folder goes on from, if it has one."""
+    run = session.run
     # Weights for use, weights to go on with and two moments of each: found now, not at the first save.
     disk.require_space(run.path, 4 * tensors.size_of(tensors.weights_of(session.model)))
     if run.is_new:
         _start(session, asked, resume)
-        return None
+        return True, None
     if resume.mode == "no":
         raise UsageError(f"{run.path}: already holds a run; continue it with --resume or choose another --out")
-    saved = run.config()
-    require_same_run(saved, asked, resume.override)
+    require_same_run(run.config(), asked, resume.override)
     path, problems = checkpoint.newest(run.checkpoints, fall_back=resume.mode == "auto")
     for problem in problems:
         session.display.note(f"WARNING: {problem}; set aside, continuing from an older checkpoint")
-    if path is not None:
-        session.restore(path, resume.override)
-        session.start_clock()
+    return False, path
+
+
+def _continued(session: Session, asked: Mapping[str, Any], resume: Resume) -> str | None:
+    """Make the folder ready for a session that stands where the run goes on; why it does not, if it does not."""
+    run, saved = session.run, session.run.config()
+    if session.saved_step is not None:
         _refuse_spent(session, saved)
     checkpoint.set_aside_after(run.checkpoints, session.counters.step)
-    repair(session, resume.mode)
+    repair(session, "auto" if resume.mode == "auto" else "last")
     done = session.reason_to_end() if run.manifest.facts.get("reason") else None
     if done is not None:
         session.display.note(f"{_told_done(session, done)}: nothing was changed")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,14 +31,14 @@ from regard.training.flops import flops_per_target
 from regard.training.losses import Loss, TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
+from regard.training.parallel.ranks import ALONE, Ranks
 from regard.training.precision import LossScale, Precision, autocast
 from regard.training.prefetch import Prefetch
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import generator_states, require_generators, restore_generators
 from regard.training.run_folder import RunFolder
+from regard.training.saved_tensors import saved_tensors
 from regard.training.settings import TrainSettings
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Pending:
 class Session:
     """Everything that the loop reads and writes."""
 
-    model: nn.Module
+    training_step: TrainingStep
     task: TrainingProblem
     settings: TrainSettings
     run: RunFolder
@@ -65,6 +65,7 @@ class Session:
     optimiser: Optimiser
     ema: Ema
     device: torch.device
+    ranks: Ranks = ALONE
     sample: Callable[[nn.Module], str] | None = None
     counters: Counters = field(default_factory=Counters)
     carried: State | None = None
@@ -85,15 +86,19 @@ class Session:
 
     def __post_init__(self) -> None:
         self.budget = budget.parse(self.settings.budget)
-        self.training_step = TrainingStep(self.model, self.task.objective)
+        # The model and its loss as steps call them: with the gradients of all processes, or compiled.
         self.fast_step: nn.Module | Callable[..., Loss] = self.training_step
-        settings = self.settings
-        self.prefetch = Prefetch(self.task.sampler, settings.batch_size, settings.accumulate, self.device)
+        settings, part = self.settings, self.ranks.part
+        self.prefetch = Prefetch(self.task.sampler, settings.batch_size, settings.accumulate, self.device, part)
         # Whether some step's numbers were not finite where nobody looks at once. From then on no update is applied.
         self.is_bad = torch.zeros((), dtype=torch.bool, device=self.device)
         self.given = {name: torch.zeros((), device=self.device) for name in ("tokens", "rate")}
         self.loss_scale = LossScale(self.device) if settings.precision == "float16" else None
         self.start_clock()
+
+    @property
+    def model(self) -> nn.Module:
+        return self.training_step.model
 
     @property
     def choice(self) -> Choice:
@@ -107,12 +112,13 @@ class Session:
 
     def start_clock(self) -> None:
         """Count time from now."""
-        self.clock_start = self.read_at = self.saved_at = time.monotonic()
+        self.clock_start = self.saved_at = self.ranks.now()
+        self.read_at = time.monotonic()
         self.seconds_before = self.counters.seconds
 
     @property
     def seconds(self) -> float:
-        return self.seconds_before + time.monotonic() - self.clock_start
+        return self.seconds_before + self.ranks.now() - self.clock_start
 
     def progress(self, *, ahead_steps: float = 0.0, ahead_tokens: float = 0.0) -> float:
         """How much of the budget is spent, or will be a little ahead, 0 to 1."""
@@ -145,7 +151,7 @@ class Session:
     def contents(self) -> Contents:
         """What a checkpoint of this moment holds."""
         self.counters.seconds = self.seconds
-        carried = [] if self.carried is None else list(self.carried.tensors())
+        carried = [] if self.carried is None else [self.ranks.all_rows(part) for part in self.carried.tensors()]
         training = {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
         training |= {f"average/{name}": tensor for name, tensor in self.ema.tensors().items()}
         training |= {f"carried/{i}": tensor for i, tensor in enumerate(carried)}
@@ -153,7 +159,7 @@ class Session:
         training |= {f"generator/{name}": tensor for name, tensor in generator_states().items()}
         state = {
             "counters": dataclasses.asdict(self.counters),
-            "environment": environment(self.device),
+            "environment": environment(self.device, self.ranks.size),
             "choice": self.choice.to_dict(),
         }
         return Contents(tensors.weights_of(self.model), tensors.weights_metadata(self.model), training, state)
@@ -167,29 +173,29 @@ class Session:
         counters = counters_of(state, path)
         with blamed_on(path / checkpoint.STATE):
             chosen = choice_of(state.get("choice"))
-        tensors.require_fits(self.model, path / checkpoint.MODEL)
-        forms = tensors.forms_in(path / checkpoint.OPTIMISER)[0]
+        saved = saved_tensors(path, state)
+        tensors.require_forms_fit(self.model, saved.weights, saved.metadata, path / checkpoint.MODEL)
+        others = {"optimiser/": self.optimiser.tensors(), "average/": self.ema.tensors()}
+        others |= {"loss_scale/": self._scale_tensors()}
         # Torch's own loader takes moments of other shapes and fails a step later, or not at all.
-        tensors.require_same(tensors.forms_of(self.optimiser.tensors()), _below(forms, "optimiser/"), path)
-        tensors.require_same(tensors.forms_of(self.ema.tensors()), _below(forms, "average/"), path)
-        tensors.require_same(tensors.forms_of(self._scale_tensors()), _below(forms, "loss_scale/"), path)
-        self._require_state_fits(_below(forms, "carried/"), path)
-        values = tensors.read(path / checkpoint.OPTIMISER)
+        for prefix, own in others.items():
+            tensors.require_same(tensors.forms_of(own), saved.below(prefix), path)
+        self._require_state_fits(saved.below("carried/"), path)
+        generators = saved.whole("generator/")
         with blamed_on(path / checkpoint.OPTIMISER):
-            require_generators(_below(values, "generator/"))
-        tensors.load_weights(self.model, path / checkpoint.MODEL)
-        tensors.copy_into(self.optimiser.tensors(), _below(values, "optimiser/"))
-        tensors.copy_into(self.ema.tensors(), _below(values, "average/"))
-        tensors.copy_into(self._scale_tensors(), _below(values, "loss_scale/"))
-        self._restore_state(_below(values, "carried/"))
-        restore_generators(_below(values, "generator/"))
+            require_generators(generators)
+        saved.copy_weights(self.ranks, tensors.weights_of(self.model))
+        for prefix, own in others.items():
+            saved.copy(self.ranks, own, prefix)
+        self._restore_state(saved.whole("carried/"))
+        restore_generators(generators)
         self.counters, self.saved_step = counters, counters.step
         known = state.get("environment")
         before = known if isinstance(known, Mapping) else {}
         if chosen is not None:
             self.began_in = chosen.precision
             self.chosen = taken_up(self, chosen, before.get("device", ""), named)
-        for change in environment_changes(before, environment(self.device)):
+        for change in environment_changes(before, environment(self.device, self.ranks.size)):
             self.display.note(f"continued with {change}: results may differ from an undisturbed run in the last bits")
 
     def _scale_tensors(self) -> dict[str, Tensor]:
@@ -211,17 +217,12 @@ class Session:
         if values:
             index = iter(range(len(values)))
             fresh = self.fresh_state(self.settings.batch_size)
-            self.carried = fresh.map(lambda _: values[str(next(index))].to(self.device))
+            self.carried = fresh.map(lambda _: self.ranks.own_rows(values[str(next(index))]).to(self.device))
 
     def fresh_state(self, batch_size: int) -> State:
         """The state before any token."""
         model: Any = self.model
         return model.init_state(batch_size)
-
-
-def average_in(path: Path) -> dict[str, Tensor]:
-    """The moving average in a verified checkpoint, by parameter name; nothing where the run has none."""
-    return _below(tensors.read(path / checkpoint.OPTIMISER), "average/")
 
 
 def description(
@@ -245,7 +246,7 @@ def description(
     }
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def environment(device: torch.device, ranks: int = 1) -> dict[str, Any]:
     """What bit-identity depends on beside the settings."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
@@ -255,13 +256,11 @@ def environment(device: torch.device) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "device": device.type,
         "machine": name,
+        "ranks": ranks,
     }
 
 
 def environment_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs, in words."""
-    return [f"{key} {now[key]} instead of {before.get(key)}" for key in now if now[key] != before.get(key)]
-
-
-def _below(named: Mapping[str, T], prefix: str) -> dict[str, T]:
-    return {name.removeprefix(prefix): value for name, value in named.items() if name.startswith(prefix)}
+    known = {"ranks": 1, **before}
+    return [f"{key} {now[key]} instead of {known.get(key)}" for key in now if now[key] != known.get(key)]

@@ -147,6 +147,8 @@ class TrainSettings:
     vectors         a file of word vectors, or a run they were imported to, that embeddings begin with, word by word
     freeze          parts of the model that are left as they are, by name, such as embedding,layers.0-3
     layer_decay     rates fall by this factor from each layer to the one below it; 1: all learn at the same
+    parallel        how several processes train one model: "ddp", each holds all of it, "fsdp", each a part of every
+                    layer; auto: the second where the first does not fit (docs/scale.md)
     memory, spill   of a model that counts: about how much memory to work in, such as 512M or 2G, and the folder for
                     what does not fit; None is the system's for temporary files
     """
@@ -203,6 +205,7 @@ class TrainSettings:
     )
     freeze: str | None = _setting(None, "identity", _maybe(_Rule("names of parts, joined by commas", _is_named)))
     layer_decay: float = _setting(1.0, "override", FACTOR)
+    parallel: Literal["auto", "none", "ddp", "fsdp"] = _setting("auto", "free", _choice("auto", "none", "ddp", "fsdp"))
     seed: int = _setting(0, "identity", _count(0, 2**63 - 1))
     threads: int | None = _setting(None, "free", _maybe(_count(1, 4096)))
     device: str = _setting("auto", "free", _Rule("auto, cpu, cuda or cuda:N", is_device_name))

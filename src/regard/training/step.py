@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.data.batch import Batch
 from regard.errors import is_out_of_memory
@@ -36,14 +35,14 @@ def update(
     session: Session, batches: Sequence[Batch], tokens: Tensor | int, rate: Tensor | float, loaded: Loaded
 ) -> tuple[Tensor, Tensor]:
     """The loss of the batches and the norm of its gradient, which is applied unless it is not finite."""
-    loss = _gradients(session, batches, tokens)
-    parameters = session.optimiser.parameters
+    loss = session.ranks.summed(gradients_of(session, batches, tokens))
+    gradients = [parameter.grad for parameter in session.optimiser.parameters if parameter.grad is not None]
     if session.loss_scale is not None:
-        session.loss_scale.unscale(parameters)
-    norm = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+        session.loss_scale.unscale([session.ranks.local(gradient) for gradient in gradients])
+    norm = session.ranks.norm(gradients)
     skip = refuse_or_skip(session, Pending(session.counters.step + 1, loss, norm, loaded.tokens, loaded.samples))
     if session.settings.clip:
-        clip_grads_with_norm_(parameters, session.settings.clip, norm)
+        session.ranks.clip(session.optimiser.parameters, session.settings.clip, norm)
     session.optimiser.step(rate, skip)
     session.optimiser.clear()
     return loss, norm
@@ -74,21 +73,34 @@ def _numbers(session: Session, loaded: Loaded) -> tuple[Tensor | int, Tensor | f
     return session.given["tokens"].fill_(tokens), session.given["rate"].fill_(session.rate)
 
 
-def _gradients(session: Session, batches: Sequence[Batch], tokens: Tensor | int) -> Tensor:
-    """Add up the gradients of all batches; their loss is returned. What fails as compiled is made as it reads."""
+def gradients_of(session: Session, batches: Sequence[Batch], tokens: Tensor | int) -> Tensor:
+    """Add up the gradients of all batches; the loss of the rows read here is returned.
+
+    What fails as compiled is made as it reads.
+    """
     before = session.carried
     # Asked before: of a capture that has failed it cannot be asked any more.
     is_captured = session.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
     try:
-        return torch.stack([_backward(session, batch, tokens) for batch in batches]).sum()
+        return _added_up(session, batches, tokens)
     except Exception as error:
-        if not session.choice.compile or is_captured or is_out_of_memory(error):
+        alone = session.ranks.size == 1
+        if not session.choice.compile or not alone or is_captured or is_out_of_memory(error):
             raise
         fall_back(session, "compile", error)
     session.carried = before
     session.optimiser.clear()
-    seed_step(session.settings.seed, session.counters.step, session.device)
-    return torch.stack([_backward(session, batch, tokens) for batch in batches]).sum()
+    seed_step(session.settings.seed, session.counters.step, session.device, session.ranks.stream("step"))
+    return _added_up(session, batches, tokens)
+
+
+def _added_up(session: Session, batches: Sequence[Batch], tokens: Tensor | int) -> Tensor:
+    last = len(batches) - 1
+    parts = list[Tensor]()
+    for number, batch in enumerate(batches):
+        with session.ranks.adding(session.fast_step, last=number == last):
+            parts.append(_backward(session, batch, tokens))
+    return torch.stack(parts).sum()
 
 
 def _backward(session: Session, batch: Batch, tokens: Tensor | int) -> Tensor:
@@ -100,7 +112,8 @@ def _backward(session: Session, batch: Batch, tokens: Tensor | int) -> Tensor:
     with session.precision():
         total, _, state = session.fast_step(batch, state)
         loss = total / tokens
-    (loss if session.loss_scale is None else session.loss_scale.scaled(loss)).backward()
+    whole = session.ranks.scaled(loss)
+    (whole if session.loss_scale is None else session.loss_scale.scaled(whole)).backward()
     session.carried = None if state is None else state.detach()
     return loss.detach()
 

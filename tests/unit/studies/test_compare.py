@@ -23,7 +23,7 @@ from regard.core import registry
 from regard.errors import ResourceError, Stopped, UsageError
 from regard.run.settings import Origin, resolve
 from regard.studies import compare as comparing
-from regard.studies import race as racing
+from regard.studies import training as racing
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import Comparison, from_report, read_report

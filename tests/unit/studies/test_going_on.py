@@ -17,8 +17,8 @@ import pytest
 from regard.errors import CheckpointError, DataError, LockedError, ResourceError, Stopped, UsageError
 from regard.storage.lock import only_writer
 from regard.studies import ledger, readings, summary
-from regard.studies import race as racing
 from regard.studies import report as reporting
+from regard.studies import training as racing
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import KEPT, Comparison, from_report, read_report

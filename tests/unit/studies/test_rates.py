@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regard.studies.chain import Trial, rate_search
 from regard.studies.comparison import Comparison
 from regard.studies.entrant import read_entrant
 from regard.studies.notes import notes
 from regard.studies.protocol import Protocol
-from regard.studies.race import BEHIND, DIVERGED, Race
 from regard.studies.report_page import as_html
 from regard.studies.row import Row
-from regard.studies.search import Behind, Watched, search
+from regard.studies.search import Behind, Searched, Watched
+from regard.studies.training import BEHIND, DIVERGED
 from regard.training import budget
 from regard.training.display import Evaluation, Silent
 
@@ -26,14 +28,13 @@ def searched(best: float, text: str = "60s", diverges: float = 1e9, ended: float
 
     ended  the part of its budget that a training spends when another was better before it.
     """
-    race: Any = object.__new__(Race)
-    race.protocol = Protocol("x", "text", text, 1)
-    trial = budget.parse(race.protocol.trial_budget)
+    protocol = Protocol("x", "text", text, 1)
+    trial = budget.parse(protocol.trial_budget)
     made: list[float] = []
 
-    def trained(_row: Row, asked: Any) -> dict[str, Any]:
+    def trained(asked: Trial) -> dict[str, Any]:
         lr = asked.changes["train.lr"]
-        assert asked.changes["train.budget"] == race.protocol.trial_budget
+        assert asked.changes["train.budget"] == protocol.trial_budget
         loss = None if lr > diverges else abs(lr - best)
         is_behind = bool(asked.best) and (loss is None or loss > min(asked.best)) and ended < 1
         made.append(lr)
@@ -42,9 +43,12 @@ def searched(best: float, text: str = "60s", diverges: float = 1e9, ended: float
         curve = [] if loss is None else [{"valid_loss": loss}]
         return {"valid": loss, "reason": reason, "seconds": spent, "step": spent, "curve": curve}
 
-    race._made = trained
     row = Row("lstm", "lstm", 5)
-    race._search(row, OWN)
+    steps = rate_search(row, protocol, OWN)
+    with suppress(StopIteration):
+        asked = next(steps)
+        while True:
+            asked = steps.send([trained(one) for one in asked])
     return row, made
 
 
@@ -110,7 +114,9 @@ def test_in_a_few_steps_no_rate_is_sought() -> None:
 
 
 def test_of_equal_losses_the_own_rate_is_taken() -> None:
-    found = search(OWN, lambda _: 1.0, lambda: True)
+    found = Searched(OWN)
+    while found.next is not None:
+        found.losses[found.next] = 1.0
     assert (found.best, found.next, len(found.losses)) == (0, None, 3)
 
 

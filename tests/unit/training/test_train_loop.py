@@ -28,6 +28,7 @@ from regard.training.flops import flops_per_target
 from regard.training.loop import train
 from regard.training.losses import TrainingStep, model_loss
 from regard.training.optimiser import Optimiser
+from regard.training.parallel.ranks import ALONE
 from regard.training.problem import Metric, TrainingProblem
 from regard.training.resume import Resume
 from tiny_run import LENGTH, ROWS, SETTINGS, Recorder, Steps, held_out, model_of, run, task_of, weight_hash
@@ -194,7 +195,7 @@ def test_a_part_of_the_held_out_documents_has_their_mean_length(share):
     )
     session = SimpleNamespace(
         task=task, counters=Counters(plan_tokens=max(1, int(share * shard.tokens))), device=torch.device("cpu"),
-        precision=nullcontext, training_step=TrainingStep(torch.nn.Module(), task.objective),
+        precision=nullcontext, training_step=TrainingStep(torch.nn.Module(), task.objective), ranks=ALONE,
     )  # fmt: skip
     mean, tokens = evaluation.held_out_loss(session)
     assert mean == pytest.approx((sizes**2).sum() / sizes.sum(), rel=1e-9 if share == 1 else 0.1)

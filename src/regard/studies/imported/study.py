@@ -37,6 +37,10 @@ class StudyOnRun(Study):
         if data is not None and not self.form:
             raise UsageError(f"{self.id} on a run needs no data: leave --data out")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process loads the run by itself.
+        return type(self), (self.path, self.data)
+
     @property
     def name(self) -> str:
         return f"{self.id}{ON}{Path(self.path).resolve().name}"

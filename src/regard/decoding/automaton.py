@@ -1,0 +1,167 @@
+"""A deterministic automaton over bytes, made of a regular expression: the texts that it accepts are those that match.
+
+Thompson's construction gives an automaton that is in many states at once (Thompson 1968); the sets of states that
+it can be in are those of the deterministic one (Rabin and Scott 1959). States from which nothing is accepted are gone:
+what has not been refused can still become a match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from regard.decoding.pattern import Characters, Either, Repeat, Sequence, Tree, parsed
+from regard.decoding.utf8_range import Range, sequences
+from regard.errors import UsageError
+
+DEAD = 0  # the state from which nothing is accepted
+MOST_PARTS, MOST_STATES = 20_000, 8_000
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """table (S, 256): the state after each byte. accepts (S,): whether a text may end there. The start is state 1."""
+
+    table: np.ndarray
+    accepts: np.ndarray
+
+    start = 1
+
+    def after(self, state: int, content: bytes) -> int:
+        for byte in content:
+            state = int(self.table[state, byte])
+        return state
+
+    def matches(self, text: str) -> bool:
+        return bool(self.accepts[self.after(self.start, text.encode())])
+
+
+def automaton(pattern: str) -> Automaton:
+    """The automaton of an expression."""
+    parts = _Parts()
+    begin, end = parts.built(parsed(pattern))
+    return _determined(parts, begin, end)
+
+
+@dataclass
+class _Parts:
+    """free: states that are reached without reading. reads: bytes from .. to, and the state after one of them."""
+
+    free: list[list[int]] = field(default_factory=list)
+    reads: list[list[tuple[int, int, int]]] = field(default_factory=list)
+
+    def new(self) -> int:
+        if len(self.free) >= MOST_PARTS:
+            raise UsageError("the pattern is too large: use fewer or smaller repetitions")
+        self.free.append([])
+        self.reads.append([])
+        return len(self.free) - 1
+
+    def built(self, tree: Tree) -> tuple[int, int]:
+        """The first and the last state of what reads a tree."""
+        begin = self.new()
+        if isinstance(tree, Characters):
+            end = self.new()
+            for bytes_of in sequences(tree.ranges):
+                self._read(begin, bytes_of, end)
+            return begin, end
+        if isinstance(tree, Sequence):
+            at = begin
+            for part in tree.parts:
+                first, last = self.built(part)
+                self.free[at].append(first)
+                at = last
+            return begin, at
+        if isinstance(tree, Either):
+            end = self.new()
+            for part in tree.parts:
+                first, last = self.built(part)
+                self.free[begin].append(first)
+                self.free[last].append(end)
+            return begin, end
+        return begin, self._repeated(begin, tree)
+
+    def _read(self, begin: int, bytes_of: tuple[Range, ...], end: int) -> None:
+        at = begin
+        for place, (low, high) in enumerate(bytes_of):
+            after = end if place == len(bytes_of) - 1 else self.new()
+            self.reads[at].append((low, high, after))
+            at = after
+
+    def _repeated(self, at: int, tree: Repeat) -> int:
+        for _ in range(tree.least):
+            first, last = self.built(tree.part)
+            self.free[at].append(first)
+            at = last
+        end = self.new()
+        if tree.most is None:
+            first, last = self.built(tree.part)
+            self.free[at] += [first, end]
+            self.free[last] += [first, end]
+            return end
+        for _ in range(tree.most - tree.least):
+            self.free[at].append(end)
+            first, last = self.built(tree.part)
+            self.free[at].append(first)
+            at = last
+        self.free[at].append(end)
+        return end
+
+
+def _determined(parts: _Parts, begin: int, end: int) -> Automaton:
+    numbers: dict[frozenset[int], int] = {frozenset(): DEAD}
+    start = _closed(parts, {begin})
+    numbers[start] = 1
+    rows, left = [np.zeros(256, np.int16), np.zeros(256, np.int16)], [start]
+    while left:
+        states = left.pop()
+        row = rows[numbers[states]]
+        for low, high, after in _moves(parts, states):
+            if after not in numbers:
+                if len(numbers) > MOST_STATES:
+                    raise UsageError("the pattern is too large: use fewer or smaller repetitions")
+                numbers[after] = len(rows)
+                rows.append(np.zeros(256, np.int16))
+                left.append(after)
+            row[low : high + 1] = numbers[after]
+    table = np.stack(rows)
+    accepts = np.zeros(len(rows), bool)
+    for states, number in numbers.items():
+        accepts[number] = end in states
+    return Automaton(_trimmed(table, accepts), accepts)
+
+
+def _moves(parts: _Parts, states: frozenset[int]) -> list[tuple[int, int, frozenset[int]]]:
+    """Ranges of bytes that lead to one set of states, and that set."""
+    reads = [move for state in states for move in parts.reads[state]]
+    cuts = sorted({low for low, _, _ in reads} | {high + 1 for _, high, _ in reads})
+    found = []
+    for low, after in pairwise(cuts):
+        reached = {to for first, last, to in reads if first <= low <= last}
+        if reached:
+            found.append((low, after - 1, _closed(parts, reached)))
+    return found
+
+
+def _closed(parts: _Parts, states: set[int]) -> frozenset[int]:
+    """The states, and all that are reached from them without reading."""
+    seen, left = set(states), list(states)
+    while left:
+        for after in parts.free[left.pop()]:
+            if after not in seen:
+                seen.add(after)
+                left.append(after)
+    return frozenset(seen)
+
+
+def _trimmed(table: np.ndarray, accepts: np.ndarray) -> np.ndarray:
+    """The table with every way that leads to no match leading nowhere."""
+    alive = accepts.copy()
+    while True:
+        more = alive | alive[table].any(1)
+        more[DEAD] = False
+        if (more == alive).all():
+            return np.where(alive[table], table, np.int16(DEAD))
+        alive = more

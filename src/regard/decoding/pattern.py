@@ -1,0 +1,196 @@
+"""Regular expressions as trees: the part of their language that an automaton can tell by reading once.
+
+    abc  a|b  (ab)*  (?:ab)+  a?  a{2,5}  [a-z_]  [^"]  .  \\d \\w \\s \\D \\W \\S (of ASCII)  \\n \\t \\x41 \\u00e9
+    ^ and $ at the ends
+
+What looks around or back ((?=..), \\1, \\b) is refused: no automaton of finite size tells it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.decoding.utf8_range import LAST, Range, complement
+from regard.errors import UsageError
+
+LONGEST, MOST_REPEATS, DEEPEST = 1 << 16, 1000, 100
+DIGIT: list[Range] = [(0x30, 0x39)]
+WORD: list[Range] = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
+SPACE: list[Range] = [(9, 13), (0x20, 0x20)]
+CLASSES = {"d": DIGIT, "w": WORD, "s": SPACE}
+CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
+NEWLINE = 0x0A
+
+
+@dataclass(frozen=True)
+class Characters:
+    """One character of these code points."""
+
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True)
+class Sequence:
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True)
+class Either:
+    parts: tuple[Tree, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """part, so often at least and at most; None for any number of times."""
+
+    part: Tree
+    least: int
+    most: int | None
+
+
+Tree = Characters | Sequence | Either | Repeat
+
+
+def parsed(pattern: str) -> Tree:
+    """The tree of an expression that a whole text has to match."""
+    if len(pattern) > LONGEST:
+        raise UsageError(f"the pattern has {len(pattern):,} characters, and {LONGEST:,} are the most")
+    reader = _Reader(pattern)
+    tree = reader.either(0)
+    if reader.at < len(pattern):
+        reader.refuse("there is a ) without a (")
+    return tree
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def refuse(self, why: str) -> None:
+        raise UsageError(f"the pattern cannot be read at character {self.at}: {why}")
+
+    def peek(self, ahead: int = 0) -> str:
+        return self.text[self.at + ahead : self.at + ahead + 1]
+
+    def take(self) -> str:
+        found = self.peek()
+        if not found:
+            self.refuse("it ends too early")
+        self.at += 1
+        return found
+
+    def either(self, depth: int) -> Tree:
+        if depth > DEEPEST:
+            self.refuse("it is nested too deeply")
+        parts = [self._sequence(depth)]
+        while self.peek() == "|":
+            self.at += 1
+            parts.append(self._sequence(depth))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def _sequence(self, depth: int) -> Tree:
+        parts: list[Tree] = []
+        while self.peek() not in ("", "|", ")"):
+            if self._is_anchor():
+                self.at += 1
+                continue
+            parts.append(self._repeated(self._atom(depth)))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _is_anchor(self) -> bool:
+        """Whether an anchor stands where a whole match begins or ends anyhow; elsewhere it is refused."""
+        if self.peek() not in ("^", "$"):
+            return False
+        before, after = self.text[: self.at].strip("(^?:"), self.text[self.at + 1 :].strip(")$")
+        if (self.peek() == "^" and before) or (self.peek() == "$" and after):
+            self.refuse("^ and $ may stand at its ends alone")
+        return True
+
+    def _atom(self, depth: int) -> Tree:
+        character = self.take()
+        if character == "(":
+            return self._group(depth)
+        if character == "[":
+            return self._class()
+        if character == ".":
+            return Characters(tuple(complement([(NEWLINE, NEWLINE)])))
+        if character == "\\":
+            return Characters(tuple(self._escape()))
+        if character in "*+?{":
+            self.at -= 1
+            self.refuse(f"there is nothing before {character} to repeat")
+        return Characters(((ord(character), ord(character)),))
+
+    def _group(self, depth: int) -> Tree:
+        if self.peek() == "?":
+            if self.peek(1) != ":":
+                self.refuse("groups that look around or have names are not known; (?:...) is")
+            self.at += 2
+        tree = self.either(depth + 1)
+        if self.peek() != ")":
+            self.refuse("a ( is not closed")
+        self.at += 1
+        return tree
+
+    def _repeated(self, part: Tree) -> Tree:
+        while (mark := self.peek()) and mark in "*+?{":
+            self.at += 1
+            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(mark) or self._counts()
+            if self.peek() in ("?", "+"):
+                self.refuse("how greedy a repetition is makes no difference to what matches; leave it out")
+            part = Repeat(part, least, most)
+        return part
+
+    def _counts(self) -> tuple[int, int | None]:
+        end = self.text.find("}", self.at)
+        first, comma, last = self.text[self.at : max(end, self.at)].partition(",")
+        if end < 0 or not first.isdecimal() or (last and not last.isdecimal()):
+            self.refuse("expected counts such as {2} or {2,5}")
+        least, most = int(first[:5]), int(last[:5]) if last else None if comma else int(first[:5])
+        if least > MOST_REPEATS or (most or 0) > MOST_REPEATS or (most is not None and most < least):
+            self.refuse(f"counts go up, and to {MOST_REPEATS:,} at most")
+        self.at = end + 1
+        return least, most
+
+    def _escape(self) -> list[Range]:
+        letter = self.take()
+        if letter.lower() in CLASSES:
+            found = CLASSES[letter.lower()]
+            return found if letter.islower() else complement(found)
+        if letter in "xu":
+            size = 2 if letter == "x" else 4
+            digits, self.at = self.text[self.at : self.at + size], self.at + size
+            try:
+                number = int(digits, 16)
+            except ValueError:
+                number = -1
+            if len(digits) < size or number < 0:
+                self.refuse(f"expected {size} hexadecimal digits")
+            return [(number, number)]
+        if letter in CONTROLS:
+            letter = CONTROLS[letter]
+        elif letter.isalnum():
+            self.refuse(f"\\{letter} is not known")
+        return [(ord(letter), ord(letter))]
+
+    def _class(self) -> Tree:
+        negated = self.peek() == "^"
+        self.at += negated
+        ranges: list[Range] = []
+        while self.peek() != "]" or not ranges:
+            low = self._member()
+            if len(low) == 1 and low[0][0] == low[0][1] and self.peek() == "-" and self.peek(1) not in ("]", ""):
+                self.at += 1
+                high = self._member()
+                if len(high) != 1 or high[0][1] < low[0][0]:
+                    self.refuse("a range goes up")
+                low = [(low[0][0], high[0][1])]
+            ranges += low
+        self.at += 1
+        if negated:
+            ranges = complement(ranges)
+        return Characters(tuple((low, min(high, LAST)) for low, high in ranges))
+
+    def _member(self) -> list[Range]:
+        character = self.take()
+        return self._escape() if character == "\\" else [(ord(character), ord(character))]

@@ -1,0 +1,56 @@
+"""Prefix cache: states after beginnings that several prompts share, so that they are read once.
+
+A state is a value that no call changes, so that any number of rows may go on from it. Kept by the tokens that were
+read; the ones not used for longest go when there is no more room.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from jaxtyping import Int
+from torch import Tensor
+
+from regard.core.state import State
+
+
+class PrefixCache:
+    """States of one row by the tokens (T,) that they have seen, `room` bytes in all.
+
+    hits, misses  chunks' ends that were asked for and found, or not; read  tokens that need not be read again.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.room, self.nbytes = room, 0
+        self.states: OrderedDict[bytes, State] = OrderedDict()
+        self.hits = self.misses = self.read = 0
+
+    def get(self, tokens: Int[Tensor, "T"]) -> State | None:
+        """The state after these tokens, if it is known."""
+        key = _key(tokens)
+        if key not in self.states:
+            self.misses += 1
+            return None
+        self.states.move_to_end(key)
+        self.hits += 1
+        self.read += len(tokens)
+        return self.states[key]
+
+    def put(self, tokens: Int[Tensor, "T"], state: State) -> None:
+        """Keep the state after these tokens, if there is room for it at all."""
+        key = _key(tokens)
+        if key in self.states or state.nbytes > self.room:
+            return
+        self.states[key] = state
+        self.nbytes += state.nbytes
+        while self.nbytes > self.room:
+            _, gone = self.states.popitem(last=False)
+            self.nbytes -= gone.nbytes
+
+    def clear(self) -> None:
+        self.states.clear()
+        self.nbytes = 0
+
+
+def _key(tokens: Tensor) -> bytes:
+    return tokens.cpu().numpy().tobytes()

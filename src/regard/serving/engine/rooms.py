@@ -1,0 +1,195 @@
+"""Rooms: the runs that are in memory. One is loaded when it is first asked for, and goes when nobody asks for it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from regard.errors import RegardError, ResourceError
+from regard.run.run import Run, load
+from regard.serving.engine.ask import Ask, refusal
+from regard.serving.engine.room import Room
+from regard.serving.engine.sizing import Sizes
+from regard.serving.pool import stamp_of
+from regard.serving.wire import Message
+from regard.training.run_folder import WEIGHTS
+
+LOOKED = 1.0  # seconds between two looks at whether a folder was written anew
+
+Post = Callable[[dict[str, Any]], None]
+
+
+class Rooms:
+    """paths: folders by the names of their runs. post: puts something into the engine's own inbox, from any thread.
+
+    idle  seconds after which a run that nobody asks for is let go of; the last one stays.
+    """
+
+    def __init__(self, paths: Mapping[str, Path], sizes: Sizes, device: str, idle: float, post: Post) -> None:
+        self.paths, self.sizes, self.device, self.idle, self.post = dict(paths), sizes, device, idle, post
+        self.open: dict[str, Room] = {}
+        self.retiring: list[Room] = []
+        self.spares: dict[str, Run] = {}  # models that no engine has touched, with the same weights
+        self.stamps: dict[str, tuple[int, ...]] = {}
+        self.waiting: dict[str, list[Ask]] = {}
+        self.looked: dict[str, float] = {}
+        self.later: dict[str, list[Message]] = {}
+
+    @property
+    def busy(self) -> bool:
+        return any(room.busy for room in self._all())
+
+    def submit(self, ask: Ask) -> list[Message]:
+        room = self.open.get(ask.run)
+        if room is None:
+            self._load(ask.run)
+            self.waiting[ask.run].append(ask)
+            return []
+        self._renew(ask.run)
+        return self._submitted(room, ask)
+
+    def begin(self, name: str) -> None:
+        """Load a run that will be asked for."""
+        if name not in self.open:
+            self._load(name)
+
+    def when_loaded(self, name: str, message: Message) -> None:
+        """Put a message into the inbox again when a run is there."""
+        self.later.setdefault(name, []).append(message)
+        self.begin(name)
+
+    def cancel(self, number: int) -> None:
+        for messages in self.later.values():
+            messages[:] = [message for message in messages if message["id"] != number]
+        for asks in self.waiting.values():
+            asks[:] = [ask for ask in asks if ask.number != number]
+        for room in self._all():
+            room.cancel(number)
+
+    def step(self) -> list[Message]:
+        told: list[Message] = []
+        for room in self._all():
+            if room.busy:
+                told += room.step()
+        for room in [room for room in self.retiring if not room.busy]:
+            room.close()
+            self.retiring.remove(room)
+        return told
+
+    def loaded(self, name: str, room: Room | None, spare: Run | None, error: BaseException | None) -> list[Message]:
+        """A run has come into memory, or has not; those that waited for it go on."""
+        asks, later = self.waiting.pop(name, []), self.later.pop(name, [])
+        if room is None or spare is None:
+            assert error is not None
+            if name in self.open:
+                return []  # the new one is no good, and the old one is still there
+            numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
+            return [refusal(number, error, name, self.paths[name]) for number in numbers]
+        try:
+            if name in self.open:  # a new version, for a while beside the old one
+                self.retiring.append(self.open.pop(name))
+            else:
+                self._make_room(room.nbytes)
+        except ResourceError as error:
+            numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
+            return [refusal(number, error, name) for number in numbers]
+        for message in later:
+            self.post(message)
+        self.open[name], self.spares[name] = room, spare
+        return [message for ask in asks for message in self._submitted(room, ask)]
+
+    def let_go(self) -> None:
+        """Forget runs that nobody has asked for in a while."""
+        now = time.monotonic()
+        for name, room in list(self.open.items()):
+            if len(self.open) > 1 and not room.busy and now - room.used > self.idle:
+                self._close(name)
+
+    def twin(self, path: Path) -> Run:
+        """The run of a folder as one that nobody else uses; the weights are shared where it is in memory."""
+        names = [name for name, own in self.paths.items() if own == path]
+        spare = self.spares.get(names[0]) if names and self.stamps.get(names[0]) == stamp_of(path) else None
+        return load(path, device=self.device) if spare is None else twin_of(spare)
+
+    def about(self) -> dict[str, Any]:
+        return {name: room.about() for name, room in self.open.items()}
+
+    def state(self) -> dict[str, Any]:
+        return {name: room.state() for name, room in self.open.items()}
+
+    def _all(self) -> list[Room]:
+        return [*self.open.values(), *self.retiring]
+
+    def _submitted(self, room: Room, ask: Ask) -> list[Message]:
+        try:
+            return room.submit(ask)
+        except (RegardError, ValueError) as error:
+            return [refusal(ask.number, error, room.name, room.run.path)]
+
+    def _renew(self, name: str) -> None:
+        """Begin to load a folder that was written anew; until it is there the old run answers."""
+        now = time.monotonic()
+        if now - self.looked.get(name, 0.0) < LOOKED:
+            return
+        self.looked[name] = now
+        try:
+            changed = stamp_of(self.paths[name]) != self.stamps.get(name)
+        except OSError:
+            return  # the folder is being written or has gone
+        if changed:
+            self._load(name)
+
+    def _load(self, name: str) -> None:
+        if name in self.waiting:
+            return
+        self.waiting[name] = []
+        Thread(target=self._in_background, args=(name,), daemon=True).start()
+
+    def _in_background(self, name: str) -> None:
+        path = self.paths[name]
+        room = spare = error = None
+        try:
+            self.stamps[name] = stamp_of(path)
+            self._check_weights(path)
+            run = load(path, device=self.device)
+            spare = twin_of(run)
+            room = Room(name, run, self.sizes)
+        except BaseException as found:
+            error = found
+        self.post({"do": "loaded", "run": name, "room": room, "spare": spare, "error": error})
+
+    def _check_weights(self, path: Path) -> None:
+        weights, budget = path / WEIGHTS, self.sizes.memory
+        if budget is not None and weights.is_file() and weights.stat().st_size > budget:
+            raise ResourceError("the weights are larger than --memory allows")
+
+    def _make_room(self, nbytes: int) -> None:
+        """Let go of idle runs, those not asked for longest first, until there is room for one more."""
+        if not self.open:
+            return
+        device = next(iter(self.open.values())).device
+        budget = self.sizes.budget(device)
+        for name in sorted(self.open, key=lambda name: self.open[name].used):
+            if nbytes + sum(room.nbytes for room in self._all()) <= budget:
+                return
+            if not self.open[name].busy:
+                self._close(name)
+        if nbytes + sum(room.nbytes for room in self._all()) > budget:
+            raise ResourceError("all runs that are in memory are in use")
+
+    def _close(self, name: str) -> None:
+        self.open.pop(name).close()
+        self.spares.pop(name, None)
+        gc.collect()
+
+
+def twin_of(run: Run) -> Run:
+    """The same run with modules of its own, so that whoever listens to them hears nobody else, and the same tensors."""
+    twin, tensors = copy.copy(run), [*run.model.parameters(), *run.model.buffers()]
+    twin.model = copy.deepcopy(run.model, {id(tensor): tensor for tensor in tensors})
+    return twin

@@ -1,0 +1,119 @@
+"""What was posted, as a request: JSON without anything that JSON does not have, of bounded size and depth."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from regard.errors import nearest
+from regard.serving.guard import LARGEST
+from regard.serving.http.errors import Error
+from regard.serving.http.schema import REFUSED, Asked
+
+DEEPEST = 32
+IN_TIME = 10.0  # seconds within which a body has come
+
+A = TypeVar("A", bound=Asked)
+
+
+async def asked(request: Request, kind: type[A]) -> A:
+    """The request that was posted."""
+    found = parsed(await content(request))
+    if not isinstance(found, dict):
+        raise Error(400, "a request is a JSON object")
+    for name in found:
+        if name in REFUSED and found[name] is not None:
+            raise Error(400, f"{name}: {REFUSED[name]}", param=name, code="unsupported_parameter")
+    try:
+        return kind.model_validate(found)
+    except ValidationError as error:
+        raise _told(error, kind) from None
+
+
+async def content(request: Request) -> bytes:
+    """The bytes of a request, which may not be too many nor come too slowly."""
+    told = request.headers.get("content-length", "")
+    if told.isdigit() and int(told) > LARGEST:
+        raise Error(413, f"the request has {int(told):,} bytes, and {LARGEST:,} are the most")
+    found = bytearray()
+    try:
+        async with asyncio.timeout(IN_TIME):
+            async for piece in request.stream():
+                found += piece
+                if len(found) > LARGEST:
+                    raise Error(413, f"a request has at most {LARGEST:,} bytes")
+    except TimeoutError:
+        raise Error(408, f"the request did not come within {IN_TIME:g} seconds") from None
+    except ClientDisconnect:
+        raise ConnectionAbortedError("the client has left") from None
+    return bytes(found)
+
+
+def parsed(body: bytes) -> Any:
+    """
+    >>> parsed(b'{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    """
+    try:
+        found = json.loads(body.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_once)
+    except UnicodeDecodeError:
+        raise Error(400, "the request is not UTF-8") from None
+    except RecursionError:
+        raise Error(400, "the request is nested too deeply") from None
+    except ValueError as error:
+        raise Error(400, f"the request is not JSON: {error}") from None
+    _check(found)
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a field is given twice")
+    return found
+
+
+def _check(found: Any) -> None:
+    """Refuse what goes deeper than it may, numbers beyond all bounds, and half characters."""
+    left = [(found, 1)]
+    while left:
+        value, depth = left.pop()
+        if depth > DEEPEST:
+            raise Error(400, f"the request is nested deeper than {DEEPEST}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Error(400, "a number is too large")
+        if isinstance(value, str):
+            _check_text(value)
+        elif isinstance(value, dict):
+            for name in value:
+                _check_text(name)
+            left += [(one, depth + 1) for one in value.values()]
+        elif isinstance(value, list):
+            left += [(one, depth + 1) for one in value]
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Error(400, "a text holds a lone surrogate, which is no character") from None
+
+
+def _told(error: ValidationError, kind: type[Asked]) -> Error:
+    """The first thing that is wrong, in one line."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"][:6])
+    name = str(first["loc"][0]) if first["loc"] else None
+    if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+        hint = nearest(str(name), kind.model_fields)
+        return Error(400, f"unknown field {str(name)[:100]!r}{hint}", param=name, code="unknown_parameter")
+    return Error(400, f"{place[:200]}: {first['msg']}", param=name, code="invalid_value")

@@ -1,0 +1,42 @@
+"""The page of a served run: a text is written as it comes, and whatever stands in it is text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from served import Served, serving
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "my.txt").write_text("".join(f"the cat {n} sat on the mat .\n" for n in range(60)), encoding="utf-8")
+    how: dict[str, Any] = {"budget": "2steps", "size": "tiny", "device": "cpu"}
+    regard.train("lstm", str(folder / "my.txt"), out=str(folder / "runs" / "lstm"), **how)
+    with serving(Path(folder), "runs/lstm", "--slots", "2") as found:
+        yield found
+
+
+def test_a_text_is_written_into_the_page_and_is_no_html(open_page: Any, server: Served) -> None:
+    page = open_page(server.url)
+    page.locator("option", has_text="lstm").wait_for(state="attached")
+    page.locator("textarea").fill("the <img src=x onerror=alert(1)>")
+    page.get_by_role("button", name="Write").click()
+    page.get_by_text("a second").wait_for()
+    assert page.locator(".written img").count() == 0
+    assert page.locator(".written").inner_text().startswith("the <img src=x")
+    assert len(page.locator(".written").inner_text()) > len("the <img src=x onerror=alert(1)>")
+
+
+def test_what_may_be_asked_is_listed_without_a_network(open_page: Any, server: Served) -> None:
+    page = open_page(f"{server.url}docs")
+    page.get_by_text("POST /v1/completions").wait_for()
+    assert page.get_by_text("frequency_penalty").count() >= 2

@@ -1,0 +1,116 @@
+"""Texts of a given form: automata against Python's own expressions, schemas against json, masks against every token."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from regard.data.tokenizer import train_tokenizer
+from regard.decoding.automaton import automaton
+from regard.decoding.constraint import Forms
+from regard.decoding.json_schema import any_object, pattern_of
+from regard.errors import UsageError
+
+PATTERNS = [
+    r"(yes|no)", r"[a-c]{2,4}x*", r"\d+\.\d{2}", r"[^a]b?", r"é+|日本.?", r"(a|b(c|d)*)+e", r"\w+ \w+", r"a?b?c?",
+    r"^\s*x$", r"(?:ab|a)(?:bc|c)", r"[\]\-x]+", r"a{0,2}", r"\x61\u00e9|b{3}", r"(|a)b", r"\S\D",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_an_automaton_accepts_what_python_matches(pattern: str) -> None:
+    chance, found = random.Random(pattern), automaton(pattern)
+    for _ in range(300):
+        text = "".join(chance.choices("abcdexyno 1.2é日本\n]-", k=chance.randint(0, 6)))
+        assert found.matches(text) == bool(re.fullmatch(pattern, text, re.ASCII)), text
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?=a)", r"\1", r"a)", r"(a", r"[a", r"*a", r"a{3,1}", r"a{99999}", r"\bx", r"a^b"]
+)
+def test_what_no_automaton_tells_is_refused(pattern: str) -> None:
+    with pytest.raises(UsageError, match="pattern"):
+        automaton(pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"(a{1,900}){1,900}", r"(a|b)*a(a|b){30}"])
+def test_a_pattern_that_grows_beyond_bounds_is_refused(pattern: str) -> None:
+    with pytest.raises(UsageError, match="too large"):
+        automaton(pattern)
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 5},
+        "age": {"type": "integer"},
+        "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}, "minItems": 1, "maxItems": 2},
+        "more": {"anyOf": [{"type": "null"}, {"type": "number"}]},
+    },
+    "required": ["age"],
+    "$defs": {"tag": {"enum": ["a", 'b"', 3]}},
+}
+
+
+def test_a_schema_accepts_its_values_and_no_others() -> None:
+    found = automaton(pattern_of(SCHEMA))
+    good: list[Any] = [
+        {"age": 3},
+        {"name": "é", "age": -12, "more": None},
+        {"age": 0, "tags": ["a", 'b"'], "more": -1.5e3},
+        {"name": "abcde", "age": 7, "tags": [3]},
+    ]
+    bad: list[Any] = [{}, {"name": "x"}, {"age": "3"}, {"age": 1.5}, {"age": 1, "tags": []}, {"age": 1, "x": 2}, [3]]
+    bad += [{"name": "abcdef", "age": 1}, {"age": 1, "tags": ["a", "a", "a"]}, {"age": 1, "more": "x"}]
+    for values, accepted in ((good, True), (bad, False)):
+        for value in values:
+            for separators in ((",", ":"), (", ", ": ")):
+                assert found.matches(json.dumps(value, separators=separators, ensure_ascii=False)) is accepted, value
+    assert automaton(any_object()).matches(json.dumps({"a": [1, {"b": None}], "c": "\n\u2028\\"}))
+
+
+@pytest.mark.parametrize(
+    "schema", [{"$ref": "#"}, {"type": "thing"}, {"minimum": 3}, {"$ref": "http://x"}, 7, {"enum": []}]
+)
+def test_a_schema_that_cannot_be_told_is_refused(schema: Any) -> None:
+    with pytest.raises(UsageError):
+        pattern_of(schema)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "chars", "words", "bpe"])
+def test_allowed_tokens_are_those_that_can_still_become_a_match(kind: str) -> None:
+    """Every token is tried: the text with it is the beginning of a match, or it is not allowed."""
+    matches = ["the cat sat", "the dog sat", "the dog sang"]
+    tokenizer = train_tokenizer(kind, ["the cat sat on the dog and sang a song"] * 3, vocab_size=None)
+    form = Forms(tokenizer, tokenizer.eos_id).form("the (cat sat|dog sa(t|ng))")
+    previous = int(tokenizer.encode("a")[-1])
+    rule, drawn, chance = form.rule(previous), list[int](), random.Random(3)
+    for _ in range(40):
+        allowed = (rule(torch.zeros(tokenizer.vocab_size), drawn) == 0).nonzero()[:, 0].tolist()
+        written = _written(tokenizer, previous, drawn).lstrip()
+        for token in range(tokenizer.vocab_size):
+            if tokenizer.is_special(token):
+                assert (token in allowed) == (token == tokenizer.eos_id and written in matches)
+                continue
+            after = _written(tokenizer, previous, [*drawn, token])
+            after = after.lstrip() if kind == "words" else after
+            assert (token in allowed) == any(match.startswith(after) for match in matches), (after, token)
+        drawn.append(chance.choice(allowed))
+        if drawn[-1] == tokenizer.eos_id:
+            break
+    assert _written(tokenizer, previous, drawn[:-1]).lstrip() in matches
+
+
+def _written(tokenizer: Any, previous: int, tokens: list[int]) -> str:
+    return tokenizer.decode([previous, *tokens])[len(tokenizer.decode([previous])) :]
+
+
+def test_a_pattern_that_no_token_begins_is_refused() -> None:
+    tokenizer = train_tokenizer("words", ["the cat sat"] * 3, vocab_size=None)
+    with pytest.raises(UsageError, match="no token"):
+        Forms(tokenizer, tokenizer.eos_id).form("dog").rule(None)
