@@ -76,7 +76,7 @@ def tokenised(
 def _working(
     tokenizer: Tokenizer, labour: Labour, n_chars: int, begun: BegunFolder | None
 ) -> Iterator[tuple[Workers, Encode]]:
-    usual = 1 if tokenizer.is_quick or n_chars < SMALL else n_cores()
+    usual = 1 if tokenizer.works_alone or n_chars < SMALL else n_cores()
     with labour.open(usual) as workers, temporary_folder(None, TEMPORARY) as folder:
         if workers.is_here:
             yield workers, partial(encoded, tokenizer, measured=HELD_OUT)

@@ -31,7 +31,7 @@ class CharacterTokenizer(Tokenizer):
 
     kind = "chars"
     sees_words = False
-    is_quick = True
+    works_alone = True
 
     def __init__(self, characters: str, spelled: bool = False) -> None:
         if list(characters) != sorted(set(characters)):
@@ -164,7 +164,7 @@ class ByteTokenizer(Tokenizer):
 
     kind = "bytes"
     sees_words = False
-    is_quick = True
+    works_alone = True
 
     @property
     def vocab_size(self) -> int:

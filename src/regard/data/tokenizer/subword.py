@@ -51,6 +51,7 @@ class SubwordTokenizer(Tokenizer):
     model_type = ""
     brings_space = True
     learns_from_sample = True
+    works_alone = True
 
     def __init__(self, model: dict[str, Any]) -> None:
         self.model = model

@@ -34,8 +34,8 @@ class Tokenizer(ABC):
     sees_words: ClassVar[bool] = True
     # Whether it may not be cut at all: what a token is may depend on where a text begins.
     sees_texts: ClassVar[bool] = False
-    # Whether it reads text about as fast as a disk does, so that other processes are no help.
-    is_quick: ClassVar[bool] = False
+    # Whether other processes are no help: it is about as fast as a disk, or has all cores at work by itself.
+    works_alone: ClassVar[bool] = False
     # Whether a part of a long text teaches it enough; otherwise it has to see all of it.
     learns_from_sample: ClassVar[bool] = False
     # The template by which a conversation is written, of a model that was taught to answer.
