@@ -45,7 +45,7 @@ def test_the_command_that_goes_on_is_quoted(here: Path, monkeypatch: pytest.Monk
     from regard.errors import Stopped
     from regard.run import train
 
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise Stopped("stopped; continue with --resume")
 
     monkeypatch.setattr(train, "train_run", stopped)

@@ -26,7 +26,7 @@ from regard.training.parallel.ranks import ALONE, Ranks
 
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LAUNCHED = "REGARD_LAUNCHED"  # by --devices, which tells of a process that was killed
-WAIT = 1.0  # seconds for somebody to say why he left
+WAIT = 4.0  # seconds for somebody to say why he left, who may have little of a busy machine
 TIMEOUT = timedelta(minutes=30)  # for the slowest thing that others wait for: a save of a large model
 JOINING = timedelta(minutes=5)
 LOST = 6
