@@ -114,6 +114,7 @@ def verbs(run: str) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("model", ["lstm", "ngram"])
 def test_no_name_in_a_run_folder_imports_anything(here: Path, made: Path, model: str):
     """Every text of every JSON file, at once, is the name of a module; then one after the other for loading."""

@@ -37,7 +37,7 @@ RUNS = {
     "forecaster": "world:electricity",
 }
 SHARED = ("data", "train", "origins", "environment", "regard", "format_version")  # alike in all runs: walked once
-EVERY = 16  # of the mutations, one is also shown and gone on with
+EVERY = 64  # of the mutations, one is also shown and gone on with
 FILES = ("config.json", "codec.json", "tokenizer.json")
 
 
@@ -105,7 +105,7 @@ def mutations(sound: Any, place: tuple[Any, ...], number: int) -> Iterator[tuple
         yield f"as {key[:20]!r}", renamed(sound, place, key)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", RUNS)
 def test_any_value_of_any_file_of_a_run_is_taken_or_refused_by_the_name_of_its_file(runs, tmp_path, name):
     folder, wrong, tried = tmp_path / name, [], 0

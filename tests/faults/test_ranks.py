@@ -166,7 +166,9 @@ def test_ranks_that_were_started_for_other_runs_are_refused_with_both_named(nurs
 
 def test_more_ranks_than_rows_are_refused(nursery: Ask, tmp_path: Path) -> None:
     answer = nursery(tmp_path / "run", size=3, settings={"batch_size": 2})
-    assert answer["codes"] == [2, 2, 2], answer
+    # Who finds the connection closed before it is told why has the code of a lost process; one tells.
+    assert 2 in answer["codes"], answer
+    assert set(answer["codes"]) <= {2, 6}, answer
     assert told(answer) == [
         "UsageError: train.batch_size=2: 3 processes share the rows of a batch; give a larger one, or fewer processes"
     ]

@@ -112,6 +112,7 @@ def require_end(ended: Ended, number: signal.Signals, *, saves: bool = False) ->
         assert "error" not in ended.err
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("moment", ["start", "prepare"])
 def test_a_training_that_has_not_begun_leaves_no_folder(nursery: Ask, new: Path, moment: str, number: signal.Signals):
@@ -119,6 +120,7 @@ def test_a_training_that_has_not_begun_leaves_no_folder(nursery: Ask, new: Path,
     assert not new.exists()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("verb", ["bench", "list", "new", "show"])
 def test_a_command_that_has_not_begun_says_nothing(nursery: Ask, verb: str):
     ended = nursery(verb, moment="start", number=signal.SIGTERM)
@@ -126,6 +128,7 @@ def test_a_command_that_has_not_begun_says_nothing(nursery: Ask, verb: str):
     assert (ended.out, ended.err) == ("", "")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize(
     ("moment", "n"),
@@ -142,6 +145,7 @@ def test_a_training_saves_and_can_be_resumed(nursery: Ask, new: Path, moment: st
         assert set(run_folder.verify_run(new).values()) == {"ok"}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("task", "number"), list(zip(WORLDS, itertools.cycle(SIGNALS), strict=False)))
 def test_a_training_of_every_task_saves(nursery: Ask, new: Path, task: str, number: signal.Signals):
     model = ("--model", "bert") if task == "masked" else ()
@@ -152,6 +156,7 @@ def test_a_training_of_every_task_saves(nursery: Ask, new: Path, task: str, numb
     assert checkpoint.steps(new / "checkpoints") == [2]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize(
     ("moment", "n"), [("prepare", 1), ("counting", 1), ("reading", 1), ("operation", 4), ("operation", 12)]
@@ -161,6 +166,7 @@ def test_a_count_leaves_nothing(nursery: Ask, new: Path, moment: str, n: int, nu
     assert not new.exists() or set(run_folder.verify_run(new).values()) == {"ok"}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_training_of_a_tokenizer_is_left(nursery: Ask, new: Path, number: signal.Signals):
     words = ("--set", "data.tokens=bpe", "--set", "data.vocab_size=300")
@@ -179,6 +185,7 @@ USES = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("use", "number"), list(zip(USES, itertools.cycle(SIGNALS))) + [("evaluate", n) for n in SIGNALS]
 )
@@ -194,6 +201,7 @@ def test_a_use_of_a_run_ends_with_one_line_at_most(
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_study_leaves_no_temporary_folder(nursery: Ask, new: Path, number: signal.Signals):
     words = ("reproduce", "mask", "--out", "new")
@@ -204,6 +212,7 @@ def test_a_study_leaves_no_temporary_folder(nursery: Ask, new: Path, number: sig
     assert not list(new.rglob("*.json"))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("moment", "n", "number"),
     [
@@ -223,6 +232,7 @@ def test_a_comparison_ends(nursery: Ask, new: Path, moment: str, n: int, number:
     assert ended.seconds < AT_ONCE
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_lab_ends(nursery: Ask, runs: Path, number: signal.Signals):
     ended = nursery("lab", "--port", "0", moment="serving", number=number)
@@ -230,6 +240,7 @@ def test_the_lab_ends(nursery: Ask, runs: Path, number: signal.Signals):
     assert ended.err == ""
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", SIGNALS)
 def test_an_export_is_whole_or_absent(nursery: Ask, runs: Path, new: Path, number: signal.Signals):
     require_end(nursery("export", "counted", "new.arpa", moment="operation", n=2, number=number), number)

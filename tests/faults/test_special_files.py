@@ -67,6 +67,7 @@ def require_one_line(outcome, code: tuple[int, ...], name: str) -> None:
     assert name in outcome.err
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("task", DATA)
 def test_data_of_every_kind_must_be_a_regular_file(tmp_path: Path, task: str, kind: str):
@@ -80,6 +81,7 @@ def test_data_of_every_kind_must_be_a_regular_file(tmp_path: Path, task: str, ki
     require_one_line(outcome, (3,), file.name)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_recipe_and_its_parent_must_be_regular_files(tmp_path: Path, kind: str):
     special(tmp_path / "r.toml", kind)
@@ -88,6 +90,7 @@ def test_a_recipe_and_its_parent_must_be_regular_files(tmp_path: Path, kind: str
     require_one_line(call_here("train", "--recipe", str(tmp_path / "child.toml")), (2,), "r.toml")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", RUN)
 def test_every_file_of_a_run_must_be_a_regular_file(made: Path, tmp_path: Path, name: str, kind: str):
@@ -102,6 +105,7 @@ def test_every_file_of_a_run_must_be_a_regular_file(made: Path, tmp_path: Path, 
         assert outcome.code == 4 or name in GOES_ON.get(words[0], ()), outcome
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", POINT)
 def test_every_file_of_a_checkpoint_must_be_a_regular_file(made: Path, tmp_path: Path, name: str):
     run = tmp_path / "run"
@@ -114,6 +118,7 @@ def test_every_file_of_a_checkpoint_must_be_a_regular_file(made: Path, tmp_path:
         require_one_line(outcome, (4,), name)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_arpa_files_and_pictures_must_be_regular_files(made: Path, tmp_path: Path, kind: str):
     from regard.data.picture import pictures_in, read_picture
@@ -131,6 +136,7 @@ def test_arpa_files_and_pictures_must_be_regular_files(made: Path, tmp_path: Pat
             pictures_in(str(tmp_path / "p.npz"))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["comparison.json", "state.json"])
 def test_what_a_comparison_keeps_must_be_regular_files(made: Path, tmp_path: Path, name: str, kind: str):
@@ -163,6 +169,7 @@ def test_large_files_of_settings_are_refused_before_they_are_read(tmp_path: Path
     require_one_line(call_here("show", str(tmp_path / "run")), (4,), "too many")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("text", ["x = " + "[" * 100_000, "x = " + "9" * 5000, "[a" + ".a" * 100_000 + "]"])
 def test_a_recipe_that_would_exhaust_its_reader_is_one_line(tmp_path: Path, text: str):
     (tmp_path / "r.toml").write_text(text)

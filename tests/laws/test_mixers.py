@@ -67,6 +67,7 @@ def test_mixer_keeps_the_laws(name: str) -> None:
     held(check_mixer(EXAMPLES[name], name), runs=2)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", COMBINATIONS)
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_combination_keeps_the_laws(name: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from test_going_on import write
 
+from regard.core import plugin
 from regard.errors import CheckpointError, DataError, ResourceError, UsageError
 from regard.run.settings import Origin, resolve
 from regard.studies.ahead import Ahead
@@ -32,6 +33,12 @@ from regard.training.display import Display, Passing, Silent, Start
 MODELS = ["ngram", "fnn"]
 # What hangs on the clock, on the memory of a process, and on where the comparison lies.
 CHANCE = frozenset(("seconds", "speed", "peak_memory", "side_by_side", "path", "finding", "notes", "versions"))
+
+
+@pytest.fixture(autouse=True)
+def _no_parts_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests have imported by name is not there in a worker."""
+    monkeypatch.setattr(plugin, "_imported", set())
 
 
 def run(folder: Path, name: str, board: LineBoard | None = None, **settings: Any) -> Comparison:

@@ -95,6 +95,7 @@ torch.testing.assert_close(compiled, plain)
 """
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt", "lstm", "mamba2"])
 def test_a_block_that_is_compiled_has_a_graph(name: str) -> None:
