@@ -80,7 +80,7 @@ def _called(function: Callable[[A], B], item: A, version: str) -> B:
 
 def library() -> Any:
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]  # an extra
     except ImportError:
         raise UsageError("--ray needs the package ray: pip install 'regard[ray]'") from None
     return ray

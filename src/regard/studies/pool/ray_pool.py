@@ -40,7 +40,7 @@ class RayPool:
             machines = [one for one in self.ray.nodes() if one["Alive"]]
             self._refuse_others(machines)
             self.side_by_side, self.threads, needs = _shares(address, machines, count, device)
-            from ray.util.queue import Queue
+            from ray.util.queue import Queue  # pyright: ignore[reportMissingImports]  # an extra
 
             self.queue = Queue(MOST_TOLD, actor_options={"num_cpus": 0} | _here(self.ray))
         except BaseException:
@@ -92,7 +92,9 @@ class RayPool:
 
     def _refuse_others(self, machines: Sequence[dict[str, Any]]) -> None:
         """Refuse a cluster with a machine whose numbers may be others, or that has no regard at all."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        from ray.util.scheduling_strategies import (  # pyright: ignore[reportMissingImports]
+            NodeAffinitySchedulingStrategy,
+        )
 
         failures = self.ray.exceptions
         for one in machines:
@@ -141,7 +143,9 @@ def _shares(
 
 def _here(ray: Any) -> dict[str, Any]:
     """What puts an actor on this machine."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    from ray.util.scheduling_strategies import (  # pyright: ignore[reportMissingImports]
+        NodeAffinitySchedulingStrategy,
+    )
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)}
 
