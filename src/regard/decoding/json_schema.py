@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from regard.decoding.pattern import LONGEST
 from regard.errors import UsageError
 
 BLANK = " ?"
@@ -42,8 +43,16 @@ def any_object() -> str:
 
 
 def _value(schema: Any, root: Any, depth: int) -> str:
+    """Refused as soon as a part of it is too long: what holds others many times over grows faster than it is deep."""
     if depth > DEEPEST:
         raise UsageError("the schema goes deeper than can be told, or holds itself")
+    found = _told(schema, root, depth)
+    if len(found) > LONGEST:
+        raise UsageError(f"the schema is too large: as a pattern it has more than {LONGEST:,} characters")
+    return found
+
+
+def _told(schema: Any, root: Any, depth: int) -> str:
     if schema is True or schema == {}:
         return _any(ANY_DEPTH)
     if not isinstance(schema, Mapping):
@@ -54,16 +63,14 @@ def _value(schema: Any, root: Any, depth: int) -> str:
     if "$ref" in schema:
         return _value(_found(schema["$ref"], root), root, depth + 1)
     if "const" in schema or "enum" in schema:
-        values = [schema["const"]] if "const" in schema else schema["enum"]
-        if not isinstance(values, list) or not values:
-            raise UsageError("enum: expected a list of values")
+        values = [schema["const"]] if "const" in schema else _list(schema, "enum")
         return _either(re_escaped(json.dumps(value, ensure_ascii=False)) for value in values)
     for name in ("anyOf", "oneOf"):
         if name in schema:
-            return _either(_value(one, root, depth + 1) for one in schema[name])
+            return _either(_value(one, root, depth + 1) for one in _list(schema, name))
     kinds = schema.get("type", "object" if "properties" in schema else None)
     if isinstance(kinds, list):
-        return _either(_value({**schema, "type": one}, root, depth + 1) for one in kinds)
+        return _either(_value({**schema, "type": one}, root, depth + 1) for one in _list(schema, "type"))
     return _typed(kinds, schema, root, depth)
 
 
@@ -75,11 +82,13 @@ def _typed(kind: Any, schema: Mapping[str, Any], root: Any, depth: int) -> str:
     if kind == "array":
         return _array(schema, root, depth)
     if kind == "string" and "pattern" in schema:
+        if not isinstance(schema["pattern"], str):
+            raise UsageError("pattern: expected a text")
         return f'"(?:{schema["pattern"].removeprefix("^").removesuffix("$")})"'
     if kind == "string" and ("minLength" in schema or "maxLength" in schema):
-        least, most = schema.get("minLength", 0), schema.get("maxLength", "")
-        return f'"{CHARACTER}{{{least},{most}}}"'
-    if kind not in SIMPLE:
+        least, most = _count(schema, "minLength") or 0, _count(schema, "maxLength")
+        return f'"{CHARACTER}{{{least},{"" if most is None else most}}}"'
+    if not isinstance(kind, str) or kind not in SIMPLE:
         raise UsageError(f"the schema says type {str(kind)[:40]!r}, which JSON has not")
     return SIMPLE[kind]
 
@@ -90,7 +99,7 @@ def _object(schema: Mapping[str, Any], root: Any, depth: int) -> str:
         return _any_object(ANY_DEPTH)
     if not isinstance(properties, Mapping):
         raise UsageError("properties: expected an object")
-    required = schema.get("required", [])
+    required = _list(schema, "required") if schema.get("required") else []
     pairs = [
         (f"{re_escaped(json.dumps(name, ensure_ascii=False))}:{BLANK}{_value(one, root, depth + 1)}", name in required)
         for name, one in properties.items()
@@ -116,12 +125,26 @@ def _in_order(pairs: list[tuple[str, bool]]) -> str:
 
 def _array(schema: Mapping[str, Any], root: Any, depth: int) -> str:
     item = _value(schema.get("items", True), root, depth + 1)
-    least, most = schema.get("minItems", 0), schema.get("maxItems")
+    least, most = _count(schema, "minItems") or 0, _count(schema, "maxItems")
     if most == 0:
         return rf"\[{BLANK}\]"
     more = f"{{{max(least - 1, 0)},{'' if most is None else most - 1}}}"
     inside = f"{item}(?:,{BLANK}{item}){more}"
     return rf"\[{BLANK}{inside if least else f'(?:{inside})?'}{BLANK}\]"
+
+
+def _count(schema: Mapping[str, Any], name: str) -> int | None:
+    found = schema.get(name)
+    if found is not None and (type(found) is not int or found < 0):
+        raise UsageError(f"{name}: expected a number from 0 on, found {str(found)[:40]!r}")
+    return found
+
+
+def _list(schema: Mapping[str, Any], name: str) -> list[Any]:
+    found = schema[name]
+    if not isinstance(found, list) or not found:
+        raise UsageError(f"{name}: expected a list with something in it")
+    return found
 
 
 def _any(depth: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from regard.core.config import Config
-from regard.interop.hf_settings import WORDS, Settings, attentive, measured
+from regard.interop.hf_settings import WORDS, Attentive, Settings, attentive, measured
 from regard.interop.t5_models import NETS
 from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.language import LanguageModelConfig
@@ -40,12 +40,10 @@ def distilbert(config: Config, length: int, _ids: Settings) -> Settings | None:
 
 def translation(config: Config, length: int, ids: Settings) -> Settings | None:
     """Marian's and BART's."""
-    if not isinstance(config, EncoderDecoderConfig):
+    sides = _sides(config, length)
+    if sides is None:
         return None
-    read = measured(config.encoder.embedding, config.encoder.stack, length, tied=True)
-    written = measured(config.decoder.embedding, config.decoder.stack, length, config.decoder.tied)
-    if read is None or written is None:
-        return None
+    read, written = sides
     layers = {"encoder": len(read.blocks), "decoder": len(written.blocks) // 2}  # one of theirs is two of ours
     said: Settings = {
         "vocab_size": written.embedding.vocab_size,
@@ -65,12 +63,10 @@ def translation(config: Config, length: int, ids: Settings) -> Settings | None:
 
 def t5(config: Config, length: int, ids: Settings) -> Settings | None:
     """T5's, of both kinds."""
-    if not isinstance(config, EncoderDecoderConfig):
+    sides = _sides(config, length)
+    if sides is None:
         return None
-    read = measured(config.encoder.embedding, config.encoder.stack, length, tied=True)
-    written = measured(config.decoder.embedding, config.decoder.stack, length, config.decoder.tied)
-    if read is None or written is None:
-        return None
+    read, written = sides
     nets = {net: word for word, net in NETS.items()}
     return {
         "vocab_size": read.embedding.vocab_size,
@@ -89,6 +85,15 @@ def t5(config: Config, length: int, ids: Settings) -> Settings | None:
         "is_encoder_decoder": True,
         **_ends(ids),
     }
+
+
+def _sides(config: Config, length: int) -> tuple[Attentive, Attentive] | None:
+    """The encoder and the decoder of a Transformer that has both."""
+    if not isinstance(config, EncoderDecoderConfig):
+        return None
+    read = measured(config.encoder.embedding, config.encoder.stack, length, tied=True)
+    written = measured(config.decoder.embedding, config.decoder.stack, length, config.decoder.tied)
+    return None if read is None or written is None else (read, written)
 
 
 def _ends(ids: Settings) -> Settings:

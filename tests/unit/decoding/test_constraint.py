@@ -74,9 +74,20 @@ def test_a_schema_accepts_its_values_and_no_others() -> None:
     assert automaton(any_object()).matches(json.dumps({"a": [1, {"b": None}], "c": "\n\u2028\\"}))
 
 
+TEN_TIMES_OVER = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 10} for i in range(7)}
+
+
 @pytest.mark.parametrize(
-    "schema", [{"$ref": "#"}, {"type": "thing"}, {"minimum": 3}, {"$ref": "http://x"}, 7, {"enum": []}]
-)
+    "schema",
+    [
+        {"$ref": "#"}, {"type": "thing"}, {"type": []}, {"type": {}}, {"minimum": 3}, {"$ref": "http://x"}, 7,
+        {"enum": []}, {"anyOf": 5}, {"anyOf": []}, {"type": "string", "pattern": 5},
+        {"type": "string", "minLength": "}"},
+        {"type": "array", "maxItems": "x"}, {"type": "array", "minItems": -1}, {"type": "array", "maxItems": 1.5},
+        {"properties": 5}, {"properties": {"a": {}}, "required": 5},
+        {"$ref": "#/$defs/d0", "$defs": TEN_TIMES_OVER | {"d7": {"type": "null"}}},
+    ],
+)  # fmt: skip
 def test_a_schema_that_cannot_be_told_is_refused(schema: Any) -> None:
     with pytest.raises(UsageError):
         pattern_of(schema)
