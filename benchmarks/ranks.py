@@ -1,7 +1,9 @@
 """Tokens a second and bytes of one training by one process, by two that hold all of it and by two that share it out.
 
     python benchmarks/ranks.py [--rounds 3] [--steps 8] [--model gpt] [--settings d_model=256,n_layers=4]
+    python benchmarks/ranks.py --device cuda --steps 40 --settings d_model=768,n_layers=12,n_heads=12
 
+On a GPU there is one rank of each kind, in bfloat16: what the ways of many cost where there is nobody to wait for.
 Every process has one thread, all read the rows of one batch of the same size. The three take turns, and the best round
 of each stands: what else runs on the machine only takes away. "Work" is the processor seconds of a step, of all its
 processes together, in those of one process: on a busy machine it tells more than the clock; what it lacks of 1 is what
@@ -25,7 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 VOCABULARY, ROWS, LENGTH, WARM_UPS = 4096, 16, 128, 2
-WAYS = {"one process": ("none", 1), "two, ddp": ("ddp", 2), "two, fsdp": ("fsdp", 2), "one rank, ddp": ("ddp", 1)}
+ALONE = {"one process": ("none", 1), "one rank, ddp": ("ddp", 1), "one rank, fsdp": ("fsdp", 1)}
+WAYS = {"cpu": {**ALONE, "two, ddp": ("ddp", 2), "two, fsdp": ("fsdp", 2)}, "cuda": ALONE}
 
 
 def main() -> None:
@@ -34,14 +37,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--model", default="gpt")
     parser.add_argument("--settings", default="d_model=256,n_layers=4")
+    parser.add_argument("--device", choices=list(WAYS), default="cpu")
     parser.add_argument("--way", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.way:
         print(json.dumps(measured(options)))
         return
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in WAYS}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in WAYS[options.device]}
     for _ in range(options.rounds):
-        for name, (way, size) in WAYS.items():
+        for name, (way, size) in WAYS[options.device].items():
             found[name].append(together(way, size))
     best = {name: max(rounds, key=lambda one: one["speed"]) for name, rounds in found.items()}
     least = {name: min(one["work"] for one in rounds) for name, rounds in found.items()}
@@ -95,9 +99,12 @@ def measured(options: argparse.Namespace) -> dict[str, float]:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    settings = TrainSettings(batch_size=ROWS, length=LENGTH, parallel=options.way, device="cpu", optimiser="adamw")
+    device, number = torch.device(options.device), "bfloat16" if options.device == "cuda" else "float32"
+    settings = TrainSettings(
+        batch_size=ROWS, length=LENGTH, parallel=options.way, device=options.device, precision=number, optimiser="adamw"
+    )
     given = {key: int(value) for key, value in (one.split("=") for one in options.settings.split(","))}
-    with joined(torch.device("cpu")) as ranks, tempfile.TemporaryDirectory() as folder:
+    with joined(device) as ranks, tempfile.TemporaryDirectory() as folder:
         ranks = ranks.as_set(settings, 0, 1)
         model: Any = build(options.model, vocab_size=VOCABULARY, **given)
         session = new_session(model, TrainingProblem(Random()), settings, RunFolder(Path(folder)), Silent(), ranks)
@@ -107,14 +114,24 @@ def measured(options: argparse.Namespace) -> dict[str, float]:
         parameters = sum(one.numel() for one in session.optimiser.parameters)
         for step in range(WARM_UPS):
             make_step(session, session.prefetch.take(step))
+        settled(device)
         ranks.shared(None)
         begin, worked = time.perf_counter(), time.process_time()
         for step in range(options.steps):
             loaded = session.prefetch.take(WARM_UPS + step)
             update(session, loaded.batches, loaded.tokens, 1e-4, loaded)
+        settled(device)
         seconds, worked = time.perf_counter() - begin, time.process_time() - worked
     speed, work = options.steps * ROWS * LENGTH / seconds, worked / options.steps
     return {"speed": speed, "work": work, "bytes": held, "parameters": parameters}
+
+
+def settled(device: Any) -> None:
+    """What a GPU was asked for is done."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 if __name__ == "__main__":
