@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,6 +60,7 @@ class JoinedRanks(Ranks):
 
     way = "each of which holds the whole model (ddp)"
     group: Any = None  # through which they agree; None: torch's own of all processes
+    _beside: JoinedRanks | None = None
 
     def __init__(self, rank: int, size: int, local_rank: int = 0, n_local: int = 1) -> None:
         self.rank, self.size, self.local_rank, self.n_local = rank, size, local_rank, n_local
@@ -72,13 +72,14 @@ class JoinedRanks(Ranks):
 
     def release(self) -> None:
         self._ddp = None
-        vars(self).pop("beside", None)
+        self._beside = None
 
-    @cached_property
+    @property
     def beside(self) -> JoinedRanks:
-        other = copy.copy(self)
-        other.group = dist.new_group(backend="gloo", timeout=TIMEOUT)
-        return other
+        if self._beside is None:
+            self._beside = copy.copy(self)
+            self._beside.group = dist.new_group(backend="gloo", timeout=TIMEOUT)
+        return self._beside
 
     def as_set(self, settings: TrainSettings, needs: int, limit: int) -> Ranks:
         from regard.training.parallel.sharded import ShardedRanks
