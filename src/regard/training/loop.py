@@ -18,7 +18,8 @@ import torch
 from torch import nn
 
 from regard.core.device import device_named, move
-from regard.errors import ResourceError, Stopped, is_out_of_memory
+from regard.core.stack import outer_blocks
+from regard.errors import ResourceError, Stopped, UsageError, is_out_of_memory
 from regard.training.display import Display, Result, Silent, Start
 from regard.training.ema import Ema
 from regard.training.execution import as_chosen, settle
@@ -197,6 +198,11 @@ def new_session(
     device = ranks.device(device_named(settings.device))
     precision_of(settings.precision, device)
     move(model, device)
+    blocks = outer_blocks(model)
+    if settings.gradient_checkpointing and not blocks:
+        raise UsageError("train.gradient_checkpointing: the model has no layers to compute a second time; say false")
+    for block in blocks:
+        block.recomputes = settings.gradient_checkpointing
     training_step = TrainingStep(model, task.objective)
     ranks.shard(training_step)
     trackers = tracking(settings.track, run.path, display.note) if ranks.is_first else None
