@@ -99,10 +99,14 @@ class Case:
     carries: bool = False
     packed: bool = False
     objective: Any = model_loss
+    recomputes: bool = False
 
     @property
     def told(self) -> str:
-        return f"{self.name} {self.build or ''}{' packed' * self.packed}{' tar' * (self.objective is not model_loss)}"
+        said = (
+            f"{' packed' * self.packed}{' recomputed' * self.recomputes}{' tar' * (self.objective is not model_loss)}"
+        )
+        return f"{self.name} {self.build or ''}{said}"
 
 
 FAMILIES = (
@@ -117,7 +121,11 @@ FAMILIES = (
 PENALISED = Case("lstm", {}, objective=partial(model_loss, ar=0.3, tar=0.7, label_smoothing=0.1))
 # How a model is built matters where it is cut.
 CUT = (Case("gpt", {"tied": True}), Case("mamba2", {}, carries=True), Case("bahdanau", {}), Case("bert", {}))
-CASES = {"ddp": (*FAMILIES, PENALISED), "fsdp": (*FAMILIES, *CUT)}
+RECOMPUTED = tuple(
+    Case(name, {}, carries=name in ("lstm", "mamba"), recomputes=True)
+    for name in ("gpt", "lstm", "mamba", "transformer")
+)
+CASES = {"ddp": (*FAMILIES, PENALISED, *RECOMPUTED), "fsdp": (*FAMILIES, *CUT, *RECOMPUTED)}
 
 
 def difference(case: Case, way: str, ranks: Any) -> float:
@@ -128,7 +136,9 @@ def difference(case: Case, way: str, ranks: Any) -> float:
     model: Any = entry(case.name).config(EXAMPLE, "tiny", **(drops | case.build)).build().double()
     alone = copy.deepcopy(model)
     problem = TrainingProblem(Batches(model, case.carries, case.packed), objective=case.objective, carries=case.carries)
-    settings = TrainSettings(batch_size=ROWS, accumulate=BATCHES, parallel=way, device="cpu", budget="9steps")
+    settings = TrainSettings(
+        batch_size=ROWS, accumulate=BATCHES, parallel=way, device="cpu", gradient_checkpointing=case.recomputes
+    )
     ranks = ranks.as_set(settings, 0, 1)
     with tempfile.TemporaryDirectory() as folder:
         session = new_session(model, problem, settings, RunFolder(Path(folder)), Silent(), ranks)

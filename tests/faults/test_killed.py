@@ -117,9 +117,12 @@ def test_a_signal_ends_the_step_saves_and_exits_75(nursery, undisturbed, tmp_pat
     ("number", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130), (signal.SIGHUP, -signal.SIGHUP)]
 )
 def test_a_second_signal_ends_at_once_and_saves_nothing(nursery, tmp_path, number, code):
-    found, _ = nursery(tmp_path / "run", at=("batch", 4), signals=(number, number))
+    path = tmp_path / "run"
+    found, _ = nursery(path, at=("batch", 4), signals=(number, number))
     assert found == code
-    assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [2]
+    # The save of step 2 may be under way in the background: then it is given up.
+    assert checkpoint.steps(path / "checkpoints") in ([], [2])
+    assert nursery(path)[0] == 0
 
 
 def test_one_writer_wins_and_a_dead_one_leaves_no_lock(nursery, tmp_path):

@@ -11,13 +11,14 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from regard.core.config import Config, check
 from regard.core.context import EMPTY, Context
 from regard.core.dropout import dropout, locks
 from regard.core.mixer import Called, Mixer
 from regard.core.state import Chain, State
-from regard.core.tap import Tap, is_heard
+from regard.core.tap import Tap, anybody_listens, is_heard
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,19 @@ class BlockConfig(MixerConfig, kind="block"):
 
 
 class Block(Mixer):
-    """One layer: a mixer and an optional position-wise net, each normalised and added to the residual stream."""
+    """One layer: a mixer and an optional position-wise net, each normalised and added to the residual stream.
+
+    recomputes  whether its forward pass is made a second time on the way back instead of keeping what it came to in
+                memory: gradient checkpointing (Chen et al. 2016). The gradient is the same, dropout included.
+    """
 
     composed = skips_state = packs = True
+    recomputes = False
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
         self.mixer = config.mixer.build()
+        self.d_read = config.d_read
         self.mixer_norm = config.norm.build() if config.norm else nn.Identity()
         self.mlp = config.mlp.build() if config.mlp else None
         self.mlp_norm = (config.norm.build() if config.norm else nn.Identity()) if config.mlp else None
@@ -108,6 +115,12 @@ class Block(Mixer):
         return self.mixer.init_state(batch_size)
 
     def forward(self, x: Tensor, state: State | None = None, context: Context = EMPTY) -> Called:
+        # Who listens is to hear every part once.
+        if self.recomputes and self.training and torch.is_grad_enabled() and not anybody_listens():
+            return checkpoint(self._made, x, state, context, use_reentrant=False)
+        return self._made(x, state, context)
+
+    def _made(self, x: Tensor, state: State | None, context: Context) -> Called:
         y, state = self.mixer(self._read(x, self.mixer_norm), state, context)
         return self._after_mixer(x, y if self.mixer_after is None else self.mixer_after(y)), state
 
@@ -213,6 +226,13 @@ class ResidualConfig(MixerConfig, kind="residual"):
 
     def build(self) -> Block:
         return Block(BlockConfig(self.d_model, self.mixer))
+
+
+def outer_blocks(model: nn.Module) -> list[Block]:
+    """The blocks of a model that lie in no other one."""
+    blocks = [part for part in model.modules() if isinstance(part, Block)]
+    inside = {id(part) for block in blocks for part in block.modules() if part is not block}
+    return [block for block in blocks if id(block) not in inside]
 
 
 def share(layers: list[Mixer], parts: tuple[str, ...]) -> None:

@@ -224,7 +224,7 @@ def _tell_need(job: Job, config: Config, training: TrainSettings, display: Displ
     from regard.training.estimate import RESERVED, estimate, gigabytes, memory_limit, refuse_too_large
 
     sizes = {"batch_size": training.batch_size, "length": training.length}
-    need = estimate(config, ema=training.ema > 0, **sizes)
+    need = estimate(config, ema=training.ema > 0, recomputes=training.gradient_checkpointing, **sizes)
     device = ranks.device(device_named(training.device))
     limit = ranks.memory(memory_limit(str(device)), device)
     ranks = ranks.as_set(training, need.shared(1, ranks.size).total, int(RESERVED * limit))

@@ -6,6 +6,7 @@ optimiser's two moments are exact; activations are the inputs and outputs of eve
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from regard.core.config import Config
 from regard.core.memory import host_memory
+from regard.core.stack import outer_blocks
 from regard.errors import ResourceError
 
 FLOAT = 4
@@ -69,8 +71,11 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False) -> Estimate:
-    """The need of training `config` on batches of `batch_size` rows of `length` tokens."""
+def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False, recomputes: bool = False) -> Estimate:
+    """The need of training `config` on batches of `batch_size` rows of `length` tokens.
+
+    recomputes: with gradient checkpointing, what goes into each block and what the largest of them comes to.
+    """
     model = on_meta(config)
     parameters = count_parameters(model)
     # The head's output is made a slice at a time by the chunked cross-entropy, and a table is only looked up.
@@ -81,7 +86,10 @@ def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False)
         if isinstance(part, nn.Embedding) or name.split(".")[-1] == "head"
         for own in part.parameters(recurse=False)
     }
-    per_token = sum(sum(p.shape) for p in model.parameters() if p.dim() == 2 and id(p) not in left_out)
+    per_token = _widths(model, left_out)
+    if recomputes and (blocks := outer_blocks(model)):
+        within = [_widths(block, left_out) for block in blocks]
+        per_token += sum(block.d_read for block in blocks) + max(within) - sum(within)
     return Estimate(
         parameters=parameters,
         weights=FLOAT * parameters * (2 if ema else 1),
@@ -89,6 +97,11 @@ def estimate(config: Config, *, batch_size: int, length: int, ema: bool = False)
         optimiser=2 * FLOAT * parameters,
         activations=FLOAT * per_token * batch_size * length,
     )
+
+
+def _widths(part: nn.Module, left_out: Collection[int]) -> int:
+    """Inputs and outputs of all matrices of a part, for one token."""
+    return sum(sum(p.shape) for p in part.parameters() if p.dim() == 2 and id(p) not in left_out)
 
 
 def state_size(shapes: nn.Module, length: int) -> dict[str, Any] | None:

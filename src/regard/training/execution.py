@@ -167,6 +167,8 @@ def _why_not_captured(session: Session) -> str | None:
         return f"{session.ranks.size} processes make it together"
     if session.settings.accumulate > 1 and session.task.carries:
         return f"a state is carried between the {session.settings.accumulate} batches of a step"
+    if session.settings.gradient_checkpointing:
+        return "layers are computed a second time, with the state of chance of the first"
     if is_listened_to(session.model):
         return "hooks are registered on the model, which a captured step would not call"
     return None if _has_one_shape(session) else "batches are of several shapes, or have rows that are not full"

@@ -18,7 +18,8 @@ import torch
 from torch import nn
 
 from regard.core.device import device_named, move
-from regard.errors import ResourceError, Stopped, is_out_of_memory
+from regard.core.stack import outer_blocks
+from regard.errors import ResourceError, Stopped, UsageError, is_out_of_memory
 from regard.training.display import Display, Result, Silent, Start
 from regard.training.ema import Ema
 from regard.training.execution import as_chosen, settle
@@ -34,7 +35,7 @@ from regard.training.random_streams import seed_step
 from regard.training.report import read_is_due, read_pending
 from regard.training.resume import Resume, start_or_resume, take_back
 from regard.training.run_folder import METRICS, RunFolder
-from regard.training.saving import save, save_is_due
+from regard.training.saving import awaited, conclude, is_under_way, save, save_is_due
 from regard.training.schedule import factor
 from regard.training.session import Session
 from regard.training.settings import TrainSettings
@@ -83,7 +84,7 @@ def _made(session: Session, interrupt: Interrupt) -> Result:
     """Choose how steps are made here, and make them so."""
     try:
         settle(session)
-        with as_chosen(session):
+        with as_chosen(session), awaited(session):
             return _run(session, interrupt)
     finally:
         session.prefetch.close()
@@ -96,7 +97,8 @@ def _run(session: Session, interrupt: Interrupt) -> Result:
     _tell_start(session)
     reason = None
     while reason is None:
-        session.ranks.meet(interrupt)
+        if not session.ranks.meet(interrupt, is_under_way(session)):
+            conclude(session)
         if evaluation_is_due(session):
             evaluate(session, interrupt)
         if save_is_due(session):
@@ -108,7 +110,7 @@ def _run(session: Session, interrupt: Interrupt) -> Result:
             _step(session)
     if session.task.held_out is not None and session.counters.evaluated_step != session.counters.step:
         evaluate(session, interrupt)
-    save(session)
+    save(session, last=True)
     session.ranks.meet(interrupt)
     if signal := session.ranks.heard(interrupt):
         _stop(session, signal)
@@ -148,7 +150,7 @@ def _rate(session: Session, tokens: int) -> float:
 
 
 def _stop(session: Session, signal: str) -> None:
-    save(session)
+    save(session, last=True)
     raise Stopped(
         f"{session.run.path}: stopped by {signal} at step {session.counters.step}, with a checkpoint; "
         f"continue with --resume"
@@ -196,6 +198,11 @@ def new_session(
     device = ranks.device(device_named(settings.device))
     precision_of(settings.precision, device)
     move(model, device)
+    blocks = outer_blocks(model)
+    if settings.gradient_checkpointing and not blocks:
+        raise UsageError("train.gradient_checkpointing: the model has no layers to compute a second time; say false")
+    for block in blocks:
+        block.recomputes = settings.gradient_checkpointing
     training_step = TrainingStep(model, task.objective)
     ranks.shard(training_step)
     trackers = tracking(settings.track, run.path, display.note) if ranks.is_first else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -39,6 +39,9 @@ from regard.training.random_streams import generator_states, require_generators,
 from regard.training.run_folder import RunFolder
 from regard.training.saved_tensors import saved_tensors
 from regard.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from regard.training.saving import Save
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ class Session:
     train_loss: float | None = None
     rate: float = 0.0
     saved_step: int | None = None
+    # The save that is being written in the background, and memory of the host for its copies, kept for the next one.
+    saving: Save | None = None
+    room: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     save_seconds: float = 0.0
     evaluation_seconds: float = 0.0
 

@@ -133,8 +133,12 @@ class TrainSettings:
                     scaled, fp8 needs a GPU that has it; auto is bfloat16 on a GPU that has it, else float32
     compile, graphs whether a step is compiled, and on a GPU captured as one graph; auto: on a GPU, where the budget
                     repays it. A step that cannot be is made as it reads, and that is told
+    gradient_checkpointing  whether each layer is computed a second time on the way back, which leaves its activations
+                    out of memory and takes about a third more time
     evaluate_every  steps; None: so that evaluation takes about a twentieth of the time
     save_every      steps; None: every half minute, or less often when saving is slow
+    save_async      whether training goes on while a copy of what is saved is written; auto: unless copies would fill
+                    more than a quarter of the host's memory
     keep            checkpoints kept beside the best
     sample_every    evaluations between two samples of text; 0 for none
     patience        evaluations without improvement after which the run ends; 0 for no limit
@@ -186,8 +190,10 @@ class TrainSettings:
     )
     compile: bool | str = _setting("auto", "override", AUTO_YES_NO)
     graphs: bool | str = _setting("auto", "override", AUTO_YES_NO)
+    gradient_checkpointing: bool = _setting(False, "free", YES_NO)
     evaluate_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
     save_every: int | None = _setting(None, "free", _maybe(_count(1, 1 << 40)))
+    save_async: bool | str = _setting("auto", "free", AUTO_YES_NO)
     keep: int = _setting(2, "free", _count(1, 1 << 20))
     sample_every: int = _setting(1, "free", _count(0, 1 << 40))
     patience: int = _setting(0, "free", _count(0, 1 << 40))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,13 +42,18 @@ def save(ranks: JoinedRanks, folder: Path, step: int, contents: Contents) -> Pat
     values = {**contents.weights, **contents.training}
     size, final = tensors.size_of(values), folder / f"{step:08d}"
     temporary = ranks.first(lambda: _made(folder, step, size))
+    failure, own = None, {}
     try:
         writer = HuggingFaceStorageWriter(str(temporary), save_distributed=True)
-        state_dict_saver.save(values, storage_writer=writer)
-        records = ranks.gathered(_own_files(temporary, ranks.rank))
+        state_dict_saver.save(values, storage_writer=writer, process_group=ranks.group)
+        own = _own_files(temporary, ranks.rank)
     except (CheckpointException, OSError) as error:
+        failure = _reason(error)
+    # A file that one process cannot read back is a failure of all of them.
+    failures, records = zip(*ranks.gathered((failure, own)), strict=True)
+    if reason := next((one for one in failures if one is not None), None):
         ranks.first(lambda: disk.discard(temporary))
-        raise ResourceError(f"cannot save a checkpoint at {final}: {_reason(error)}") from None
+        raise ResourceError(f"cannot save a checkpoint at {final}: {reason}")
     state = {**contents.state, TIES: dict(contents.metadata)}
     return ranks.first(lambda: _named(temporary, final, step, records, state))
 
@@ -69,7 +74,7 @@ def _own_files(folder: Path, rank: int) -> dict[str, dict[str, Any]]:
 
 
 def _named(
-    temporary: Path, final: Path, step: int, records: list[dict[str, dict[str, Any]]], state: Mapping[str, Any]
+    temporary: Path, final: Path, step: int, records: Sequence[dict[str, dict[str, Any]]], state: Mapping[str, Any]
 ) -> Path:
     """Seal the folder and give it its name."""
     written = {name: FileRecord(record["bytes"], record["sha256"]) for part in records for name, record in part.items()}

@@ -26,7 +26,7 @@ IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble", "freeze",
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
 OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar", "layer_decay"}
 FREE = {"calibrate", "evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
-FREE |= {"threads", "device", "memory", "spill", "choose_by", "parallel"}
+FREE |= {"threads", "device", "memory", "spill", "choose_by", "parallel", "save_async", "gradient_checkpointing"}
 
 
 def test_every_field_is_in_exactly_one_class_of_resume():

@@ -21,13 +21,12 @@ from torch.distributed.rendezvous import rendezvous
 
 from regard.errors import ResourceError, Stopped, UsageError
 from regard.training.interrupt import heeded
-from regard.training.parallel.joined import JoinedRanks, environment_says
+from regard.training.parallel.joined import TIMEOUT, JoinedRanks, environment_says
 from regard.training.parallel.ranks import ALONE, Ranks
 
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LAUNCHED = "REGARD_LAUNCHED"  # by --devices, which tells of a process that was killed
 WAIT = 4.0  # seconds for somebody to say why he left, who may have little of a busy machine
-TIMEOUT = timedelta(minutes=30)  # for the slowest thing that others wait for: a save of a large model
 JOINING = timedelta(minutes=5)
 LOST = 6
 CLOSED = ("gloo", "Connection closed", "Connection reset", "Broken pipe", "NCCL", "ncclRemoteError", "TCPStore")

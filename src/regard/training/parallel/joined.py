@@ -7,6 +7,7 @@ passes between them goes by gloo on the host and by NCCL between GPUs.
 
 from __future__ import annotations
 
+import copy
 import os
 import socket
 import time
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 UNTOLD = ("train.device", "train.threads", "train.track", "train.parallel")  # settings that may differ
 SHOWN = 3
+TIMEOUT = timedelta(minutes=30)  # for the slowest thing that others wait for: a save of a large model
 NOT_NEEDED = "`broadcast_buffers` is deprecated"  # its other name is not known to every torch
 
 
@@ -56,6 +59,8 @@ class JoinedRanks(Ranks):
     """One of several processes. local_rank, n_local: the same among those on its machine."""
 
     way = "each of which holds the whole model (ddp)"
+    group: Any = None  # through which they agree; None: torch's own of all processes
+    _beside: JoinedRanks | None = None
 
     def __init__(self, rank: int, size: int, local_rank: int = 0, n_local: int = 1) -> None:
         self.rank, self.size, self.local_rank, self.n_local = rank, size, local_rank, n_local
@@ -67,6 +72,14 @@ class JoinedRanks(Ranks):
 
     def release(self) -> None:
         self._ddp = None
+        self._beside = None
+
+    @property
+    def beside(self) -> JoinedRanks:
+        if self._beside is None:
+            self._beside = copy.copy(self)
+            self._beside.group = dist.new_group(backend="gloo", timeout=TIMEOUT)
+        return self._beside
 
     def as_set(self, settings: TrainSettings, needs: int, limit: int) -> Ranks:
         from regard.training.parallel.sharded import ShardedRanks
@@ -125,16 +138,17 @@ class JoinedRanks(Ranks):
     def now(self) -> float:
         return self._now
 
-    def meet(self, interrupt: Interrupt) -> None:
+    def meet(self, interrupt: Interrupt, is_busy: bool = False) -> bool:
         self._interrupt = interrupt
         received = interrupt.received
         if received is None and os.getppid() != self._parent:
             received = SIGNALS[0].name  # torchrun is gone, which would have told when the work is to end
         number = 0 if received is None else SIGNALS.index(_signal(received)) + 1
-        message = torch.tensor([time.monotonic() if self.is_first else 0.0, number], dtype=torch.float64)
+        message = torch.tensor([time.monotonic() if self.is_first else 0.0, number, is_busy], dtype=torch.float64)
         dist.all_reduce(message, dist.ReduceOp.MAX)
         self._now, number = float(message[0]), int(message[1])
         self._heard = SIGNALS[number - 1].name if number else None
+        return bool(message[2])
 
     def heard(self, interrupt: Interrupt) -> str | None:
         return self._heard
@@ -162,7 +176,7 @@ class JoinedRanks(Ranks):
             except RegardError as error:
                 failure = error
                 message = [_Outcome(time.monotonic(), failure=(type(error).__name__, str(error)))]
-        dist.broadcast_object_list(message, src=0)
+        dist.broadcast_object_list(message, src=0, group=self.group)
         outcome: _Outcome = message[0]
         self._now = outcome.now
         if outcome.failure is not None:
@@ -175,7 +189,7 @@ class JoinedRanks(Ranks):
     def gathered(self, value: T) -> list[T]:
         """What each of the processes has."""
         found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value)
+        dist.all_gather_object(found, value, group=self.group)
         return found
 
     def part(self, batch: Batch) -> Batch:
@@ -214,8 +228,8 @@ class JoinedRanks(Ranks):
         dist.all_reduce(total)
         return total
 
-    def kept(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return super().kept(weights) if self.is_first else {}
+    def kept(self, named: Mapping[str, Tensor], room: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        return super().kept(named, room) if self.is_first else {}
 
 
 def _again(kind: str, words: str) -> RegardError:

@@ -99,9 +99,15 @@ class Ranks:
         """Seconds of a clock that all processes share, as of the last thing they agreed on."""
         return time.monotonic()
 
-    def meet(self, interrupt: Interrupt) -> None:
-        """Agree on the time and on whether a signal has come, at the beginning of a step."""
+    @property
+    def beside(self) -> Ranks:
+        """The same processes, for a thread in each of them whose exchange is not to meet that of the steps."""
+        return self
+
+    def meet(self, interrupt: Interrupt, is_busy: bool = False) -> bool:
+        """Agree on the time and on whether a signal has come, at the beginning of a step; whether somebody is busy."""
         del interrupt
+        return is_busy
 
     def heard(self, interrupt: Interrupt) -> str | None:
         """The signal that one of the processes has got."""
@@ -200,9 +206,9 @@ class Ranks:
 
     # Files.
 
-    def kept(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """A copy of the weights, to be published later."""
-        return {name: tensor.to("cpu", copy=True) for name, tensor in weights.items()}
+    def kept(self, named: Mapping[str, Tensor], room: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """A copy of tensors on the host, to be written later. room: copies of before, which may be overwritten."""
+        return tensors.copied(named, {} if room is None else room)
 
     def publish_weights(self, run: RunFolder, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
         """Put weights into the run folder as one file."""

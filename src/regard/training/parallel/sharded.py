@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -115,7 +116,7 @@ class ShardedRanks(JoinedRanks):
         return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
     def as_part(self, own: Tensor, like: Tensor) -> Tensor:
-        return DTensor.from_local(own, self._mesh, [Shard(0)], run_check=False, shape=like.shape, stride=like.stride())
+        return _as_part(own, like, self._mesh)
 
     def whole_matrices(self, own: Tensor, rows: int) -> Tensor:
         shape = torch.Size((own.shape[0], rows, own.shape[2]))
@@ -126,8 +127,17 @@ class ShardedRanks(JoinedRanks):
     def own_matrices(self, whole: Tensor) -> Tensor:
         return whole[:, self._rows(whole.shape[1])]
 
-    def kept(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: tensor.clone() for name, tensor in weights.items()}
+    def kept(self, named: Mapping[str, Tensor], room: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        # Rows of one process, which the saving threads put together by connections of their own.
+        rows = tensors.copied({name: self.local(one) for name, one in named.items()}, {} if room is None else room)
+        return {
+            name: _as_part(rows[name], one, self._host) if isinstance(one, DTensor) else rows[name]
+            for name, one in named.items()
+        }
+
+    @cached_property
+    def _host(self) -> DeviceMesh:
+        return DeviceMesh.from_group(self.beside.group, "cpu")
 
     def publish_weights(self, run: RunFolder, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
         """One file, for which each tensor is put together when its turn has come: nobody holds all of them."""
@@ -176,6 +186,11 @@ class _Gathered:
         """Take part in those that nobody has asked for."""
         while self.left:
             self[self.left[0]]
+
+
+def _as_part(own: Tensor, like: Tensor, mesh: DeviceMesh) -> DTensor:
+    """Rows of a tensor of the form of `like`, of which the others in the mesh hold the rest."""
+    return DTensor.from_local(own, mesh, [Shard(0)], run_check=False, shape=like.shape, stride=like.stride())
 
 
 def _shares(head: nn.Module, model: nn.Module) -> bool:
