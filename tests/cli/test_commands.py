@@ -28,6 +28,7 @@ COMMANDS = (
     "show",
     "new",
     "bench",
+    "doctor",
     "lab",
     "serve",
 )

@@ -16,6 +16,7 @@ from regard.cli import (
     bench,
     check,
     compare,
+    doctor,
     evaluate,
     explain,
     export,
@@ -55,7 +56,7 @@ def application(*, completion: bool = False) -> typer.Typer:
     )
     app.callback()(every_command)
     first = (compare, train, generate, predict, score, explain, lab, serve, evaluate, import_, export, reproduce)
-    for part in (*first, check, inspect, list_, show, new, bench):
+    for part in (*first, check, inspect, list_, show, new, bench, doctor):
         part.add_to(app)
     return app
 
