@@ -1,7 +1,8 @@
 """Tokens a second and bytes of one training by one process, by two that hold all of it and by two that share it out.
 
     python benchmarks/ranks.py [--rounds 3] [--steps 8] [--model gpt] [--settings d_model=256,n_layers=4]
-    python benchmarks/ranks.py --device cuda --steps 40 --settings d_model=768,n_layers=12,n_heads=12
+    python benchmarks/ranks.py --device cuda --steps 20 --rows 32 --length 1024 \\
+        --settings d_model=768,n_layers=12,n_heads=12,max_length=1024
 
 On a GPU there is one rank of each kind, in bfloat16: what the ways of many cost where there is nobody to wait for.
 Every process has one thread, all read the rows of one batch of the same size. The three take turns, and the best round
@@ -26,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-VOCABULARY, ROWS, LENGTH, WARM_UPS = 4096, 16, 128, 2
+VOCABULARY, WARM_UPS = 4096, 2
 ALONE = {"one process": ("none", 1), "one rank, ddp": ("ddp", 1), "one rank, fsdp": ("fsdp", 1)}
 WAYS = {"cpu": {**ALONE, "two, ddp": ("ddp", 2), "two, fsdp": ("fsdp", 2)}, "cuda": ALONE}
 
@@ -37,6 +38,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--model", default="gpt")
     parser.add_argument("--settings", default="d_model=256,n_layers=4")
+    parser.add_argument("--rows", type=int, default=16, help="of a batch")
+    parser.add_argument("--length", type=int, default=128, help="tokens of a row")
     parser.add_argument("--device", choices=list(WAYS), default="cpu")
     parser.add_argument("--way", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -50,7 +53,8 @@ def main() -> None:
     best = {name: max(rounds, key=lambda one: one["speed"]) for name, rounds in found.items()}
     least = {name: min(one["work"] for one in rounds) for name, rounds in found.items()}
     alone = best["one process"]
-    print(f"{options.model} {options.settings}: {alone['parameters'] / 1e6:.1f}M parameters, {ROWS} rows of {LENGTH}\n")
+    size = f"{alone['parameters'] / 1e6:.1f}M parameters, {options.rows} rows of {options.length}"
+    print(f"{options.model} {options.settings}: {size}\n")
     print("| | tokens a second | times one process | work | MB a process | of one process |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, one in best.items():
@@ -85,6 +89,7 @@ def measured(options: argparse.Namespace) -> dict[str, float]:
     from regard.core.registry import build
     from regard.data.batch import Batch
     from regard.training.display import Silent
+    from regard.training.execution import Choice
     from regard.training.loop import new_session
     from regard.training.parallel.group import joined
     from regard.training.problem import TrainingProblem
@@ -92,22 +97,25 @@ def measured(options: argparse.Namespace) -> dict[str, float]:
     from regard.training.settings import TrainSettings
     from regard.training.step import make_step, update
 
+    rows, length = options.rows, options.length
+
     class Random:
         def batch(self, step: int, batch_size: int) -> Batch:
-            ids = torch.randint(VOCABULARY, (batch_size, LENGTH + 1), generator=torch.Generator().manual_seed(step))
-            return Batch(ids[:, :-1].clone(), ids[:, 1:].clone(), torch.full((batch_size,), LENGTH), [])
+            ids = torch.randint(VOCABULARY, (batch_size, length + 1), generator=torch.Generator().manual_seed(step))
+            return Batch(ids[:, :-1].clone(), ids[:, 1:].clone(), torch.full((batch_size,), length), [])
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     device, number = torch.device(options.device), "bfloat16" if options.device == "cuda" else "float32"
     settings = TrainSettings(
-        batch_size=ROWS, length=LENGTH, parallel=options.way, device=options.device, precision=number, optimiser="adamw"
+        batch_size=rows, length=length, parallel=options.way, device=options.device, precision=number, optimiser="adamw"
     )
     given = {key: int(value) for key, value in (one.split("=") for one in options.settings.split(","))}
     with joined(device) as ranks, tempfile.TemporaryDirectory() as folder:
         ranks = ranks.as_set(settings, 0, 1)
         model: Any = build(options.model, vocab_size=VOCABULARY, **given)
         session = new_session(model, TrainingProblem(Random()), settings, RunFolder(Path(folder)), Silent(), ranks)
+        session.chosen = Choice(number)
         session.fast_step, session.rate = ranks.wrapped(session.training_step), 1e-4
         held = sum(ranks.local(one).nbytes for one in session.optimiser.tensors().values())
         held += 2 * sum(ranks.local(one).nbytes for one in session.optimiser.parameters)  # weights and gradients
@@ -122,7 +130,7 @@ def measured(options: argparse.Namespace) -> dict[str, float]:
             update(session, loaded.batches, loaded.tokens, 1e-4, loaded)
         settled(device)
         seconds, worked = time.perf_counter() - begin, time.process_time() - worked
-    speed, work = options.steps * ROWS * LENGTH / seconds, worked / options.steps
+    speed, work = options.steps * rows * length / seconds, worked / options.steps
     return {"speed": speed, "work": work, "bytes": held, "parameters": parameters}
 
 

@@ -11,6 +11,7 @@ import typer
 
 from regard.cli.options import CommonOnDevice, command
 from regard.cli.screen import Screen
+from regard.cli.serve import Precision
 from regard.errors import UsageError
 from regard.terminal.table import finite, human
 
@@ -38,6 +39,7 @@ class ServerLoad:
     tokens: Annotated[int, typer.Option(help="serve: tokens of an answer.", min=1)] = 64
     slots: Annotated[int | None, typer.Option(help="serve: texts that step together.", min=1)] = None
     threads: Annotated[int | None, typer.Option(help="serve: of the engine.", min=1)] = None
+    precision: Annotated[Precision | None, typer.Option(help="serve: as of regard serve.")] = None
 
 
 def bench(
@@ -157,8 +159,9 @@ def _growth(common: CommonOnDevice, repeats: int, device: torch.device, out: Pat
 def _serve(common: CommonOnDevice, runs: list[str], load: ServerLoad, out: Path | None) -> None:
     """How long clients wait at each rate, with regard's server and where it can be started with a peer's."""
     from regard.bench.load import COLUMNS, Load
-    from regard.bench.serving import measure
+    from regard.bench.serving import Served, measure
     from regard.cli.serve import require_extra
+    from regard.core.device import device_named
 
     require_extra()
     if len(runs) != 1:
@@ -171,7 +174,9 @@ def _serve(common: CommonOnDevice, runs: list[str], load: ServerLoad, out: Path 
         raise UsageError(f"--rates: expected numbers from 0 on, found {load.rates!r}")
     loads = [Load(rate, load.concurrent, load.requests, load.prompt, load.tokens) for rate in rates]
     screen = common.screen
-    found = measure(runs[0], loads, load.threads, load.slots, lambda one: screen.note(" ".join(one.cells())))
+    chosen = device_named(common.device or "auto")
+    served = Served(str(chosen), load.threads, load.slots, load.precision and load.precision.value)
+    found = measure(runs[0], loads, served, lambda one: screen.note(" ".join(one.cells())))
     told = {"rows": [asdict(one) for one in found]}
     screen.object(finite(told))
     screen.table(COLUMNS, [one.cells() for one in found])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,13 @@ from regard.errors import UsageError
 
 KEY = "REGARD_API_KEY"
 LONGEST_KEYS = 1 << 16  # bytes of a file of keys
+
+
+class Precision(Enum):
+    """Number types in which texts are written."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,9 @@ class EngineOptions:
     slots: Annotated[int | None, typer.Option(help="Texts that step together; by memory unless told.", min=1)] = None
     memory: Annotated[
         str | None, typer.Option(help="Of all runs together, such as 8G; half of the machine's unless told.")
+    ] = None
+    precision: Annotated[
+        Precision | None, typer.Option(help="Of language models that write; as they were saved unless told.")
     ] = None
     threads: Annotated[int | None, typer.Option(help="Of the engine; as many as cores unless told.", min=1)] = None
     idle: Annotated[float, typer.Option(help="Seconds after which an unused run is let go of.", min=1)] = 600.0
@@ -87,6 +98,7 @@ def serve(
         logs_prompts=engine.log_prompts,
         memory=bytes_of(engine.memory),
         slots=engine.slots,
+        precision=engine.precision and engine.precision.value,
         threads=engine.threads,
         device=common.device or "auto",
         idle=engine.idle,

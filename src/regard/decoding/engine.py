@@ -10,7 +10,8 @@
 Requests wait in a queue. A prompt is read in chunks, in a state of its own, while the rows in the slots go on; then it
 is inserted into a free slot. Rows that have ended, or are cancelled, leave. Each row has settings, limits and a random
 stream of its own: what it becomes depends on its seed and its row number alone, whatever stands beside it. How products
-round depends on their shapes, so that this is promised for one number of slots, one chunk and prompts read one by one.
+round depends on their shapes, so that this is promised for one number of slots, one chunk and prompts that are read one
+by one, or `steady`.
 
 A model with learned positions has a last one. When a row has filled the window, it either ends (finish "context") or
 slides: its state is rebuilt from the last half of the window. Sliding is the default, because a text should be as long
@@ -21,6 +22,7 @@ On CUDA several tokens are drawn before the host looks, and the step is a captur
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -32,11 +34,11 @@ import torch
 from regard.core.device import current
 from regard.core.model import TokenModel
 from regard.core.state import State
+from regard.decoding.arrivals import Arrivals
 from regard.decoding.ending import Limits
 from regard.decoding.logits import CHUNK, eval_mode, model_device, steps_reserved
 from regard.decoding.logits_processing import RowSettings, Sampling, kind_of
-from regard.decoding.prefill import Prefill, beginning, begun
-from regard.decoding.prefix_cache import PrefixCache
+from regard.decoding.prefill import Prefill, beginning
 from regard.decoding.row import Chance, Drawn, Row
 from regard.decoding.row_rules import NO_RULES, RowRules, draw_rows
 from regard.decoding.slots import Slots
@@ -53,6 +55,8 @@ class Engine:
 
     slots     rows that step together at most.
     together  prompts that are read in one call at most.
+    steady    whether prompts are always read in the same few shapes, `together` rows each, and states have room for a
+              whole window: more to compute for a single text, but how products round depends little on the others.
     chunk     tokens of each that are read in one call.
     ahead     steps before the host looks; None for AHEAD on CUDA and 1 elsewhere.
     graphs    whether steps are captured where they can be.
@@ -67,6 +71,7 @@ class Engine:
         slots: int,
         *,
         together: int = 1,
+        steady: bool = False,
         chunk: int = CHUNK,
         ahead: int | None = None,
         graphs: bool = True,
@@ -76,16 +81,13 @@ class Engine:
         for name, value in (("slots", slots), ("together", together), ("chunk", chunk), ("ahead", ahead or 1)):
             if value < 1:
                 raise UsageError(f"an engine needs {name} of at least 1, found {value}")
-        self.model, self.width, self.together, self.chunk = model, slots, together, chunk
-        self.device = model_device(model)
+        self.model, self.width, self.device = model, slots, model_device(model)
+        self.arrivals = Arrivals(model, self.device, together, steady, chunk, graphs)
         ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
         self.slots = Slots(model, self.device, ahead, graphs)
         self.compact, self.packs = compact and ahead == 1, packs
-        self.prefixes: PrefixCache | None = None  # what prompts may begin with, read before
         self.room = 0
         self.waiting: deque[Row] = deque()
-        self.prefill: Prefill | None = None
-        self.reading: list[Row] = []
         self.submitted = 0
         self.entered = False
         self._mode = ExitStack()
@@ -99,8 +101,8 @@ class Engine:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.entered = False
         self.slots.close()
+        self.arrivals.close()
         self.waiting.clear()
-        self.prefill, self.reading = None, []
         self._mode.close()
 
     @property
@@ -162,7 +164,7 @@ class Engine:
 
     def _underway(self) -> list[Row]:
         """Rows that are being read or have a slot."""
-        return [*self.reading, *(row for row in self.slots.rows if row is not None)]
+        return [*self.arrivals.rows, *(row for row in self.slots.rows if row is not None)]
 
     def _leave(self) -> None:
         """Rows that have ended give up their slots; those whose window is full begin again with half of it."""
@@ -175,7 +177,7 @@ class Engine:
         stay = [i for i, row in enumerate(rows) if row is not None and i not in gone]
         if not stay and self.compact:
             self.slots.close()
-        elif self.compact and not self.waiting and self.prefill is None:
+        elif self.compact and not self.waiting and not self.arrivals.rows:
             self.slots.select(stay)
         else:
             self.slots.free(gone)
@@ -183,26 +185,8 @@ class Engine:
 
     def _read(self) -> list[Drawn]:
         """A chunk of the next prompts; when it was their last, their first tokens."""
-        if self.prefill is None:
-            taken = sum(row is not None for row in self.slots.rows)
-            group = self._next_in_queue(min(self.width - taken, self.together))
-            if not group:
-                return []
-            self.prefill = begun(self.model, group, self.device, self.chunk, self.prefixes)
-            self.reading = group
-        prefill = self.prefill
-        prefill.advance()
-        if not prefill.done:
-            return []
-        rows, self.prefill, self.reading = self.reading, None, []
-        return self._first(rows, prefill)
-
-    def _next_in_queue(self, most: int) -> list[Row]:
-        """The first requests that begin alike."""
-        group: list[Row] = []
-        while self.waiting and len(group) < most and (not group or _alike(group[0], self.waiting[0])):
-            group.append(self.waiting.popleft())
-        return group
+        read = self.arrivals.advance(self.waiting, self.width - sum(row is not None for row in self.slots.rows))
+        return [] if read is None else self._first(*read)
 
     def _first(self, rows: list[Row], prefill: Prefill) -> list[Drawn]:
         """The first token of each row, and those that go on into the slots."""
@@ -219,7 +203,7 @@ class Engine:
         self.waiting.extendleft(row for row in reversed(rows) if row.finish is None and row.full)
         if stay:
             state = prefill.state
-            if len(stay) < len(rows):
+            if len(stay) < state.batch_size:
                 state = state.select(torch.tensor(stay, device=self.device))
                 chance.select(stay)
             self._enter([rows[i] for i in stay], state, chance, prefill.tokens.shape[1])
@@ -279,10 +263,13 @@ class Engine:
     def _room(self, rows: Sequence[Row]) -> int:
         """Room that these rows will need soon."""
         soon = max(min(row.window, row.context + min(row.left, steps_reserved(row.context))) for row in rows)
+        window = max(row.window for row in rows)
+        if self.arrivals.steady and math.isfinite(window):
+            return int(window)
         if self.slots.ahead == 1:
             return int(soon)
         # Few different rooms: each has graphs of its own.
-        return int(min(max(row.window for row in rows), 2 ** (steps_reserved(int(soon)) - 1).bit_length()))
+        return int(min(window, 2 ** (steps_reserved(int(soon)) - 1).bit_length()))
 
     def _grow(self, room: int) -> None:
         """Room for so many tokens, and as many again as there were."""
@@ -290,8 +277,3 @@ class Engine:
             here = [row for row in self.slots.rows if row is not None]
             self.room = max(room, self._room(here)) if here else room
             self.slots.held.reserve(self.room)
-
-
-def _alike(one: Row, other: Row) -> bool:
-    """Whether two requests begin with rows of one state."""
-    return (one.start and one.start[0]) is (other.start and other.start[0])

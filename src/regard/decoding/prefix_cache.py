@@ -7,7 +7,9 @@ read; the ones not used for longest go when there is no more room.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 
+import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
@@ -25,6 +27,10 @@ class PrefixCache:
         self.states: OrderedDict[bytes, State] = OrderedDict()
         self.hits = self.misses = self.read = 0
 
+    def has(self, tokens: Sequence[int]) -> bool:
+        """Whether the state after these tokens is known; nothing is counted."""
+        return np.array(tokens, dtype=np.int64).tobytes() in self.states
+
     def get(self, tokens: Int[Tensor, "T"]) -> State | None:
         """The state after these tokens, if it is known."""
         key = _key(tokens)
@@ -36,10 +42,13 @@ class PrefixCache:
         self.read += len(tokens)
         return self.states[key]
 
-    def put(self, tokens: Int[Tensor, "T"], state: State) -> None:
-        """Keep the state after these tokens, if there is room for it at all."""
+    def put(self, tokens: Int[Tensor, "T"], made: Callable[[], State]) -> None:
+        """Keep the state after these tokens, made if it is not known, if there is room for it at all."""
         key = _key(tokens)
-        if key in self.states or state.nbytes > self.room:
+        if key in self.states:
+            return
+        state = made()
+        if state.nbytes > self.room:
             return
         self.states[key] = state
         self.nbytes += state.nbytes

@@ -24,6 +24,7 @@ from regard.decoding.engine import Engine
 from regard.decoding.generate import Limits, generate
 from regard.decoding.logits_processing import GREEDY, Sampling
 from regard.decoding.mixture import Mixture
+from regard.decoding.prefix_cache import PrefixCache
 from regard.decoding.row import Drawn
 from regard.errors import UsageError
 from regard.layers.head import LinearHead
@@ -109,6 +110,23 @@ def test_rows_that_join_and_leave_at_any_step_become_what_they_do_alone(name: st
         assert told(found) == told(alone)
         assert [d.finish for d in found[:-1]] == [None] * (len(found) - 1)
         assert found[-1].finish in ("eos", "length")
+
+
+@pytest.mark.parametrize("name", ["gpt", "lstm", "mamba2", "fnn"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_prompts_read_side_by_side_in_the_same_shapes_become_what_they_do_alone(name: str, device: str) -> None:
+    """Also where beginnings are known from before; from one token to four chunks."""
+    model = sharp(name).to(device, torch.float64)
+    wishes = many_wishes(11, 14, seed=3, longest=70)
+    wishes += [Wish([1] * 40 + [i], Limits(9), Sampling(), row=14 + i, at=3 * i) for i in range(6)]
+    with Engine(model, 4, together=3, steady=True, chunk=16) as engine:
+        engine.arrivals.prefixes = PrefixCache(1 << 22)
+        together = served(engine, wishes)
+        assert engine.arrivals.prefixes.read >= 32
+    for wish, found in zip(wishes, together, strict=True):
+        with Engine(model, 4, together=3, steady=True, chunk=16) as engine:
+            [alone] = served(engine, [dataclasses.replace(wish, at=0)])
+        assert told(found) == told(alone)
 
 
 @pytest.mark.parametrize("compact", [False, True])

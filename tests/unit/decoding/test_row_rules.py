@@ -69,7 +69,7 @@ def test_a_beginning_that_was_read_before_changes_nothing(name: str) -> None:
     found = []
     for cache in (None, PrefixCache(1 << 24)):
         with Engine(model, 2, chunk=6) as engine:
-            engine.prefixes = cache
+            engine.arrivals.prefixes = cache
             for number, prompt in enumerate(prompts):
                 engine.submit(prompt, Limits(6), Sampling(), seed=1, row=number)
                 found.append([(one.token, one.log_prob) for one in drawn(engine)])
@@ -83,10 +83,10 @@ def test_a_cache_forgets_what_was_not_used_for_longest() -> None:
     state = model.init_state(1)  # pyright: ignore[reportCallIssue]
     cache = PrefixCache(2 * state.nbytes)
     tokens = [torch.tensor([number]) for number in range(3)]
-    cache.put(tokens[0], state)
-    cache.put(tokens[1], state)
+    cache.put(tokens[0], lambda: state)
+    cache.put(tokens[1], lambda: state)
     assert cache.get(tokens[0]) is state
-    cache.put(tokens[2], state)
+    cache.put(tokens[2], lambda: state)
     assert [cache.get(one) is not None for one in tokens] == [True, False, True]
     assert cache.nbytes == 2 * state.nbytes
 

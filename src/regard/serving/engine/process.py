@@ -45,7 +45,7 @@ class EngineProcess:
         self.inbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self.outbox = outbox
         paths = {name: Path(path) for name, path in begins["paths"].items()}
-        sizes = Sizes(begins["memory"], begins["slots"], begins["chunk"])
+        sizes = Sizes(begins["memory"], begins["slots"], begins["chunk"], begins["precision"])
         self.rooms = Rooms(paths, sizes, begins["device"], begins["idle"], self.inbox.put)
         self.side = Side(RunProvider(lambda: paths, begins["device"], self.rooms.twin), outbox.send)
         self.acts: dict[str, Callable[[dict[str, Any]], list[Message]]] = {

@@ -20,7 +20,7 @@ from regard.errors import NumericError, TooLong, UsageError
 from regard.run.run import Run
 from regard.serving.engine.ask import Ask, refusal
 from regard.serving.engine.job import Job
-from regard.serving.engine.sizing import PREFIXES, Sizes, bytes_of_model, bytes_of_row, device_of_model
+from regard.serving.engine.sizing import PREFIXES, Sizes, bytes_of_model, bytes_of_row, device_of_model, engine_of
 from regard.serving.wire import Message
 from regard.tasks.verbs import Completes, Generates
 
@@ -33,7 +33,8 @@ class Room:
     def __init__(self, name: str, run: Run, sizes: Sizes) -> None:
         self.name, self.run, self.sizes = name, run, sizes
         self.device = device_of_model(run.model)
-        self.completion = _completion(run)
+        writing = sizes.in_precision(run)
+        self.completion = _completion(writing)
         self.slots = 0 if self.completion is None else sizes.slots_of(self.completion, self.device)
         self.engine: Engine | None = None
         self.jobs: dict[int, Job] = {}
@@ -41,7 +42,7 @@ class Room:
         self.echoes: deque[Job] = deque()
         self.forms: dict[int, Forms] = {}  # by the token that ends a text
         self.used = time.monotonic()
-        self.nbytes = bytes_of_model(run.model)
+        self.nbytes = bytes_of_model(run.model) + (bytes_of_model(writing.model) if writing is not run else 0)
         if self.completion is not None:
             self.nbytes += self.slots * bytes_of_row(self.completion)
 
@@ -133,8 +134,8 @@ class Room:
         engine = self.engine
         rows = [] if engine is None else [row for row in engine.slots.rows if row is not None]
         taken = sum(row.finish is None for row in rows)
-        waiting = 0 if engine is None else sum(row.finish is None for row in (*engine.waiting, *engine.reading))
-        cache = None if engine is None else engine.prefixes
+        waiting = 0 if engine is None else sum(row.finish is None for row in (*engine.waiting, *engine.arrivals.rows))
+        cache = None if engine is None else engine.arrivals.prefixes
         found = {"slots": self.slots, "taken": taken, "waiting": waiting, "requests": len(self.jobs)}
         return found | {"prefix_tokens": 0 if cache is None else cache.read}
 
@@ -162,8 +163,8 @@ class Room:
         """The continuations of a request into the queue of the engine."""
         if self.engine is None:
             assert self.completion is not None
-            engine = Engine(self.completion.model, self.slots, chunk=self.sizes.chunk)
-            engine.prefixes = PrefixCache(self.sizes.for_states(self.device) // PREFIXES)
+            engine = engine_of(self.completion.model, self.slots, self.sizes.chunk)
+            engine.arrivals.prefixes = PrefixCache(self.sizes.for_states(self.device) // PREFIXES)
             self.engine = engine.__enter__()
         ask, opened = job.ask, job.opened
         most = ask.max_tokens if opened.most is None else min(ask.max_tokens, opened.most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -10,25 +11,34 @@ from torch import nn
 
 from regard.core.device import any_device
 from regard.core.memory import host_memory
+from regard.core.model import TokenModel
 from regard.decoding.completion import Completion
 from regard.decoding.ending import window_of
-from regard.decoding.logits import CHUNK
+from regard.decoding.engine import Engine
+from regard.decoding.logits import CHUNK, model_device
+from regard.run.run import Run
+from regard.tasks.verbs import Generates
 
 ENDLESS = 2048  # tokens for which a model without a last position is given room at first
 # Rows beyond which a step gets slower by more than it gets wider: a step costs as much as its slots, used or not.
 GROWING = {"cpu": 16, "cuda": 64}
 CONSTANT = {"cpu": 64, "cuda": 1024}
+READ = {"cuda": 32}  # prompts that are read in one call; one elsewhere, where they gain nothing by company
 SHARE = 4  # of the memory, one in so many is for states
 PREFIXES = 8  # of the memory for states, one in so many is for those of beginnings
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """memory: bytes of all runs together, None for half of what there is. slots: None to count them by bytes."""
+    """memory     bytes of all runs together, None for half of what there is.
+    slots      None to count them by bytes.
+    precision  of language models, float32 or bfloat16; None: as they were saved.
+    """
 
     memory: int | None = None
     slots: int | None = None
     chunk: int = CHUNK
+    precision: str | None = None
 
     def budget(self, device: torch.device) -> int:
         """Bytes that runs and their states may take on a device."""
@@ -49,6 +59,22 @@ class Sizes:
         grows = row > bytes_of_row(completion, room=1)
         most = (GROWING if grows else CONSTANT).get(device.type, GROWING["cpu"])
         return max(1, min(most, self.for_states(device) // max(1, row)))
+
+    def in_precision(self, run: Run) -> Run:
+        """The run as texts are written with: of a language model, with weights of its own where numbers differ."""
+        first = next(run.model.parameters(), None)
+        number = None if self.precision is None else getattr(torch, self.precision)
+        if number is None or first is None or first.dtype == number or not isinstance(run.task, Generates):
+            return run
+        own = copy.copy(run)
+        own.model = copy.deepcopy(run.model).to(number)
+        return own
+
+
+def engine_of(model: TokenModel, slots: int, chunk: int = CHUNK) -> Engine:
+    """As a server steps it: on a GPU, prompts that came together are read together."""
+    together = min(slots, READ.get(model_device(model).type, 1))
+    return Engine(model, slots, together=together, steady=together > 1, chunk=chunk)
 
 
 @torch.no_grad()

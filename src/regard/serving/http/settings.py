@@ -18,7 +18,7 @@ class Settings:
     queue       requests that may wait beside those in slots.
     max_tokens  tokens that a request may ask for at most.
     timeout     seconds that a request may take; drain: that a server which is told to end waits for those underway.
-    memory, slots, chunk, threads, device, idle, plugins  of the engine.
+    memory, slots, chunk, precision, threads, device, idle, plugins  of the engine.
     """
 
     paths: dict[str, Path]
@@ -35,6 +35,7 @@ class Settings:
     memory: int | None = None
     slots: int | None = None
     chunk: int = 256
+    precision: str | None = None
     threads: int | None = None
     device: str = "auto"
     idle: float = 600.0
@@ -47,6 +48,6 @@ class Settings:
 
     def of_engine(self) -> dict[str, Any]:
         """The first message of the engine."""
-        names = ("memory", "slots", "chunk", "threads", "device", "idle", "plugins")
+        names = ("memory", "slots", "chunk", "precision", "threads", "device", "idle", "plugins")
         told = {name: value for name, value in dataclasses.asdict(self).items() if name in names}
         return told | {"paths": {name: str(path.resolve()) for name, path in self.paths.items()}}
