@@ -83,8 +83,6 @@ def bear(request: Request, rank: int, port: int) -> int:
     said = {"RANK": rank, "WORLD_SIZE": request.size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": request.size}
     said |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": True}
     os.environ |= {name: str(value) for name, value in said.items()}
-    # Outside of `ended_by_exception` it has come to its end, or not begun: neither changes by being told to end.
-    signal.signal(signal.SIGTERM, lambda *_: None)
     with open(f"{request.path}.{rank}.err", "w", encoding="utf-8") as messages:
         os.dup2(messages.fileno(), 2)
         try:
