@@ -25,7 +25,4 @@ def _place() -> TemporaryFolder:
     try:
         return TemporaryFolder(None, "regard-lecture-")
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ResourceError(
-            f"no folder for the runs of a lecture: {reason}; set TMPDIR to one that may be written"
-        ) from error
+        raise ResourceError(f"no folder for the runs of a lecture: {error.strerror}; set TMPDIR to one") from error
