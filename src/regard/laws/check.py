@@ -107,7 +107,7 @@ def check_model(name: str, device: str = "cpu") -> list[LawResult]:
 
 
 def check(target: str | MixerConfig | Callable[..., Any], device: str = "cpu") -> list[LawResult]:
-    """A mixer example or a model by name; a Mixer, its config, or a function that makes either, as such or `module:NAME`.
+    """A mixer example or a model by name; or a Mixer, its config, or a function that makes one, also as `module:NAME`.
 
     device  where all of it lies. On a GPU it is the law of precision that meets the kernels: few of them take float64.
     """

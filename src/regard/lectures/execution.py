@@ -32,7 +32,7 @@ class CellError(RegardError):
 
 @dataclass(frozen=True)
 class Output:
-    """What a cell shows. kind: "view", of which `value` is the View, or "text", "svg" or "error", of which it is a text."""
+    """What a cell shows. kind: "view", whose `value` is a View; or "text", "svg" or "error", whose is a text."""
 
     kind: str
     value: Any
