@@ -92,7 +92,6 @@ def _print(found: Lecture, solutions: bool) -> None:
     from regard.lectures.printed import Printer
 
     printer = Printer(sys.stdout)
-    printer.opening(found)
     for one in screens(found):
         printer.screen(one, len(found.screens), solutions)
 

@@ -13,7 +13,8 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -128,9 +129,15 @@ def _told(failure: Exception, place: str) -> str:
 
 def _shown(value: Any) -> Output:
     if isinstance(value, View):
-        return Output("view", value)
+        return Output("view", _named(value))
     draw = getattr(value, "to_svg", None)
     return Output("svg", draw()) if callable(draw) else Output("text", _cut(repr(value)))
+
+
+def _named(view: View) -> View:
+    """The view with its run called by the name of its folder, which lies somewhere else every time."""
+    run = view.about.get("run")
+    return replace(view, about=view.about | {"run": Path(str(run)).name}) if run else view
 
 
 def _cut(text: str) -> str:

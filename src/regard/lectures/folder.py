@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
-from itertools import count
 
 from regard.errors import ResourceError, UsageError
 from regard.storage.temporary import TemporaryFolder
 
 NAME = re.compile(r"[\w-]+")
-_numbers = count(1)
+_numbers: Counter[str] = Counter()
 
 
 def new_folder(name: str = "run") -> str:
     """A path where nothing lies yet, a new one at every call: a cell may be run twice."""
     if not NAME.fullmatch(name):
         raise UsageError(f"new_folder: a name is made of letters, digits, - and _, found {name!r}")
-    return str(_place().path / f"{name}-{next(_numbers)}")
+    _numbers[name] += 1
+    return str(_place().path / (name if _numbers[name] == 1 else f"{name}-{_numbers[name]}"))
 
 
 @cache

@@ -30,8 +30,7 @@ def write(lecture: Lecture, sat: Iterable[SatScreen], folder: Path) -> Path:
 def page(lecture: Lecture, sat: Iterable[SatScreen]) -> tuple[str, dict[str, str]]:
     """The text of the page, and its figures by the names of their files."""
     figures: dict[str, str] = {}
-    parts = [f"# {lecture.title}", f"*{lecture.question}*" if lecture.question else ""]
-    parts.append(f"```\nregard lecture {lecture.name}\nregard lecture {lecture.name} --open\n```")
+    parts = [f"# {lecture.title}", f"```\nregard lecture {lecture.name}\n```"]
     for one in sat:
         parts += [f"## {one.screen.title}"] if one.screen.title != lecture.title else []
         for cell in one.cells:

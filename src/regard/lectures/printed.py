@@ -11,13 +11,12 @@ from typing import TextIO
 from regard.explain.render import terminal
 from regard.explain.render.cells.paper import CODES
 from regard.lectures.execution import Output, SatCell, SatScreen
-from regard.lectures.notebook import Lecture
 from regard.terminal.label import prose, wrapped
 from regard.terminal.table import visible
 
 WIDEST = 100
-# Lines that stay as they are: of tables, of lists, indented ones, and formulas.
-FIXED = re.compile(r"\s{2,}|\||\$\$")
+# Lines that stay as they are: of tables, formulas and headings.
+FIXED = re.compile(r"\||\$\$|#+ ")
 LISTED = re.compile(r"(?:[-*]|\d+\.) ")
 FENCE = "```"
 INDENT = "    "
@@ -32,15 +31,10 @@ class Printer:
         self._width = max(terminal.LEAST_WIDTH, min(columns, WIDEST))
         self._styled = self._is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
-    def opening(self, lecture: Lecture) -> None:
-        """The title and the question."""
-        self._line(self._style(f"{lecture.number}. {lecture.title}" if lecture.number else lecture.title, "title"))
-        for line in wrapped(prose(lecture.question), self._width) if lecture.question else ():
-            self._line(line)
-
     def screen(self, sat: SatScreen, of: int, solutions: bool) -> None:
-        """One screen. solutions: whether those of exercises are printed."""
-        self._line()
+        """One of so many screens. solutions: whether those of exercises are printed."""
+        if sat.number > 1:
+            self._line()
         self._line(self._style(f"{sat.number}/{of}  {prose(sat.screen.title)}", "head"))
         for cell in sat.cells:
             if solutions or not cell.cell.is_solution:
@@ -84,21 +78,24 @@ def paragraphs(source: str, width: int) -> Iterator[str]:
     """
     held: list[str] = []
     in_code = False
-    for line in [*prose(source).split("\n"), ""]:
+    for line in prose(source).split("\n"):
         is_fence = line.startswith(FENCE)
-        is_fixed = in_code or is_fence or bool(FIXED.match(line))
-        if held and (is_fixed or not line.strip() or LISTED.match(line)):
+        # An indented line goes on with the item of a list above it.
+        is_fixed = in_code or is_fence or bool(FIXED.match(line)) or (line.startswith("  ") and not held)
+        if is_fixed or not line.strip() or LISTED.match(line):
             yield from _filled(held, width)
             held = []
         in_code ^= is_fence
         if line.strip() and not is_fixed:
-            held.append(line)
+            held.append(line.strip())
         elif not is_fence:
             yield line
-    # The last line is the one that was added.
+    yield from _filled(held, width)
 
 
 def _filled(lines: list[str], width: int) -> list[str]:
+    if not lines:
+        return []
     mark = LISTED.match(lines[0])
     indent = " " * len(mark[0]) if mark else ""
     found = wrapped(" ".join(lines), width - len(indent))
