@@ -121,7 +121,7 @@ export class Show {
     this.bar.style.width = `${(100 * (to + 1)) / screens.length}%`;
     this.buttons.previous.disabled = to === 0;
     this.buttons.next.disabled = to === screens.length - 1;
-    this.stage.focus({ preventScroll: true });
+    if (!this.top.contains(document.activeElement)) this.stage.focus({ preventScroll: true });
     this.speaker.show(screen, screens[to + 1]);
     for (const [place, detail] of this.changes) {
       const [where, shown, element] = JSON.parse(place);
