@@ -33,6 +33,7 @@ ORDER = (
     ("explain",),
     ("run",),
     ("studies",),
+    ("lectures",),
     ("serving",),
     ("interop",),
     ("bench",),
@@ -121,7 +122,7 @@ def allowed(room: str) -> set[str]:
     """The rooms that one may import from."""
     if room in ALONE:
         return ALONE[room]
-    below = set[str]({"laws"} if room in ("bench", "cli") else ())
+    below = set[str]({"laws"} if room in ("bench", "cli", "lectures") else ())
     for line in ORDER:
         if room in line:
             below |= set(line[: line.index(room)])

@@ -24,6 +24,7 @@ from regard.cli import (
     import_,
     inspect,
     lab,
+    lecture,
     list_,
     new,
     predict,
@@ -56,7 +57,7 @@ def application(*, completion: bool = False) -> typer.Typer:
     )
     app.callback()(every_command)
     first = (compare, train, generate, predict, score, explain, lab, serve, evaluate, import_, export, reproduce)
-    for part in (*first, check, inspect, list_, show, new, bench, doctor):
+    for part in (*first, lecture, check, inspect, list_, show, new, bench, doctor):
         part.add_to(app)
     return app
 

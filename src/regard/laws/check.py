@@ -106,11 +106,13 @@ def check_model(name: str, device: str = "cpu") -> list[LawResult]:
     return list(_run(lambda: from_model(entry.name, config), device))
 
 
-def check(target: str, device: str = "cpu") -> list[LawResult]:
-    """A mixer example, a model name, or `module:Class` (a Mixer, its config, or a function that makes either).
+def check(target: str | MixerConfig | Callable[..., Any], device: str = "cpu") -> list[LawResult]:
+    """A mixer example or a model by name; or a Mixer, its config, or a function that makes one, also as `module:NAME`.
 
     device  where all of it lies. On a GPU it is the law of precision that meets the kernels: few of them take float64.
     """
+    if not isinstance(target, str):
+        return _check_part(target, getattr(target, "__name__", type(target).__name__), device)
     examples = registry.mixer_examples()
     known = [*examples, *registry.names()]
     if target not in known and ":" in target:
@@ -138,13 +140,17 @@ def _check_foreign(target: str, device: str) -> list[LawResult]:
         found = getattr(found, part)
     if attribute in registry.names():
         return check_model(attribute, device)
-    if isinstance(found, MixerConfig):
-        return check_mixer(found, attribute, device)
-    if inspect.isclass(found) and issubclass(found, MixerConfig):
-        return [r for name, config in found.examples().items() for r in check_mixer(config, name, device)]
-    if not callable(found):
-        raise UsageError(f"{target} is neither a mixer, nor its config, nor a function that makes one")
-    return check_mixer(lambda: _made(found, target), attribute, device)
+    return _check_part(found, attribute, device)
+
+
+def _check_part(part: Any, name: str, device: str) -> list[LawResult]:
+    if isinstance(part, MixerConfig):
+        return check_mixer(part, name, device)
+    if inspect.isclass(part) and issubclass(part, MixerConfig):
+        return [r for own, config in part.examples().items() for r in check_mixer(config, own, device)]
+    if not callable(part):
+        raise UsageError(f"{name} is neither a mixer, nor its config, nor a function that makes one")
+    return check_mixer(lambda: _made(part, name), name, device)
 
 
 def _made(factory: Callable[..., Any], target: str) -> nn.Module:
