@@ -102,7 +102,7 @@ class Diagram:
             row = value[0].detach().float().cpu()
             values = None if row.dim() < 2 else row.reshape(-1, *row.shape[-2:]).numpy()
             own = side.name if row.dim() == 1 or row.shape[0] == len(side) else ""
-            nodes.append(FlowNode(name, side.name, "input", side=own, shape=tuple(row.shape), values=values))
+            nodes.append(FlowNode(name, side.name, "input", side=own, shape=tuple(row.shape), values=values, band=side.name))
         return nodes
 
     def _node(self, passed: Passed) -> FlowNode:
@@ -115,7 +115,7 @@ class Diagram:
         weighs = meaning in WEIGHTS and values is not None
         sizes = np.nanmax(values, axis=(0, 2)) if weighs and values is not None and values.size else None
         count = passed.shape[0]
-        own = side.name if count == len(side) else ""
+        own = next((one.name for one in (side, *self.reading.sides) if count == len(one)), "")
         columns = site.columns.name if site and meaning in HEADS else ""
         place = self.places[name]
         group = next((above for above in _above(place, itself=True) if above in self.groups), "")
@@ -127,6 +127,7 @@ class Diagram:
             sizes=(passed.sizes.numpy()[:: -1 if is_backward else 1] if sizes is None else sizes).tolist(),
             measure="largest weight" if sizes is not None else "length",
             note=NOTES.get(meaning, "") if isinstance(module, Tap) else self._note(module),
+            band=side.name,
             is_main=self._is_main(name, group),
         )  # fmt: skip
 
@@ -194,7 +195,7 @@ class Diagram:
         sizes = states.flatten(1).norm(dim=1).tolist()
         node = FlowNode(
             name, "state", "tap", group, site.rows.name, tuple(states.shape), values, _slice_names(site, values),
-            sizes=sizes, note="what is carried on after each token, worked out from the taps", is_main=False,
+            sizes=sizes, note="what is carried on after each token, worked out from the taps", band=site.rows.name, is_main=False,
         )  # fmt: skip
         self._put_before(site.name, node)
         self.edges += [FlowEdge(one, name) for one in used] + [FlowEdge(name, site.name)]
@@ -209,8 +210,9 @@ class Diagram:
             side = "" if one.rows else self.reading.sides[0].name
             shape = values.shape[1:]
             node = FlowNode(
-                one.name, one.name, "part", "", side, shape, values, (), one.rows, one.columns, sizes, note=one.note
-            )
+                *(one.name, one.name, "part", "", side, shape, values, (), one.rows, one.columns, sizes),
+                note=one.note, band=self.reading.sides[0].name,
+            )  # fmt: skip
             self._put_before("", node)
             sources = one.made_of or self.followed.inputs[:1]
             self.edges += [FlowEdge(source, one.name) for source in sources]

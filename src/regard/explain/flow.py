@@ -34,6 +34,7 @@ class FlowNode:
     rows, columns  names, where rows are no positions; columns: of a side ("side:source") or their own, or none.
     sizes    what stands at each row for how much there is. measure: what that is.
     note     what there is to know of it.
+    band     the side on whose way it lies, whatever its rows are.
     is_main  whether it lies on the way that all others lead back to, such as the residual stream.
     """
 
@@ -50,6 +51,7 @@ class FlowNode:
     sizes: Sequence[float] = ()
     measure: str = "length"
     note: str = ""
+    band: str = ""
     is_main: bool = True
 
     @property
@@ -61,7 +63,7 @@ class FlowNode:
         every = {"name": self.name, "label": self.label, "kind": self.kind, "group": self.group, "side": self.side}
         every |= {"shape": list(self.shape), "slices": list(self.slices), "rows": list(self.rows)}
         every |= {"columns": list(self.columns), "sizes": [float(f"{size:.6g}") for size in self.sizes]}
-        every |= {"measure": self.measure, "note": self.note, "main": self.is_main}
+        every |= {"measure": self.measure, "note": self.note, "band": self.band, "main": self.is_main}
         return {name: value for name, value in every.items() if value not in ("", [], None)}
 
 
@@ -133,6 +135,11 @@ class Flow(Panel):
     def node(self, name: str) -> FlowNode:
         return next(node for node in self.nodes if node.name == name)
 
+    def matrix(self, name: str, part: int) -> np.ndarray | None:
+        """One matrix (R, C) of a node, where there is such a one."""
+        values = next((node.values for node in self.nodes if node.name == name), None)
+        return values[part] if values is not None and 0 <= part < len(values) else None
+
     def to_dict(self) -> dict[str, Any]:
         """Every number in full."""
         told = self._told()
@@ -148,7 +155,7 @@ class Flow(Panel):
             if node.values is not None and node.numbers:
                 is_whole = node.numbers <= room
                 room -= node.numbers if is_whole else 0
-                told["nodes"][place] |= whole(node.values) if is_whole else small(node.values)
+                told["nodes"][place] |= whole(node.values) if is_whole else small(node)
         return told | {"asks": most is not None}
 
     def _told(self) -> dict[str, Any]:
@@ -166,9 +173,10 @@ def whole(values: np.ndarray) -> dict[str, Any]:
     return {"map": packed(values.reshape(-1, values.shape[2]), exact=values.size), "parts": values.shape[0]}
 
 
-def small(values: np.ndarray) -> dict[str, Any]:
-    """A map of a few cells in eight bits: of weights of several heads the largest of all, else slices side by side."""
-    matrix = across(values)
+def small(node: FlowNode) -> dict[str, Any]:
+    """A map of a few cells in eight bits: of weights of several heads the largest of all, else heads side by side."""
+    assert node.values is not None
+    matrix = np.fmax.reduce(node.values, 0) if node.kind == "weights" else across(node.values)
     rows, columns = (math.ceil(size / most) for size, most in zip(matrix.shape, (ROWS, COLUMNS), strict=True))
     return {"map": packed(blocks(matrix, rows, columns), exact=0), "block": [rows, columns]}
 

@@ -114,7 +114,7 @@ def _answer_node(reading: Reading, answers: FlowAnswers | None) -> list[FlowNode
     side = reading.main.name if len(answers.places) == len(reading.main) else ""
     shape = (len(answers.scores), answers.count)
     note = "chances by a softmax over all scores" if answers.kind == "chance" else "numbers that stand for themselves"
-    return [FlowNode(ANSWER, "answer", "answer", side=side, shape=shape, note=note)]
+    return [FlowNode(ANSWER, "answer", "answer", side=side, shape=shape, note=note, band=reading.main.name)]
 
 
 def _note(reading: Reading, outputs: Tensor, nodes: list[FlowNode]) -> str:

@@ -129,7 +129,8 @@ class Lab {
   draw(view) {
     const { run, text, example, options } = this.place;
     const of = example === undefined ? { run, view: this.place.view ?? null, text, options } : { example };
-    const rows = (panel, row, count) => ask("/api/row", { of, panel, row, count }).then(({ weights }) => weights);
+    const rows = (panel, row, count, more = {}) =>
+      ask("/api/row", { of, panel, row, count, ...more }).then(({ weights }) => weights);
     const memory = (this.memory[`${example ?? ""} ${view.view}`] ??= {});
     if (this.question.choose(view.view)) this.place.view = view.view;
     history.replaceState(null, "", addressOf(this.place)); // whole, so that it can be shared
