@@ -102,7 +102,9 @@ class Diagram:
             row = value[0].detach().float().cpu()
             values = None if row.dim() < 2 else row.reshape(-1, *row.shape[-2:]).numpy()
             own = side.name if row.dim() == 1 or row.shape[0] == len(side) else ""
-            nodes.append(FlowNode(name, side.name, "input", side=own, shape=tuple(row.shape), values=values, band=side.name))
+            nodes.append(
+                FlowNode(name, side.name, "input", side=own, shape=tuple(row.shape), values=values, band=side.name)
+            )
         return nodes
 
     def _node(self, passed: Passed) -> FlowNode:
@@ -143,7 +145,7 @@ class Diagram:
             return site.called(own) if site else words(own), "weights" if meaning in WEIGHTS else "tap"
         if is_site(module):
             kind = kind_of(module)
-            return f"{kind}: output" if name in self.groups else kind, "net" if kind == "net" else "mixer"
+            return f"{kind} output" if name in self.groups else kind, "net" if kind == "net" else "mixer"
         own = name.rpartition(".")[2] or str(self.reading.owner.config["model"].get("name", "model"))
         role = next((role for role in ROLES if own.endswith(role) or type(module).__name__.lower().endswith(role)), "")
         return words(name) or own, role or "part"
@@ -195,7 +197,8 @@ class Diagram:
         sizes = states.flatten(1).norm(dim=1).tolist()
         node = FlowNode(
             name, "state", "tap", group, site.rows.name, tuple(states.shape), values, _slice_names(site, values),
-            sizes=sizes, note="what is carried on after each token, worked out from the taps", band=site.rows.name, is_main=False,
+            sizes=sizes, note="what is carried on after each token, worked out from the taps", band=site.rows.name,
+            is_main=False,
         )  # fmt: skip
         self._put_before(site.name, node)
         self.edges += [FlowEdge(one, name) for one in used] + [FlowEdge(name, site.name)]

@@ -120,7 +120,7 @@ class Flow(Panel):
 
     sides     the labels of the positions of each side.
     place     the place that is looked at, from 0 on, of the main side.
-    main      the side that the answers stand at.
+    main      the side that the answers stand at. first: what its first position is called.
     """
 
     kind: ClassVar[str] = "flow"
@@ -131,6 +131,7 @@ class Flow(Panel):
     sides: dict[str, Sequence[str]] = field(default_factory=dict)
     main: str = ""
     place: int = 0
+    first: int = 1
 
     def node(self, name: str) -> FlowNode:
         return next(node for node in self.nodes if node.name == name)
@@ -164,7 +165,7 @@ class Flow(Panel):
         told |= {"nodes": [node.told() for node in self.nodes], "groups": [vars(group) for group in self.groups]}
         told["edges"] = [[numbers[edge.source], numbers[edge.target], int(edge.is_back)] for edge in self.edges]
         told |= {"sides": {name: list(labels) for name, labels in self.sides.items()}}
-        told |= {"main": self.main, "place": self.place}
+        told |= {"main": self.main, "place": self.place, "first": self.first}
         return told | {"answers": None if self.answers is None else dict(vars(self.answers))}
 
 

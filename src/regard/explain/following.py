@@ -155,13 +155,15 @@ def _nothing(_value: Tensor) -> None:
 class _Watch(TorchDispatchMode):
     """Of every tensor the parts that it comes from, kept up while operations run.
 
-    known    by the tensor. written: by its memory, of what was written into it in place.
+    known    by the tensor. written: by its memory, of what was written into it in place; held, so that no other tensor
+             can come to lie there.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.known: Any = WeakTensorKeyDictionary()
         self.written: dict[int, Origins] = {}
+        self.held: list[torch.UntypedStorage] = []
 
     def mark(self, value: Tensor, name: str, call: int = 0) -> None:
         self.known[value] = frozenset(((name, call),))
@@ -174,14 +176,12 @@ class _Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         origins = self.of((args, kwargs))
-        before = {_memory(one) for one in _tensors((args, kwargs))}
         found = func(*args, **kwargs)
         for one in _tensors(found):
-            if _memory(one) not in before:
-                self.written.pop(_memory(one), None)  # new memory may lie where other was
             self.known[one] = origins
         for one in _written_by(func, args, kwargs):
             self.written[_memory(one)] = self.written.get(_memory(one), NONE) | origins
+            self.held.append(one.untyped_storage())
         return found
 
 
@@ -263,7 +263,8 @@ class _Listener:
         held = value.to(torch.float32)
         sizes = held.flatten(1).norm(dim=1) if held.dim() > 1 else held.abs()
         # What was given once serves every step; of what is given at each, only that of this step comes before it.
-        is_now = {source: ago <= 0 or counts.get(source, 1) == 1 for source, ago in sorted(self.sources[name], reverse=True)}
+        every = sorted(self.sources[name], reverse=True)
+        is_now = {source: ago <= 0 or counts.get(source, 1) == 1 for source, ago in every}
         sources = {source: not now for source, now in is_now.items()}
         return Passed(part, held.cpu() if fits else None, tuple(value.shape), sizes.cpu(), sources, order)
 

@@ -24,8 +24,8 @@ TOP, BINS = 16, 24
 LONGEST = 256
 ANSWER = "answer"
 CAVEAT = (
-    "A large vector is not an important one, and a wide ribbon carries much, not what decides: what a part does for the "
-    "answer is told by changing it (drop, shuffle, contributions)."
+    "A large vector is not an important one, and a wide ribbon carries much, not what decides: what a part does for "
+    "the answer is told by changing it (drop, shuffle, contributions)."
 )
 
 
@@ -48,6 +48,7 @@ def flow(reading: Reading, options: Options) -> View:
         sides={side.name: side.labels for side in reading.sides},
         main=reading.main.name,
         place=place,
+        first=numbers(reading.main)[0],
         note=_note(reading, followed.outputs, nodes),
     )
     number = numbers(reading.main)[place]
@@ -68,7 +69,7 @@ def answers_of(reading: Reading, outputs: Tensor) -> FlowAnswers | None:
     can = reading.can
     rows = wide(outputs[0] if outputs.dim() == 3 else outputs).cpu()
     places = list(reading.main.labels) if outputs.dim() == 3 else []
-    if not can.answers or (can.next or can.mask) and not _knows_answers(reading, rows):
+    if not can.answers:
         return None
     if can.number or can.quantiles:
         values = rows.double().numpy()
@@ -76,10 +77,6 @@ def answers_of(reading: Reading, outputs: Tensor) -> FlowAnswers | None:
         names = [reading.named(number) for number in range(values.shape[1])]
         return FlowAnswers("number", places, [names] * len(values), values.tolist(), [[]] * len(values), len(names))
     return _chances(reading, rows.log_softmax(-1), places)
-
-
-def _knows_answers(reading: Reading, rows: Tensor) -> bool:
-    return rows.dim() == 2 and rows.shape[-1] > 1
 
 
 def _chances(reading: Reading, log_probs: Tensor, places: list[str]) -> FlowAnswers:

@@ -1,9 +1,9 @@
 """Fitted models as matrices: what their answers are made of, for the diagram of their numbers.
 
-    orders     p_n = alpha_n + gamma_n p_(n-1)      counts of each order, the shortest first
-    evidence   z = b + sum_f x_f w_f                n-grams of a text and what each adds to every class
-    lags       y_h = sum_l w_hl x_l                 what each time ahead takes from the days before and from the known
-    lookup     y = sum_i a_i y_i                    examples of training and how much each counts
+orders     p_n = alpha_n + gamma_n p_(n-1)      counts of each order, the shortest first
+evidence   z = b + sum_f x_f w_f                n-grams of a text and what each adds to every class
+lags       y_h = sum_l w_hl x_l                 what each time ahead takes from the days before and from the known
+lookup     y = sum_i a_i y_i                    examples of training and how much each counts
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def evidence(reading: Reading) -> list[Worked]:
     if not found.names:
         return [sums]
     return [
-        Worked("n-grams", found.values[:, None], ["count"], found.names, note="how much each n-gram of the text counts"),
+        Worked(
+            "n-grams", found.values[:, None], ["count"], found.names, note="how much each n-gram of the text counts"
+        ),
         Worked("parts", found.parts, classes, found.names, ["n-grams"], added),
         sums,
     ]

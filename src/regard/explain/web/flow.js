@@ -109,7 +109,7 @@ class Diagram {
     const pick = (event) => this.go(Number(event.target.value));
     this.select = make("select", { id: freshName("place"), onchange: pick });
     this.labels.forEach((label, place) => {
-      const text = `${place + 1}: ${asToken(label)}`;
+      const text = `${place + (this.panel.first ?? 1)}: ${asToken(label)}`;
       this.select.append(make("option", { value: place, selected: place === this.state.place }, text));
     });
     return make("label", { for: this.select.id }, "position ", this.select);
@@ -317,7 +317,7 @@ class Diagram {
     this.told = chancesAt(answers, this.state.place, this.chance);
     if (!this.answers.childElementCount) this.answers.append(...this.sliders(answers));
     const entries = this.told.names.map((name, place) => ({ name, value: this.told.values[place] }));
-    const others = this.told.others === null ? "" : `all ${answers.count - entries.length} others ${four(this.told.others)}`;
+    const others = this.told.others === null || answers.count <= entries.length ? "" : `all ${answers.count - entries.length} others ${four(this.told.others)}`;
     const at = answers.places.length ? ` at ${asToken(answers.places[Math.min(this.state.place, answers.places.length - 1)])}` : "";
     const heading = make("h4", {}, `${answers.kind === "chance" ? "Chances" : "Numbers"}${at}`);
     this.bars?.remove();

@@ -5,7 +5,7 @@ export const LINE = 17; // of a token or an answer
 export const MOST_LINES = 14;
 const TOKENS = 128;
 const ANSWER = 236;
-const GAP = { x: 46, y: 30, band: 64, frame: 14 };
+const GAP = { x: 46, y: 32, band: 40, frame: 20 };
 
 /** Gives every box x, y, width, height and its column, every frame its corners, and tells how large the whole is. */
 export function arranged({ boxes, frames, ribbons }, panel) {
@@ -90,9 +90,9 @@ function topsOf(boxes, count, depth) {
 }
 
 function around({ boxes, depth }, deepest) {
-  const room = GAP.frame * Math.max(1, deepest - depth) * 0.7;
+  const room = 6 * Math.max(1, deepest - depth) + 4;
   const left = Math.min(...boxes.map((box) => box.x)) - room;
-  const top = Math.min(...boxes.map((box) => box.y)) - room - 14;
+  const top = Math.min(...boxes.map((box) => box.y)) - GAP.frame * Math.max(1, deepest - depth) - 4;
   const right = Math.max(...boxes.map((box) => box.x + box.width)) + room;
   const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + room;
   return { x: left, y: top, width: right - left, height: bottom - top };

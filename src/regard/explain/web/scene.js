@@ -229,7 +229,7 @@ export class Scene {
         context.fillStyle = this.colours.mark;
         context.fillRect(box.x + 4, y - 4, 3, LINE - 2);
       }
-      const number = String(first + row + 1);
+      const number = String(first + row + (node.side === main ? (this.graph.panel.first ?? 1) : 1));
       this.words(context, number, box.x + 30, y + 8, { colour: this.colours.soft, size: 10, align: "right" });
       this.words(context, asToken(label), box.x + 36, y + 8, { bold: isHere, size: 13, room: box.width - 44 });
     });
@@ -253,6 +253,7 @@ export class Scene {
     context.fillStyle = colour;
     context.textAlign = align;
     let shown = text;
+    if (room < Infinity && context.measureText(shown).width > room) context.font = context.font.replace(`${size}px`, `${0.86 * size}px`);
     while (shown.length > 1 && room < Infinity && context.measureText(shown).width > room) shown = `${shown.slice(0, -2)}…`;
     context.fillText(shown, x, y);
   }

@@ -53,7 +53,8 @@ export class Stage {
   /** The whole where it can be read, else its beginning. */
   begin() {
     const fit = this.fitting();
-    this.look.scale = Math.min(1.25, Math.max(fit, Math.min(KEPT, this.size.height / this.whole.height)));
+    const tall = Math.min(1, this.size.height / (this.whole.height + 16));
+    this.look.scale = Math.min(1.25, Math.max(fit, KEPT, tall));
     this.look.x = 0;
     this.look.y = Math.min(0, (this.whole.height - this.size.height / this.look.scale) / 2);
   }
