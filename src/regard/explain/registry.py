@@ -43,6 +43,7 @@ FILES = (
     "forgetting",
     "meaning",
     "what_if",
+    "flow",
     "steps",
 )
 

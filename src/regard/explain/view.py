@@ -10,6 +10,7 @@ SVG or PNG. Renderers only draw; every number they show is in the view.
     Bars      a value for each name
     Curves    lines over an axis, and bands around them
     Listing   a table of texts and numbers
+    Flow      the numbers of an input on their way through a model (regard.explain.flow)
 """
 
 from __future__ import annotations

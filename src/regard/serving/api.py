@@ -9,9 +9,12 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from regard.errors import TooLong
+from regard.explain.flow import Flow
 from regard.explain.packed import MOST_EXACT, MOST_WHOLE, packed
-from regard.explain.view import Heat, Links, View
+from regard.explain.view import Heat, Links, Panel, View
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
 
@@ -103,15 +106,22 @@ class Api:
         view = self._view(_field(asked, "of", dict))
         place, row = _field(asked, "panel", int), _field(asked, "row", int)
         count = _field(asked, "count", int) if "count" in asked else 1
-        panel = view.panels[place] if 0 <= place < len(view.panels) else None
-        if not isinstance(panel, (Heat, Links)):
+        weights = _map(view.panels[place], asked) if 0 <= place < len(view.panels) else None
+        if weights is None:
             raise Refused(400, f"panel {place} is no map")
-        rows, columns = panel.weights.shape
+        rows, columns = weights.shape
         if not (0 <= row < rows and 1 <= count <= rows - row):
             raise Refused(400, f"rows {row} to {row + count - 1}: the map has rows 0 to {rows - 1}")
         if count > max(1, MOST_EXACT // columns):
             raise Refused(400, f"{count} rows of {columns} weights are too many at once")
-        return {"weights": packed(panel.weights[row : row + count])}
+        return {"weights": packed(weights[row : row + count])}
+
+
+def _map(panel: Panel, asked: dict[str, Any]) -> np.ndarray | None:
+    """The matrix of a panel that is asked for: of a diagram a part of one of its nodes."""
+    if isinstance(panel, (Heat, Links)):
+        return panel.weights
+    return panel.matrix(_field(asked, "node", str), _field(asked, "part", int)) if isinstance(panel, Flow) else None
 
 
 def _text(asked: dict[str, Any]) -> str:

@@ -30,7 +30,9 @@ from regard.charts.drawing import HEAD, SMALL, TITLE, Drawing
 from regard.charts.raster import png
 from regard.charts.svg import svg
 from regard.errors import UsageError
+from regard.explain.flow import Flow
 from regard.explain.render.shapes.curves import curves
+from regard.explain.render.shapes.flow import flow
 from regard.explain.render.shapes.maps import heat, links
 from regard.explain.render.shapes.numbers import bars, listing, note, numbers
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
@@ -117,6 +119,8 @@ def _draw(panel: Panel, drawing: Drawing) -> None:
             curves(panel, drawing)
         case Listing():
             listing(panel, drawing)
+        case Flow():
+            flow(panel, drawing)
         case _:
             raise TypeError(f"no way to draw a panel of kind {panel.kind!r}")
 

@@ -7,7 +7,9 @@ import shutil
 import sys
 from typing import TextIO
 
+from regard.explain.flow import Flow
 from regard.explain.render.cells.curves import curves
+from regard.explain.render.cells.flow import flow
 from regard.explain.render.cells.maps import heat, links
 from regard.explain.render.cells.numbers import bars, listing, note, numbers
 from regard.explain.render.cells.paper import Line, Paper, said
@@ -64,6 +66,8 @@ def _drawn(panel: Panel, paper: Paper) -> list[Line]:
             return curves(panel, paper)
         case Listing():
             return listing(panel, paper)
+        case Flow():
+            return flow(panel, paper)
     raise TypeError(f"no way to print a panel of kind {panel.kind!r}")
 
 

@@ -197,7 +197,8 @@ class Lab {
   drawnView(view) {
     const { run, text, example, options } = this.place;
     const of = example === undefined ? { run, view: this.place.view ?? null, text, options } : { example };
-    const rows = (panel, row, count) => ask("/api/row", { of, panel, row, count }).then(({ weights }) => weights);
+    const rows = (panel, row, count, more = {}) =>
+      ask("/api/row", { of, panel, row, count, ...more }).then(({ weights }) => weights);
     const memory = (this.memory[`${example ?? ""} ${view.view}`] ??= {});
     if (this.question.choose(view.view)) this.place.view = view.view;
     this.controls.show(view.controls ?? []);

@@ -3,6 +3,7 @@
 import { drawBars } from "./bars.js";
 import { drawCurves } from "./curves.js";
 import { make, visible } from "./element.js";
+import { drawFlow } from "./flow.js";
 import { drawHeat } from "./heat.js";
 import { drawLinks } from "./links.js";
 import { drawListing } from "./listing.js";
@@ -19,6 +20,7 @@ const MEANINGS = {
 const KINDS = {
   bars: drawBars,
   curves: drawCurves,
+  flow: drawFlow,
   heat: drawHeat,
   links: drawLinks,
   listing: drawListing,
@@ -29,14 +31,14 @@ const KINDS = {
 /**
  * A view as an element.
  * memory    an object that keeps what the reader chose when the view is drawn again with other numbers.
- * exactRows asks for rows (panel, first, count) of a map in full, where somebody can answer.
+ * exactRows asks for rows (panel, first, count) of a map in full, where somebody can answer; of: which map of a panel.
  */
 export function drawView(view, { memory = {}, exactRows = null } = {}) {
   // Where the view itself can be had without the sink, a map does not offer the same once more.
   const hidesSink = !(view.controls ?? []).some(({ name }) => name === "hide_sink");
   const panels = view.panels.map((panel, place) => {
     const name = panel.key || `${panel.kind} ${place}`;
-    const exact = exactRows && ((first, count) => exactRows(place, first, count));
+    const exact = exactRows && ((first, count, of) => exactRows(place, first, count, of));
     return drawPanel(panel, { memory: (memory[name] ??= {}), exactRows: exact, hidesSink });
   });
   memory.player ??= {};
