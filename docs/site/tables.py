@@ -1,0 +1,18 @@
+"""Tables of a page, each in a box of its own that scrolls where the table is wider than the page."""
+
+from __future__ import annotations
+
+import re
+
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+MANY = 7
+
+
+def boxed(html: str) -> str:
+    """The page with its tables in boxes. One of many columns keeps their width."""
+
+    def box(match: re.Match[str]) -> str:
+        columns = match[0].partition("</tr>")[0].count("<th")
+        return f'<div class="wide{" many" if columns >= MANY else ""}">{match[0]}</div>'
+
+    return TABLE.sub(box, html)
