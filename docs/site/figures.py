@@ -23,6 +23,7 @@ def placed(html: str, docs: Path, page: str) -> str:
         if not file.is_file():
             return match[0]
         width, height = size(file)
+        alt = alt or f"{file.stem}: the picture"
         return (
             f'<img alt="{alt}" src="{source}" width="{width}" height="{height}" loading="lazy" decoding="async"{rest}>'
         )

@@ -24,6 +24,8 @@ import tables
 # A list that follows a line of text is one on GitHub; Python-Markdown wants an empty line before it.
 LIST_AFTER_TEXT = re.compile(r"^(?![-*+|>#\s]|\d+\. )([^\n]+\n)(?=(?:[-*+]|\d+\.) )", re.MULTILINE)
 
+SEARCH = 'data-md-component="search" role="dialog"'
+
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
@@ -93,6 +95,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     markdown = pages.in_text(markdown, lambda text: LIST_AFTER_TEXT.sub(r"\1\n", text))
     return pages.rewritten(markdown, path, page.file.src_uri)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    # The theme's box of the search is a dialog without a name.
+    return output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -13,6 +13,8 @@ def boxed(html: str) -> str:
 
     def box(match: re.Match[str]) -> str:
         columns = match[0].partition("</tr>")[0].count("<th")
-        return f'<div class="wide{" many" if columns >= MANY else ""}">{match[0]}</div>'
+        # A class of its own, so that the theme's script does not box it again.
+        table = match[0].replace("<table>", '<table class="data">', 1)
+        return f'<div class="wide{" many" if columns >= MANY else ""}">{table}</div>'
 
     return TABLE.sub(box, html)
