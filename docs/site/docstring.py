@@ -8,6 +8,7 @@ from typing import Any
 from griffe import Extension, Object
 
 SPECIAL = re.compile(r"([\\*_<\[\]#])")
+COLUMNS = re.compile(r"\S.{0,24}? {2,}\S")
 SPAN = re.compile(r"(`[^`]*`)")
 
 
@@ -28,13 +29,13 @@ def plain(text: str) -> str:
 
 
 def _paragraph(block: str) -> str:
-    """Lines of text, then perhaps an equation, which is told apart by its indent."""
-    lines, made = block.split("\n"), list[str]()
-    for line in lines:
-        indented = line.startswith("    ")
-        if indented and made and not made[-1].startswith("    "):
+    """Lines of text, then perhaps an equation, which has an indent, or a glossary, whose lines have columns."""
+    made, is_code = list[str](), False
+    for line in block.split("\n"):
+        was_code, is_code = is_code, is_code or line.startswith("    ") or COLUMNS.match(line) is not None
+        if is_code and not was_code:
             made.append("")
-        made.append(line if indented else _escaped(line))
+        made.append((line if line.startswith("    ") else f"    {line}") if is_code else _escaped(line))
     return "\n".join(made)
 
 

@@ -94,6 +94,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if path.startswith("docs/") and page.file.generated_by:
         return markdown
     markdown = pages.in_text(markdown, lambda text: LIST_AFTER_TEXT.sub(r"\1\n", text))
+    # What is folded away is Markdown too, as on GitHub.
+    markdown = markdown.replace("<details>", '<details markdown="1">')
     return pages.rewritten(markdown, path, page.file.src_uri)
 
 

@@ -23,6 +23,7 @@ OWN = {
     "docs/forecasting.md": "tests/cli/test_task_pages.py",
     "docs/inside.md": "tests/cli/test_inside_page.py",
     "docs/labels.md": "tests/cli/test_task_pages.py",
+    "docs/models/*.md": "tests/pages/test_model_pages.py",
     "docs/masked.md": "tests/cli/test_masked_page.py",
     "docs/predict.md": "tests/cli/test_predict.py",
     "docs/python.md": "tests/cli/test_python_page.py",
@@ -58,6 +59,11 @@ class Fixture:
     before: str = ""
     runs_python: bool = True
     read: tuple[str, ...] = ()
+
+
+def own_test(page: str) -> str | None:
+    """The test of its own that a page has."""
+    return next((test for pattern, test in OWN.items() if fnmatch(page, pattern)), None)
 
 
 def fixture_of(page: str) -> Fixture | None:
@@ -116,6 +122,5 @@ HERE = {
         recipes, {"runs/minilm": "runs/small", "runs/gpt2": "runs/small", "tail:294d": "tail:10d"}, runs_python=False
     ),
     "docs/steps/*.md": Fixture(plain),
-    "docs/models/*.md": Fixture(plain),
     "benchmarks/results/*.md": Fixture(plain, read=("regard ",)),
 }
