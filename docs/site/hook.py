@@ -25,6 +25,12 @@ import tables
 LIST_AFTER_TEXT = re.compile(r"^(?![-*+|>#\s]|\d+\. )([^\n]+\n)(?=(?:[-*+]|\d+\.) )", re.MULTILINE)
 
 SEARCH = 'data-md-component="search" role="dialog"'
+# The page is there to be read before the theme's script, a third of its bytes, is looked at.
+BUNDLE = re.compile(r'<script src="([^"]*assets/javascripts/bundle[^"]*)"></script>')
+AFTER_THE_FIRST_LOOK = (
+    "<script>requestAnimationFrame(() => setTimeout(() => document.body.append("
+    r'Object.assign(document.createElement("script"), { src: "\1" }))))</script>'
+)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -73,9 +79,11 @@ def _filled(nav: Any, found: list[str], taken: set[str] | None = None) -> Any:
     return nav
 
 
-def _matches(pattern: str, found: list[str], taken: set[str]) -> list[str]:
+def _matches(pattern: str, found: list[str], taken: set[str]) -> list[str | dict[str, str]]:
+    """The pages of a pattern. Those of models are looked for by their names, which their headings explain."""
     matching = [page for page in found if fnmatch.fnmatch(page, pattern) and page not in taken]
-    return sorted(matching, key=order.place)
+    ordered = sorted(matching, key=order.place)
+    return [{Path(page).stem: page} if pattern.startswith("models/") else page for page in ordered]
 
 
 def _named(nav: Any) -> list[str]:
@@ -101,7 +109,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     # The theme's box of the search is a dialog without a name.
-    return output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
+    return BUNDLE.sub(AFTER_THE_FIRST_LOOK, output.replace(SEARCH, f'{SEARCH} aria-label="Search"'))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
