@@ -22,9 +22,8 @@ def test_every_place_that_tells_the_version_tells_the_same():
 
 
 def test_the_page_of_releases_tells_every_format():
-    rows = re.findall(
-        r"^\| (\d+) \| (\w*) ?\|", (ROOT / "docs" / "release.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    page = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (\w*) ?\|", page, re.MULTILINE)
     assert rows == [(str(FIRST), ""), *((str(step.to), step.name) for step in STEPS)]
 
 
