@@ -27,6 +27,7 @@ OWN = {
     "docs/masked.md": "tests/cli/test_masked_page.py",
     "docs/predict.md": "tests/cli/test_predict.py",
     "docs/python.md": "tests/cli/test_python_page.py",
+    "docs/release.md": "tests/release/test_build.py",
     "docs/reproduce.md": "tests/cli/test_compare_command.py",
     "docs/sklearn.md": "tests/cli/test_sklearn_page.py",
     "docs/translation.md": "tests/cli/test_task_pages.py",
