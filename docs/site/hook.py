@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import figures
 import formulas
+import lean
 import order
 import pages
 import reference
@@ -114,3 +115,7 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     return tables.boxed(figures.placed(html, Path(config.docs_dir), page.file.src_uri))
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    lean.slim(Path(config.site_dir))

@@ -24,6 +24,8 @@ FOLDERS = {"benchmarks/results": "results", "examples": "examples"}
 FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
 LINK = re.compile(r"(\]\()([^()\s]+)(\))")
+# Where the text of a link is the name of a page's file, the site has the name of the page.
+FILE_NAME = re.compile(r"\[(?:\.\./)?(?:docs/|benchmarks/results/)?([\w-]+)\.md\](?=\()")
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".sbatch": "bash", ".service": "ini", ".conf": "nginx"}
 
 
@@ -90,7 +92,7 @@ def rewritten(markdown: str, path: str, page: str) -> str:
         there = posixpath.relpath(page_of(found), posixpath.dirname(page) or ".")
         return f"{match[1]}{there}{'#' + fragment if fragment else ''}{match[3]}"
 
-    return in_text(markdown, lambda text: LINK.sub(moved, text))
+    return in_text(markdown, lambda text: LINK.sub(moved, FILE_NAME.sub(r"[\1]", text)))
 
 
 def shown_file(path: str) -> str:
