@@ -35,6 +35,13 @@ def test_generate_says_that_weights_have_8_bits(trained: Path) -> None:
     assert outcome.out == run.generate("the", max_tokens=9, seed=3) + "\n"
 
 
+def test_a_run_that_has_written_writes_with_8_bits_afterwards(trained: Path) -> None:
+    run, fresh = regard.load(trained), regard.load(trained)
+    run.generate("the", max_tokens=40, seed=3)
+    asked: dict[str, int] = {"max_tokens": 9, "seed": 3}
+    assert run.with_weights("int8").generate("the", **asked) == fresh.with_weights("int8").generate("the", **asked)
+
+
 def test_other_names_and_models_without_weights_are_refused_in_one_line(trained: Path, here: Path) -> None:
     (here / "my.txt").write_text(TEXT, encoding="utf-8")
     assert call_here("train", "my.txt", "--model", "ngram", "--out", "counted", "--quiet").code == 0

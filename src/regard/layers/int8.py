@@ -45,7 +45,7 @@ class _Int8Weights(Compiled, FewBits):
     bias: Tensor | None
     kept = ("q", "scale")
 
-    def packed(self) -> PackedInt8 | None:
+    def in_order(self) -> PackedInt8 | None:
         """q in the order of reading, made when it is first wanted; None where that order is of no use."""
         if self._packed is None and self.q.device.type == "cpu" and self.q.numel() and multiplies_int8():
             self._packed = PackedInt8.of(self.q, self.scale)
@@ -73,7 +73,7 @@ class _Int8Weights(Compiled, FewBits):
             if found is not None:
                 return found
         exact = torch.is_grad_enabled() or x.dtype == torch.float64 or not x.numel()
-        packed = None if exact else self.packed()
+        packed = None if exact else self.in_order()
         if packed is None:
             y = int8_linear_readable(x, self.q, self.scale, self.bias)
         else:

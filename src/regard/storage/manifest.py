@@ -2,11 +2,6 @@
 
 No checkpoint format in use notices a flipped bit, so every file is hashed while it is written and again before it is
 read. The manifest's text is canonical JSON with its own digest inside: a flip in it is noticed too.
-
-What has changed in run folders, and how those of an earlier format are read.
-
-1   heads were called by what they give: to_logits, to_classes, to_quantiles; the net before one stood beside it
-2   every model has a `head`, and the net before it is a part of it; a file of tensors says the format of its names
 """
 
 from __future__ import annotations
@@ -24,33 +19,15 @@ from typing import Any
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.storage import disk
+from regard.storage.format import FIRST, FORMAT_VERSION, require_readable
 from regard.storage.regular import NotRegular, TooLarge, open_regular, read_regular
 
-FORMAT_VERSION = 2
-NAMES = "names"  # of a file's metadata: the format of the names in it
-
-# Beside names of weights there are those of what an optimiser keeps of them, as in optimiser/to_logits.weight/first.
-HEAD = re.compile(r"(^|[./])(?:to_logits|to_classes|to_quantiles)(?=\.)")
-BEFORE_HEAD = re.compile(r"(^|[./])transform(?=\.(?:vector_to_hidden|norm)\.)")
 NAME = "manifest.json"
 CHUNK, SMALL = 1 << 23, 1 << 20
 MAPPED = 1 << 26
 LARGEST_JSON = 1 << 24
 FACTS = (str, int, float)
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
-
-
-def name_now(name: str, metadata: Mapping[str, str]) -> str:
-    """The name that a tensor of a file has today.
-
-    >>> name_now("decoder.to_logits.weight", {}), name_now("transform.norm.bias", {})
-    ('decoder.head.weight', 'head.transform.norm.bias')
-    >>> name_now("to_logits.weight", {"names": "2"})
-    'to_logits.weight'
-    """
-    if NAMES in metadata:
-        return name
-    return HEAD.sub(r"\1head", BEFORE_HEAD.sub(r"\1head.transform", name))
 
 
 @dataclass(frozen=True)
@@ -120,15 +97,11 @@ def read(folder: Path) -> Manifest:
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("format_version"), int):
         raise CheckpointError(f"{path}: not a manifest of regard")
-    version = content["format_version"]
-    if version > FORMAT_VERSION:
-        raise CheckpointError(
-            f"{path}: written in format {version}, this regard reads up to {FORMAT_VERSION}; upgrade it"
-        )
+    version = require_readable(content["format_version"], path)
     claimed = content.pop("digest", None)
     try:
         actual = _digest(content)
-        if claimed != actual or version < 1:
+        if claimed != actual or version < FIRST:
             raise CheckpointError(f"{path}: damaged, its digest is {_short(actual)} and it says {_short(claimed)}")
         if read_regular(path, LARGEST_JSON, links=False) != canonical(content | {"digest": claimed}):
             raise CheckpointError(f"{path}: damaged, its text is not canonical")

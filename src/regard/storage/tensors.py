@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from regard.errors import LONGEST_TOLD, CheckpointError
 from regard.storage.arrays import slices
-from regard.storage.manifest import FORMAT_VERSION, NAMES, name_now
+from regard.storage.format import FORMAT_VERSION, NAMES, format_of, name_now
 
 DTYPES = {
     torch.float64: "F64",
@@ -147,9 +147,10 @@ def forms_in(path: Path) -> tuple[dict[str, Form], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
             forms, metadata = {}, dict(file.metadata() or {})
+            version = format_of(metadata, path)
             for name in file.keys():  # noqa: SIM118  # the library's handle is no mapping
                 part = file.get_slice(name)
-                forms[name_now(name, metadata)] = Form(tuple(part.get_shape()), part.get_dtype())
+                forms[name_now(name, version)] = Form(tuple(part.get_shape()), part.get_dtype())
             return forms, metadata
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
@@ -159,8 +160,8 @@ def read(path: Path) -> dict[str, Tensor]:
     """Every tensor of a file, in memory of torch's own alignment: products may round otherwise at another one."""
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = dict(file.metadata() or {})
-            return {name_now(name, metadata): file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            version = format_of(file.metadata() or {}, path)
+            return {name_now(name, version): file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from None
 
@@ -208,8 +209,8 @@ def require_forms_fit(model: nn.Module, forms: Mapping[str, Form], metadata: Map
     """The same of what is said of a file: the forms of its tensors, and its metadata."""
     require_same(forms_of(weights_of(model)), forms, path)
     try:
-        told = json.loads(metadata.get("tied", "{}"))
-        stored = {name_now(second, metadata): name_now(first, metadata) for second, first in told.items()}
+        told, version = json.loads(metadata.get("tied", "{}")), format_of(metadata, path)
+        stored = {name_now(second, version): name_now(first, version) for second, first in told.items()}
     except (ValueError, RecursionError, AttributeError, TypeError):
         stored = None
     if stored != ties_of(model):
@@ -232,8 +233,8 @@ def assign_weights(model: nn.Module, path: Path) -> None:
     require_fits(model, path)
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = dict(file.metadata() or {})
-            names = {name_now(name, metadata): name for name in file.keys()}  # noqa: SIM118
+            version = format_of(file.metadata() or {}, path)
+            names = {name_now(name, version): name for name in file.keys()}  # noqa: SIM118
             for name, own in _own(model).items():
                 value = file.get_tensor(names[name])
                 as_it_lies = value.nbytes >= LARGE and value.data_ptr() % ALIGNMENT == 0

@@ -12,6 +12,7 @@ from regard.core.config import decode
 from regard.core.fitted import TOLD
 from regard.data import settings as data_settings
 from regard.errors import UsageError
+from regard.storage.format import FIRST, FORMAT_VERSION, newer
 from regard.training import settings as train_settings
 
 SETTINGS = ("model", "data", "train")
@@ -32,7 +33,9 @@ def checked_config(content: Any) -> dict[str, Any]:
     config = dict(_object(content, ""))
     for section in (*SETTINGS, "origins", "environment"):
         config[section] = _object(config.get(section, {}), section)
-    decode(config.get("format_version", 1), int, "format_version")
+    version = decode(config.get("format_version", FIRST), int, "format_version")
+    if version > FORMAT_VERSION:
+        raise UsageError(f"format_version: {newer(version)}")
     for key in ("name", "size"):
         decode(config["model"].get(key, ""), str, f"model.{key}")
     if config["model"].get("weights", KEPT) != KEPT:

@@ -1,0 +1,21 @@
+"""Tables of a page, each in a box of its own that scrolls where the table is wider than the page."""
+
+from __future__ import annotations
+
+import re
+
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+FEW, MANY = 3, 7
+
+
+def boxed(html: str) -> str:
+    """The page with its tables in boxes. One of many columns keeps their width, one of few fits a phone."""
+
+    def box(match: re.Match[str]) -> str:
+        columns = match[0].partition("</tr>")[0].count("<th")
+        # A class of its own, so that the theme's script does not box it again.
+        table = match[0].replace("<table>", '<table class="data">', 1)
+        size = " few" if columns <= FEW else " many" if columns >= MANY else ""
+        return f'<div class="wide{size}">{table}</div>'
+
+    return TABLE.sub(box, html)
