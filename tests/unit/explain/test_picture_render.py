@@ -16,10 +16,11 @@ import pytest
 from every_panel import HOSTILE, SCORES, WIDE, every_panel, with_labels
 from PIL import Image
 
-from regard.charts import raster
+from regard.charts import fonts
 from regard.errors import ResourceError, UsageError
-from regard.explain.render.file import save, to_png, to_svg
+from regard.explain.render.file import save
 from regard.explain.render.number import four
+from regard.explain.render.picture import to_png, to_svg
 from regard.explain.render.shade import BLUE, MASKED, ORANGE, colours
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, View
 from regard.storage import disk
@@ -163,7 +164,8 @@ def test_nothing_to_draw_is_no_failure(panel):
 
 
 def test_without_a_font_of_the_system_words_are_still_drawn(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(raster, "_named", lambda name, size: None)
+    monkeypatch.setattr(fonts, "files", dict)
+    fonts.face_of.cache_clear()
     assert (pixels(View("Title", [], name="one")) < 128).any()
 
 
@@ -179,7 +181,7 @@ def test_a_file_is_what_its_name_says(tmp_path: Path, monkeypatch: pytest.Monkey
     view = every_panel()
     for name in ("a.svg", "a.PNG", "a.html", "a.json"):
         save(view, tmp_path / name)
-    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == to_svg(view)
+    assert words((tmp_path / "a.svg").read_text(encoding="utf-8")) == words(to_svg(view))
     assert (tmp_path / "a.PNG").read_bytes() == to_png(view)
     assert (tmp_path / "a.html").read_text() == "<!doctype html>"
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == json.loads(json.dumps(view.to_dict()))
