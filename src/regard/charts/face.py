@@ -110,11 +110,14 @@ def _segments(data: bytes, table: int) -> Iterator[tuple[int, int]]:
     places = [table + 14, table + 16 + twice, table + 16 + 2 * twice, table + 16 + 3 * twice]
     ends, starts, deltas, offsets = (struct.unpack_from(*one) for one in zip(columns, [data] * 4, places, strict=True))
     for place, (first, last, delta, offset) in enumerate(zip(starts, ends, deltas, offsets, strict=True)):
+        last = min(last, 0xFFFE)  # the segment that ends all has no letter
         if not offset:
-            yield from ((first, last),) if last != 0xFFFF else ((first, 0xFFFE),) if first < 0xFFFF else ()
+            none = -delta % 65536  # the one letter of the segment whose shape would be that of no letter
+            around = ((first, none - 1), (none + 1, last)) if first <= none <= last else ((first, last),)
+            yield from (run for run in around if run[0] <= run[1])
             continue
         shapes = places[3] + 2 * place + offset
-        for code in range(first, min(last, 0xFFFE) + 1):
+        for code in range(first, last + 1):
             (shape,) = struct.unpack_from(">H", data, shapes + 2 * (code - first))
             if shape and (shape + delta) % 65536:
                 yield code, code

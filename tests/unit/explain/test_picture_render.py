@@ -16,7 +16,6 @@ import pytest
 from every_panel import HOSTILE, SCORES, WIDE, every_panel, with_labels
 from PIL import Image
 
-from regard.charts import fonts
 from regard.errors import ResourceError, UsageError
 from regard.explain.render.file import save
 from regard.explain.render.number import four
@@ -161,12 +160,6 @@ def test_nothing_to_draw_is_no_failure(panel):
     view = View("Title", [panel], name="empty")
     ElementTree.fromstring(to_svg(view))
     assert pixels(view).shape[1] == 1280
-
-
-def test_without_a_font_of_the_system_words_are_still_drawn(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fonts, "files", dict)
-    fonts.face_of.cache_clear()
-    assert (pixels(View("Title", [], name="one")) < 128).any()
 
 
 def test_without_pillow_a_png_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch):

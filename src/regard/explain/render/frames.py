@@ -67,9 +67,9 @@ def frames(view: View, size: Size) -> list[Drawing]:
         raise UsageError(
             f"the view {view.name or view.title!r} has no steps to show one after the other; 'steps' and 'alignment' do"
         )
+    if len(steps) > MOST_FRAMES:
+        raise UsageError(f"the view has {len(steps)} steps, and an animation at most {MOST_FRAMES}; save it as .html")
     made = [slide for panels, told in steps for slide in _slides(view, panels, size, told)]
-    if len(made) > MOST_FRAMES:
-        raise UsageError(f"the animation has {len(made)} steps, and one takes at most {MOST_FRAMES}; save it as .html")
     for number, slide in enumerate(made, 1):
         wide = slide.room * number / len(made)
         y = slide.height - 2 * BAR
@@ -80,7 +80,7 @@ def frames(view: View, size: Size) -> list[Drawing]:
 def _slides(view: View, panels: list[Panel], size: Size, told: str) -> list[Drawing]:
     """Panels on one slide; on several where they are too tall."""
     made, rest = [], [[panel] for panel in panels]
-    while rest and len(made) <= MOST_FRAMES:
+    while rest:
         slide = headed(view, size)
         rest = fill(slide, rest)
         corner(slide, told)

@@ -80,16 +80,27 @@ def fill(slide: Drawing, rows: Sequence[Row]) -> list[Row]:
     taken = 1
     while taken < len(rows) and room.holds(_drawn(rows[: taken + 1], room, 1.0), 1.0):
         taken += 1
-    fitting = [(scale, drawn) for scale in SCALES if room.holds(drawn := _drawn(rows[:taken], room, scale), scale)]
-    if not fitting:
+    found = _largest(rows[:taken], room)
+    if found is None:
         parts = [part for panel in rows[0] for part in halves(panel)]
         if len(parts) > len(rows[0]):
             return fill(slide, [*([part] for part in parts), *rows[1:]])
-        fitting = [_squeezed(rows[:1], room)]
-    scale, drawn = next((one for one in fitting if not one[1].is_partial), fitting[-1])
+    scale, drawn = found or _squeezed(rows[:1], room)
     left = MARGIN * (1 - scale)
     slide.add(*(placed(shape, left, slide.y, scale) for shape in drawn.shapes))
     return list(rows[taken:])
+
+
+def _largest(rows: Sequence[Row], room: Room) -> tuple[float, Drawing] | None:
+    """Rows in the largest letters in which nothing is left out; else in the smallest, if they fit at all."""
+    found = None
+    for scale in SCALES:
+        drawn = _drawn(rows, room, scale)
+        if room.holds(drawn, scale):
+            found = scale, drawn
+            if not drawn.is_partial:
+                break
+    return found
 
 
 def _squeezed(rows: Sequence[Row], room: Room) -> tuple[float, Drawing]:
