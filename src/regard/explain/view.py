@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -237,15 +238,29 @@ class View:
 
         return to_html(self)
 
-    def to_svg(self) -> str:
-        from regard.explain.render.file import to_svg
+    def to_svg(self, size: str = "page") -> str:
+        """A picture as SVG. size: "page", as long as it takes; "slide", "wide" or pixels, where one slide holds it."""
+        from regard.explain.render.picture import to_svg
 
-        return to_svg(self)
+        return to_svg(self, size)
 
-    def to_png(self) -> bytes:
-        from regard.explain.render.file import to_png
+    def to_png(self, size: str = "page") -> bytes:
+        """The same as PNG."""
+        from regard.explain.render.picture import to_png
 
-        return to_png(self)
+        return to_png(self, size=size)
+
+    def save(self, path: str | Path, size: str = "page") -> list[Path]:
+        """Write it as what the name says, .svg, .png, .html or .json; on several slides it becomes several files."""
+        from regard.explain.render.file import save
+
+        return save(self, path, size)
+
+    def animate(self, path: str | Path, seconds: float = 2.0, loop: bool = True, size: str = "slide") -> Path:
+        """Write its steps one after the other, `seconds` each, as a moving .png or .svg."""
+        from regard.explain.render.frames import animate
+
+        return animate(self, path, seconds, loop, size)
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         """What a notebook shows: a widget where anywidget is installed, and HTML that stays when it is exported."""
