@@ -383,7 +383,7 @@ def test_a_drawing_holds_shapes_alone(open_page: Any, lab: Lab, book: Book) -> N
         {"code": "x", "outputs": [{"kind": "svg", "svg": hostile}, {"kind": "svg", "svg": "<b>no</b>"}]}
     ]
     book.sat = [{"sitting": told, "is_live": True}]
-    page = open_page(f"{lab.url}#lecture=counting", expects=("inline event handler",))
+    page = open_page(f"{lab.url}#lecture=counting", expects=("inline event handler", "inline style"))
     page.locator(".drawing").first.wait_for()
     assert page.locator(".drawing").first.inner_html() == ('<svg viewBox="0 0 9 9"><circle r="2"></circle></svg>')
     assert page.locator(".drawing").nth(1).inner_text() == "This is no picture."
