@@ -136,8 +136,11 @@ def _shown(value: Any) -> Output:
 
 def _named(view: View) -> View:
     """The view with its run called by the name of its folder, which lies somewhere else every time."""
-    run = view.about.get("run")
-    return replace(view, about=view.about | {"run": Path(str(run)).name}) if run else view
+    run, remake = view.about.get("run"), view.remake
+    if not run:
+        return view
+    again = None if remake is None else lambda values: _named(remake(values))
+    return replace(view, about=view.about | {"run": Path(str(run)).name}, remake=again)
 
 
 def _cut(text: str) -> str:
