@@ -31,6 +31,7 @@ class Api:
         self.gets: dict[str, Callable[[], dict[str, Any]]] = {
             "/api/runs": lambda: {"runs": provider.runs()},
             "/api/examples": lambda: {"examples": provider.examples()},
+            "/api/lectures": lambda: {"lectures": provider.lectures()},
         }
         self.posts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "/api/run": lambda asked: provider.offer(_field(asked, "run", str)),
@@ -39,6 +40,10 @@ class Api:
             "/api/example": lambda asked: self._view({"example": _field(asked, "name", str)}).to_page(MOST_WHOLE),
             "/api/curves": self._curves,
             "/api/row": self._row,
+            "/api/lecture": lambda asked: provider.sitting(
+                _field(asked, "name", str), _field(asked, "again", bool) if "again" in asked else False
+            ),
+            "/api/lecture/view": self._view_of_lecture,
         }
 
     def _view(self, asked: dict[str, Any]) -> View:
@@ -85,6 +90,13 @@ class Api:
         for name in options:
             _field(options, name, CURVE_OPTIONS[name])
         return self.provider.curves(runs, options).to_page()
+
+    def _view_of_lecture(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """A view of the lecture that was sat last, with other values of its controls."""
+        place = _field(asked, "place", list)
+        if len(place) != 3 or not all(type(number) is int for number in place):
+            raise Refused(400, "place: expected the numbers of a screen, a cell and an output")
+        return self.provider.view_of_lecture(_field(asked, "name", str), place, _field(asked, "values", dict))
 
     def _row(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Some rows of a map in full, which the page got in eight bits a weight, or as a smaller map."""

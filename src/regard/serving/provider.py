@@ -13,6 +13,7 @@ from regard.explain.view import View
 from regard.serving import wanted
 from regard.serving.beginning import example_input
 from regard.serving.curves import learning_curves
+from regard.serving.lecture_room import LectureRoom
 from regard.serving.pool import RunPool, Turns
 from regard.serving.shelf import facts
 
@@ -44,6 +45,22 @@ class Provider(Protocol):
 
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View: ...
 
+    def lectures(self) -> list[dict[str, Any]]:
+        """Every lecture: name, number, title, question, and is_ready where it need not be run first."""
+        ...
+
+    def sitting(self, name: str, again: bool) -> dict[str, Any]:
+        """A `sitting` of a lecture with is_live, whether its views answer; or how far it is: screen, of, waits_for."""
+        ...
+
+    def view_of_lecture(self, name: str, place: list[int], values: dict[str, Any]) -> dict[str, Any]:
+        """A view of the lecture that was sat last, by the numbers of screen, cell and output, as `View.to_page`."""
+        ...
+
+    def close(self) -> None:
+        """End what runs beside the page."""
+        ...
+
 
 class RunProvider:
     """Views of runs in folders. A run is loaded when it is first looked into.
@@ -65,6 +82,7 @@ class RunProvider:
         self.pool = RunPool(self._loaded)
         self.turns = Turns()
         self.kept: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
+        self.room = LectureRoom()
 
     def runs(self) -> list[dict[str, Any]]:
         self.paths = self.find()
@@ -107,6 +125,18 @@ class RunProvider:
 
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         return learning_curves({name: self._path(name) for name in runs}, **options)
+
+    def lectures(self) -> list[dict[str, Any]]:
+        return self.room.lectures()
+
+    def sitting(self, name: str, again: bool) -> dict[str, Any]:
+        return self.room.sitting(name, again)
+
+    def view_of_lecture(self, name: str, place: list[int], values: dict[str, Any]) -> dict[str, Any]:
+        return self.room.view(name, place, values)
+
+    def close(self) -> None:
+        self.room.close()
 
     def _kept(self, run: Any, of: tuple[str, str | None]) -> dict[str, Any]:
         """What was seen of a run while it read this; of what it read before that nothing is kept."""

@@ -2,8 +2,9 @@
 
 import { endsOf, shareOf, ticksOf } from "./axis.js";
 import { SERIES } from "./colour.js";
-import { draw, make, token, visible, whenSized } from "./element.js";
+import { draw, letterScale, make, token, visible, whenSized } from "./element.js";
 import { four, short } from "./number.js";
+import { tell, whenTold } from "./shared.js";
 
 const HEIGHT = 300;
 const EDGE = { left: 56, right: 16, top: 14, bottom: 44 };
@@ -46,9 +47,13 @@ class Chart {
     this.live = make("p", { class: "spoken", role: "status" });
     this.element = make("div", { class: "curves" }, this.picture, this.legend, this.live);
     this.picture.addEventListener("pointermove", (event) => this.point(event));
-    this.picture.addEventListener("pointerleave", () => this.read(null));
+    this.picture.addEventListener("pointerleave", () => this.ask(null));
     this.picture.addEventListener("keydown", (event) => this.press(event));
-    whenSized(this.element, (width) => this.paint(Math.min(width, WIDEST)));
+    whenTold(this.picture, ({ x }) => this.width && this.read(x));
+    whenSized(this.element, (width) => {
+      this.scale = letterScale();
+      this.paint(Math.min(width / this.scale, WIDEST));
+    });
   }
 
   /** The name of a line, its value where the reader points, and a switch. */
@@ -90,8 +95,8 @@ class Chart {
     const paths = [...this.areas.map((band) => this.area(band)), ...this.shown.map((line) => this.line(line))];
     this.cross = draw("g", { class: "cross" });
     this.picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    this.picture.setAttribute("width", width);
-    this.picture.setAttribute("height", HEIGHT);
+    this.picture.setAttribute("width", width * this.scale);
+    this.picture.setAttribute("height", HEIGHT * this.scale);
     this.picture.replaceChildren(this.frame(), ...paths, this.cross);
     this.read(null);
   }
@@ -149,7 +154,7 @@ class Chart {
     const x = ((event.clientX - box.left) / box.width) * this.width;
     const near = (value) => Math.abs(this.place([value, this.ends.y[0]])[0] - x);
     const values = this.stops();
-    if (values.length) this.read(values.reduce((best, value) => (near(value) < near(best) ? value : best)));
+    if (values.length) this.ask(values.reduce((best, value) => (near(value) < near(best) ? value : best)));
   }
 
   /** Every x at which some line has a point. */
@@ -162,11 +167,17 @@ class Chart {
     const values = this.stops();
     if (step === undefined || !values.length) return;
     const at = this.at === null ? (step < 0 ? values.length : -1) : values.indexOf(this.at);
-    this.read(values[Math.min(values.length - 1, Math.max(0, at + step))]);
+    this.ask(values[Math.min(values.length - 1, Math.max(0, at + step))]);
     const told = this.shown.map((line) => `${visible(line.name)} ${line.value.textContent}`);
     this.live.textContent = `${this.panel.x ?? "x"} ${this.named(this.at)}: ${told.join(", ")}`;
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  /** Reads at x, here and in a second window. */
+  ask(x) {
+    this.read(x);
+    tell(this.picture, { x });
   }
 
   /** Shows what every line is at x. */

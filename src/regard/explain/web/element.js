@@ -43,6 +43,11 @@ export function whenSized(element, act) {
   observer.observe(element);
 }
 
+/** How much larger than usual the letters of the page are: what is drawn in pixels grows with them. */
+export function letterScale() {
+  return Math.max(1, Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16);
+}
+
 let count = 0;
 
 /** A name that no other element of the page has, for labels that point to elements. */

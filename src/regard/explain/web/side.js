@@ -17,6 +17,7 @@ export class Side {
     this.tabs = {
       inside: make("a", { href: "#", class: "tab" }, "Look inside"),
       curves: make("a", { class: "tab" }, "Learning curves"),
+      lectures: make("a", { class: "tab", href: addressOf({ lecture: "" }) }, "Lectures"),
     };
     const tabs = make("nav", { "aria-label": "Pages", class: "tabs" }, ...Object.values(this.tabs));
     this.links = make("div", { class: "links-of-side" });
@@ -28,7 +29,7 @@ export class Side {
     ];
   }
 
-  list(runs, examples) {
+  list(runs, examples, lectures) {
     const first = runs.filter(({ error }) => !error).slice(0, MOST_CURVES);
     this.tabs.curves.href = addressOf({ curves: first.map(({ name }) => name) });
     this.marks = [];
@@ -37,11 +38,14 @@ export class Side {
     this.boxes = runs.map((one) => this.box(one));
     this.inside = make("ul", { class: "runs" }, ...runs.map(run));
     this.beside = make("ul", { class: "boxes" }, ...this.boxes.map(({ item }) => item));
-    const none = runs.length ? null : make("p", { class: "unit" }, "none here: regard train my.txt --out runs/first");
+    this.none = runs.length ? make("span") : make("p", { class: "unit" }, "none here: regard train my.txt --out runs/first");
     const worked = make("ul", {}, ...Object.entries(examples).map(example));
     this.worked = make("div", {}, make("h2", {}, "Worked examples"), worked);
+    const lecture = ({ name, number, title, question }) => this.entry({ lecture: name }, `${number} ${title}`, question);
+    this.taught = make("div", {}, make("h2", {}, "Lectures"), make("ul", {}, ...lectures.map(lecture)));
     const isFocused = document.activeElement === this.again;
-    const parts = [make("h2", {}, "Runs", this.again), none, this.inside, this.beside, this.worked];
+    this.heading = make("h2", {}, "Runs", this.again);
+    const parts = [this.heading, this.none, this.inside, this.beside, this.worked, this.taught];
     this.links.replaceChildren(...parts.filter(Boolean));
     if (isFocused) this.again.focus();
   }
@@ -49,17 +53,20 @@ export class Side {
   /** Marks the place that is shown. */
   mark(place) {
     const showsCurves = Boolean(place.curves);
-    this.inside.hidden = this.worked.hidden = showsCurves;
+    const showsLectures = place.lecture !== undefined;
+    this.inside.hidden = this.worked.hidden = showsCurves || showsLectures;
+    this.heading.hidden = this.none.hidden = showsLectures;
     this.beside.hidden = !showsCurves;
+    this.taught.hidden = !showsLectures;
     for (const { name, box } of this.boxes) box.checked = showsCurves && place.curves.includes(name);
     for (const { link, at } of this.marks) {
-      const isIt = at.run === place.run && at.example === place.example && !showsCurves;
+      const isIt = at.run === place.run && at.example === place.example && at.lecture === place.lecture && !showsCurves;
       link.setAttribute("aria-current", isIt ? "page" : "false");
       if (isIt) this.reveal(link);
     }
-    if (!showsCurves) this.tabs.inside.href = addressOf(place);
-    this.tabs.inside.setAttribute("aria-current", showsCurves ? "false" : "page");
-    this.tabs.curves.setAttribute("aria-current", showsCurves ? "page" : "false");
+    const current = showsLectures ? "lectures" : showsCurves ? "curves" : "inside";
+    if (current === "inside") this.tabs.inside.href = addressOf(place);
+    for (const [name, tab] of Object.entries(this.tabs)) tab.setAttribute("aria-current", name === current ? "page" : "false");
   }
 
   /** Scrolls the lists alone: the page stays where the reader is. */
