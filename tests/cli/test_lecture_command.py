@@ -125,3 +125,15 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for option, where in (("--notebook", "copy.ipynb"), ("--markdown", "pages"), ("--html", "mine.html")):
         outcome = call_here("lecture", path, option, str(tmp_path / where))
         assert (outcome.code, outcome.err.splitlines()[-1].count("No space left")) == (ResourceError.exit_code, 1)
+
+
+def test_open_shows_a_lecture_of_the_package_on_the_page_of_the_lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("regard.cli.lab.serve_page", lambda _common, _runs, _port, place: opened.append(place))
+    assert call_here("lecture", "counting", "--open").code == 0
+    assert opened == ["#show=counting"]
+    outcome = call_here("lecture", written(tmp_path / "mine.ipynb", "1"), "--open")
+    assert outcome.code == UsageError.exit_code
+    assert "--html FILE makes a page of yours" in outcome.err

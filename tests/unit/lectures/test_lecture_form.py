@@ -98,7 +98,7 @@ def wrong(truth: Any) -> list[Any]:
     if isinstance(truth, bool):
         return [not truth, int(truth), "yes"]
     if isinstance(truth, (int, float)):
-        return [truth + 1, -truth - 1, "many", [truth], True, float("nan")]
+        return [2 * truth + 3, -truth - 1, "many", [truth], True, float("nan")]
     if isinstance(truth, list):
         return [truth[:-1], [*truth, truth[-1]], [wrong(part)[0] for part in truth], 0.5, "none"]
     return [f"not {truth}", 0.5, [truth]]
