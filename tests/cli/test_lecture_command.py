@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from pathlib import Path
 
 import pytest
 from calling import call_here
 
 from regard.errors import ResourceError, UsageError
-from regard.lectures.catalogue import lectures
+from regard.lectures.catalogue import lecture, lectures
 from regard.storage import disk
 
 CELL = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None}
@@ -137,3 +138,18 @@ def test_open_shows_a_lecture_of_the_package_on_the_page_of_the_lab(
     outcome = call_here("lecture", written(tmp_path / "mine.ipynb", "1"), "--open")
     assert outcome.code == UsageError.exit_code
     assert "--html FILE makes a page of yours" in outcome.err
+
+
+def test_the_page_of_lectures_is_true(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "lectures.md").read_text(encoding="utf-8")
+    for one in lectures():
+        assert f"| {one.number} | [{one.name}](lectures/{one.name}.md) | {one.question} |" in page
+    for argv in (["lecture"], ["lecture", "counting", "--notebook", "mine.ipynb"]):
+        assert f"regard {' '.join(argv)}\n" in page
+        assert call_here(*argv).code == 0
+    # What the notebook shows is looked at where it is sat.
+    assert "regard lecture mine.ipynb\n" in page
+    assert lecture("mine.ipynb").name == "counting"
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    exec(block, {})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"# (counting/1: .*)", block)
