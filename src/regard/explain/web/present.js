@@ -244,8 +244,12 @@ export class Show {
   openSecond() {
     if (this.element.classList.contains("speaks")) return;
     const name = companyName();
-    const opened = window.open(this.address(this.number, name), `regard-${name}`, "popup,width=1200,height=800");
-    if (!opened) this.count.textContent = "The browser has not opened the window: allow pop-ups for this page.";
+    if (this.second && !this.second.closed) {
+      this.second.focus();
+      return;
+    }
+    this.second = window.open(this.address(this.number, name), "_blank", "popup,width=1200,height=800");
+    if (!this.second) this.count.textContent = "The browser has not opened the window: allow pop-ups for this page.";
   }
 
   /** Something was changed here by the reader. */
