@@ -45,7 +45,8 @@ export function elementOf(node) {
   if (tag === "a" && WEB.test(element.getAttribute("href") ?? "")) element.setAttribute("target", "_blank");
   if (tag === "math") noteFont();
   element.append(...children.map((child) => elementOf(child)));
-  return tag === "div" || tag === "pre" ? reachable(element) : element;
+  const mayScroll = tag === "div" || tag === "pre" || (tag === "math" && element.getAttribute("display") === "block");
+  return mayScroll ? reachable(element) : element;
 }
 
 /** A picture in SVG, of which shapes and words alone are taken; null where the text is no such picture. */
