@@ -92,7 +92,8 @@ def test_a_picture_of_a_lecture_is_played_with_where_its_run_is_alive(open_page:
 def test_a_lecture_that_is_being_run_says_how_far_it_is_and_one_that_failed_why(
     open_page: Any, lab: Lab, book: Book
 ) -> None:
-    book.sat[:0] = [{"screen": 0, "of": 0, "waits_for": "Windows"}, {"screen": 3, "of": 4}]
+    waits, runs = {"screen": 0, "of": 0, "waits_for": "Windows"}, {"screen": 3, "of": 4}
+    book.sat[:0] = [*[waits] * 3, *[runs] * 3]
     page = open_page(f"{lab.url}#lecture=counting", expects=("400",))
     page.get_by_text("It waits until Windows has run.").wait_for()
     page.get_by_text("screen 3 of 4 has run").wait_for()
@@ -383,7 +384,7 @@ def test_a_drawing_holds_shapes_alone(open_page: Any, lab: Lab, book: Book) -> N
         {"code": "x", "outputs": [{"kind": "svg", "svg": hostile}, {"kind": "svg", "svg": "<b>no</b>"}]}
     ]
     book.sat = [{"sitting": told, "is_live": True}]
-    page = open_page(f"{lab.url}#lecture=counting", expects=("inline event handler",))
+    page = open_page(f"{lab.url}#lecture=counting", expects=("inline event handler", "inline style"))
     page.locator(".drawing").first.wait_for()
     assert page.locator(".drawing").first.inner_html() == ('<svg viewBox="0 0 9 9"><circle r="2"></circle></svg>')
     assert page.locator(".drawing").nth(1).inner_text() == "This is no picture."

@@ -73,7 +73,8 @@ def main() -> None:
     """Sit one lecture and answer until the pipe ends. What anything prints goes to the log and not into the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is at the keyboard ends the server, which ends this process
     stream, out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     inbox: SimpleQueue[Message] = SimpleQueue()
     Thread(target=_read, args=(stream, inbox), daemon=True).start()

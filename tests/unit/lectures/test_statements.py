@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from regard.explain.worked import examples
+from regard.lectures import markdown
 from regard.lectures.catalogue import lectures
 from regard.lectures.notebook import Lecture
 from regard.studies.registry import names
@@ -101,6 +102,15 @@ def test_verdicts_are_those_that_the_studies_came_to(lecture: Lecture) -> None:
             assert came_out == {verdict} or len(came_out) == 2, told
         else:
             assert came_out != {"holds"}, f"the whole of it holds: {told}"
+
+
+def test_a_page_of_a_lecture_leads_to_all_statements_where_they_lie_beside_it(tmp_path: Path) -> None:
+    lecture = lectures()[0]
+    alone = markdown.write(lecture, [], tmp_path / "mine").read_text(encoding="utf-8")
+    assert "statements.md" not in alone
+    (tmp_path / "statements.md").write_text("all of them", encoding="utf-8")
+    beside = markdown.write(lecture, [], tmp_path / "lectures").read_text(encoding="utf-8")
+    assert beside == f"{alone}\n[What was said in all lectures](../statements.md)\n"
 
 
 def test_the_page_of_statements_is_up_to_date() -> None:

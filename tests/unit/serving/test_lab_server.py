@@ -55,6 +55,20 @@ class Few:
     def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
         return View(",".join(runs), [], about=dict(options), name="curves")
 
+    def lectures(self) -> list[dict[str, Any]]:
+        return [{"name": "counting", "number": 1, "title": "Counting", "question": "How far?", "is_ready": False}]
+
+    def sitting(self, name: str, again: bool) -> dict[str, Any]:
+        if name != "counting":
+            raise UsageError(f"unknown lecture {name!r}")
+        return {"screen": int(again), "of": 2}
+
+    def view_of_lecture(self, name: str, place: list[int], values: dict[str, Any]) -> dict[str, Any]:
+        return {"name": name, "place": place, "values": values}
+
+    def close(self) -> None:
+        self.made = -1
+
 
 @pytest.fixture
 def few() -> Few:
@@ -219,3 +233,38 @@ def test_a_port_in_use_is_one_line(server: Lab) -> None:
     port = server.server_address[1]
     with pytest.raises(ResourceError, match=rf"port {port} is in use; choose another with --port"):
         Lab(Few(), port)
+
+
+def test_lectures_are_listed_sat_and_asked_for_otherwise(server: Lab, few: Few) -> None:
+    assert ask(server, "/api/lectures")[2]["lectures"] == few.lectures()
+    assert ask(server, "/api/lecture", {"name": "counting"})[2] == {"screen": 0, "of": 2}
+    assert ask(server, "/api/lecture", {"name": "counting", "again": True})[2] == {"screen": 1, "of": 2}
+    asked = {"name": "counting", "place": [0, 1, 2], "values": {"head": 2}}
+    assert ask(server, "/api/lecture/view", asked)[2] == asked
+    evil = {"Origin": "http://evil.example"}
+    assert ask(server, "/api/lecture", {"name": "counting"}, headers=JSON | evil)[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "question", "told"),
+    [
+        ("/api/lecture", {}, "name: expected a text"),
+        ("/api/lecture", {"name": "no"}, "unknown lecture 'no'"),
+        ("/api/lecture", {"name": "counting", "again": 1}, "again: expected true or false"),
+        ("/api/lecture/view", {"name": "counting", "place": [0, 1], "values": {}}, "place: expected the numbers of"),
+        ("/api/lecture/view", {"name": "counting", "place": [0, 1, True], "values": {}}, "place: expected the numbers"),
+        ("/api/lecture/view", {"name": "counting", "place": [0, 1, 2], "values": 3}, "values: expected an object"),
+    ],
+)
+def test_questions_about_lectures_asked_badly_get_one_clear_line(
+    server: Lab, path: str, question: dict[str, Any], told: str
+) -> None:
+    status, _, answer = ask(server, path, question)
+    assert status == 400
+    assert told in answer["error"]
+
+
+def test_what_runs_beside_the_page_ends_with_the_server(few: Few) -> None:
+    with answering(few):
+        assert few.made == 0
+    assert few.made == -1

@@ -43,6 +43,15 @@ export function whenSized(element, act) {
   observer.observe(element);
 }
 
+/** An element that is reached by the keyboard as long as it scrolls sideways. */
+export function reachable(element) {
+  whenSized(element, () => {
+    if (element.scrollWidth > element.clientWidth + 1) element.tabIndex = 0;
+    else element.removeAttribute("tabindex");
+  });
+  return element;
+}
+
 /** How much larger than usual the letters of the page are: what is drawn in pixels grows with them. */
 export function letterScale() {
   return Math.max(1, Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16);

@@ -11,7 +11,7 @@ export function drawLectures(lectures) {
   const item = ({ name, title, question, is_ready: isReady }) => {
     const state = isReady ? null : make("small", { class: "unit" }, "is run when it is opened");
     const link = make("a", { href: addressOf({ lecture: name }) }, title);
-    return make("li", {}, make("h3", {}, link), make("p", { dir: "auto" }, question), state);
+    return make("li", {}, make("h2", {}, link), make("p", { dir: "auto" }, question), state);
   };
   const none = lectures.length ? null : make("p", {}, "There are no lectures in this installation.");
   const list = make("ol", { class: "lectures" }, ...lectures.map(item));

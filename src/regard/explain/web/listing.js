@@ -1,13 +1,13 @@
 // A table of texts and numbers, in the order of any of its columns.
 
-import { make, token } from "./element.js";
+import { make, reachable, token } from "./element.js";
 import { counted, four } from "./number.js";
 
 const MOST = 200;
 
 /** The body of a panel with a table. memory: the order the reader chose, and whether all rows were wanted. */
 export function drawListing(panel, { memory = {} } = {}) {
-  const holder = make("div", { class: "wide" });
+  const holder = reachable(make("div", { class: "wide" }));
   const element = make("div", { class: "listing" }, holder);
   const show = (focus = null) => {
     holder.replaceChildren(table(panel, memory, show));

@@ -2,7 +2,7 @@
 //
 // The lists are those of `charts/markup.py`. What is not on them is not made: its words stay, and nothing else of it.
 
-import { make } from "./element.js";
+import { make, reachable } from "./element.js";
 
 const MATH = "http://www.w3.org/1998/Math/MathML";
 const SVG = "http://www.w3.org/2000/svg";
@@ -45,7 +45,8 @@ export function elementOf(node) {
   if (tag === "a" && WEB.test(element.getAttribute("href") ?? "")) element.setAttribute("target", "_blank");
   if (tag === "math") noteFont();
   element.append(...children.map((child) => elementOf(child)));
-  return element;
+  const mayScroll = tag === "div" || tag === "pre" || (tag === "math" && element.getAttribute("display") === "block");
+  return mayScroll ? reachable(element) : element;
 }
 
 /** A picture in SVG, of which shapes and words alone are taken; null where the text is no such picture. */

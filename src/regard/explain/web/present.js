@@ -30,6 +30,8 @@ export class Show {
     this.company = new Company((message) => this.hear(message));
     this.changes = new Map();
     this.typed = "";
+    // A window that was loaded in the middle of a show asks the other one where it is.
+    this.asks = /[#&](show|screen)=/.test(location.hash);
     this.build();
     window.addEventListener("keydown", (event) => this.deck && this.press(event), true);
     window.addEventListener("resize", () => this.deck && this.fit());
@@ -79,7 +81,8 @@ export class Show {
     this.number = null;
     this.draw(number);
     this.company.join(speaker ?? companyName());
-    this.company.say(speaker === null ? this.at() : { hello: true });
+    this.company.say(this.asks ? { hello: true } : this.at());
+    this.asks = false;
   }
 
   /** Shows what a deck is of, and its controls, which keep the focus if they were there already. */
@@ -241,8 +244,12 @@ export class Show {
   openSecond() {
     if (this.element.classList.contains("speaks")) return;
     const name = companyName();
-    const opened = window.open(this.address(this.number, name), `regard-${name}`, "popup,width=1200,height=800");
-    if (!opened) this.count.textContent = "The browser has not opened the window: allow pop-ups for this page.";
+    if (this.second && !this.second.closed) {
+      this.second.focus();
+      return;
+    }
+    this.second = window.open(this.address(this.number, name), "_blank", "popup,width=1200,height=800");
+    if (!this.second) this.count.textContent = "The browser has not opened the window: allow pop-ups for this page.";
   }
 
   /** Something was changed here by the reader. */
