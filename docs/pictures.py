@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -133,25 +134,27 @@ def _trained(name: str, shown: Shown, folder: Path) -> Any:
 
 def _lab(runs: Path) -> None:
     """The page of regard lab in a browser."""
-    words = [sys.executable, "-m", "regard", "lab", str(runs), "--port", "0", "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as lab:
-        assert lab.stdout is not None
-        address = json.loads(lab.stdout.readline())["url"]
-        write(
-            DOCS / "inside" / "lab.png", _photograph(f"{address}#{urlencode(LAB)}", 1180, 1000, "figure, canvas, svg")
-        )
-        lab.terminate()
+    names = sorted(path.parent.name for path in runs.glob("*/config.json"))
+    words = [sys.executable, "-m", "regard", "lab", *names, "--port", "0", "--json"]
+    with subprocess.Popen(words, cwd=runs, stdout=subprocess.PIPE, text=True) as lab:
+        try:
+            assert lab.stdout is not None
+            address = json.loads(lab.stdout.readline())["url"]
+            write(DOCS / "inside" / "lab.png", _photograph(f"{address}#{urlencode(LAB)}", 1180, 1000))
+        finally:
+            lab.terminate()
 
 
-def _photograph(address: str, width: int, height: int, waits_for: str = "body") -> bytes:
+def _photograph(address: str, width: int, height: int) -> bytes:
     """A page as it looks in chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": width, "height": height})
         page.goto(address)
-        page.locator(waits_for).first.wait_for()
+        page.wait_for_load_state("networkidle")
         page.wait_for_timeout(1500)  # until what is drawn in steps is drawn
         taken = page.screenshot()
         browser.close()

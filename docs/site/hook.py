@@ -82,8 +82,8 @@ def _filled(nav: Any, found: list[str], taken: set[str] | None = None) -> Any:
 
 def _matches(pattern: str, found: list[str], taken: set[str]) -> list[str | dict[str, str]]:
     """The pages of a pattern. Those of models are looked for by their names, which their headings explain."""
-    matching = [page for page in found if fnmatch.fnmatch(page, pattern) and page not in taken]
-    ordered = sorted(matching, key=order.place)
+    beside = [page for page in found if page.count("/") == pattern.count("/") and page not in taken]
+    ordered = sorted(fnmatch.filter(beside, pattern), key=order.place)
     return [{Path(page).stem: page} if pattern.startswith("models/") else page for page in ordered]
 
 
