@@ -109,6 +109,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    return _mended(output)
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    return _mended(output_content) if template_name.endswith(".html") else output_content
+
+
+def _mended(output: str) -> str:
     # The theme's box of the search is a dialog without a name.
     return BUNDLE.sub(AFTER_THE_FIRST_LOOK, output.replace(SEARCH, f'{SEARCH} aria-label="Search"'))
 

@@ -17,7 +17,7 @@
 
   // What scrolls can be reached by the keyboard; what does not is no stop on the way.
   const reachable = () => {
-    for (const box of document.querySelectorAll(".wide, .formula, figure")) {
+    for (const box of document.querySelectorAll(".wide, .formula, figure, pre > code")) {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     }
