@@ -1,7 +1,10 @@
-"""The pictures of these pages, drawn again: worked examples, and one view of a trained run of every family.
+"""The pictures of these pages, drawn again: worked examples, one view of a trained run of every family, the gallery,
+and the first picture of the README.
 
     python docs/pictures.py steps
     python docs/pictures.py inside --runs runs
+    python docs/pictures.py gallery --runs runs
+    python docs/pictures.py first --runs runs
 
 Runs are looked for by the names in INSIDE; the page docs/inside.md says how each was trained.
 """
@@ -12,6 +15,8 @@ import argparse
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import gallery
 
 import regard
 from regard.explain.worked import example, examples
@@ -65,14 +70,18 @@ INSIDE = {
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("what", choices=["steps", "inside"])
+    options.add_argument("what", choices=["steps", "inside", "gallery", "first"])
     options.add_argument("--runs", type=Path, default=Path("runs"))
     options.add_argument("--only", default="")
     given = options.parse_args()
     if given.what == "steps":
         _steps()
-    else:
+    elif given.what == "inside":
         _inside(given.runs, given.only)
+    elif given.what == "gallery":
+        gallery.make(given.runs, given.only)
+    else:
+        gallery.make_first(given.runs)
 
 
 def _steps() -> None:
