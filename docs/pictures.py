@@ -3,6 +3,8 @@
     python docs/pictures.py all                    everything below: an hour on two cores, most of it training
     python docs/pictures.py steps                  worked examples
     python docs/pictures.py inside --runs runs     one view of a trained run of every family, and the page of the lab
+    python docs/pictures.py gallery --runs runs    the gallery
+    python docs/pictures.py first --runs runs      the first picture of the README
     python docs/pictures.py models                 what models that are fitted at once show
     python docs/pictures.py lectures               the pages of the lectures
     python docs/pictures.py card                   the picture that stands for a link to these pages
@@ -25,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import gallery
 from figure_file import ROOT, stamp_all, write
 
 import regard
@@ -92,7 +95,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("what", choices=[*KINDS, "stamp", "all"])
     options.add_argument("--runs", type=Path, default=Path("runs"))
-    options.add_argument("--only", default="", help="one of the pictures of inside")
+    options.add_argument("--only", default="", help="one of the pictures of inside or of the gallery")
     given = options.parse_args()
     for kind, draw in KINDS.items():
         if given.what in (kind, "all"):
@@ -161,6 +164,14 @@ def _photograph(address: str, width: int, height: int) -> bytes:
     return taken
 
 
+def _gallery(given: argparse.Namespace) -> None:
+    gallery.make(given.runs, given.only)
+
+
+def _first(given: argparse.Namespace) -> None:
+    gallery.make_first(given.runs)
+
+
 def _models(_given: argparse.Namespace) -> None:
     subprocess.run([sys.executable, str(DOCS / "models.py"), "pictures"], cwd=ROOT, check=True)
 
@@ -180,6 +191,8 @@ def _card(_given: argparse.Namespace) -> None:
 KINDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "steps": _steps,
     "inside": _inside,
+    "gallery": _gallery,
+    "first": _first,
     "models": _models,
     "lectures": _lectures,
     "card": _card,

@@ -6,9 +6,10 @@ so that the width of words is an estimate here, on the wide side.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from regard.terminal.label import cut, label, prose, wrapped
 
 WIDTH = 1280
 MARGIN = 48
-ROOM = WIDTH - 2 * MARGIN
 INK, FAINT, RULE, GROUND = "#1a1a1a", "#5f5f5f", "#c4c4c4", "#f3f5f7"
 PAGE = "currentColor"  # the colour of words around a drawing in a page; in a picture of its own, ink
 DASHES = (8.0, 5.0)
@@ -116,19 +116,54 @@ class Grid:
 Shape = Box | Path | Area | Dot | Words | Grid
 
 
+def placed(shape: Shape, x: float, y: float, scale: float) -> Shape:
+    """A shape made larger or smaller, and then moved."""
+
+    def points(given: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+        return [(x + a * scale, y + b * scale) for a, b in given]
+
+    match shape:
+        case Path():
+            dashes = tuple(part * scale for part in shape.dashes)
+            return replace(shape, points=points(shape.points), width=shape.width * scale, dashes=dashes)
+        case Area():
+            return replace(shape, points=points(shape.points))
+    ((a, b),) = points([(shape.x, shape.y)])
+    match shape:
+        case Dot():
+            return replace(shape, x=a, y=b, radius=shape.radius * scale)
+        case Words():
+            return replace(shape, x=a, y=b, look=replace(shape.look, size=shape.look.size * scale))
+        case Box() | Grid():
+            return replace(shape, x=a, y=b, width=shape.width * scale, height=shape.height * scale)
+
+
 @dataclass
 class Drawing:
-    """Shapes so far. y: where the next one begins. below: room under the last."""
+    """Shapes so far. y: where the next one begins. below: room under the last.
+
+    fixed      its height, where that does not follow from what is in it.
+    tallest    how high a map or a plot in it may be, as on a slide.
+    is_partial whether something was left out for want of room.
+    """
 
     title: str = ""
     width: float = WIDTH
     y: float = MARGIN
     below: float = MARGIN / 2
+    fixed: float | None = None
+    tallest: float = math.inf
+    is_partial: bool = False
     shapes: list[Shape] = field(default_factory=list)
 
     @property
-    def height(self) -> int:
-        return round(self.y + self.below)
+    def room(self) -> float:
+        """What is between the margins."""
+        return self.width - 2 * MARGIN
+
+    @property
+    def height(self) -> float:
+        return round(self.y + self.below) if self.fixed is None else self.fixed
 
     def add(self, *shapes: Shape) -> None:
         self.shapes += shapes
@@ -139,6 +174,6 @@ class Drawing:
 
     def paragraph(self, text: str, look: Look = BODY, indent: float = 0) -> None:
         """Words in as many lines as they need."""
-        for line in wrapped(prose(text), ROOM - indent, look.measure):
+        for line in wrapped(prose(text), self.room - indent, look.measure):
             self.add(Words(MARGIN + indent, self.y + look.size, line, look))
             self.y += 1.4 * look.size

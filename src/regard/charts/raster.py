@@ -1,4 +1,4 @@
-"""A drawing as PNG through Pillow, in a DejaVu font where there is one."""
+"""A drawing as PNG through Pillow, in the fonts of this machine."""
 
 from __future__ import annotations
 
@@ -9,17 +9,27 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from regard.charts.drawing import INK, PAGE, Area, Box, Dot, Drawing, Grid, Look, Path, Words
+from regard.charts.drawing import INK, PAGE, Area, Box, Dot, Drawing, Grid, Path, Words
+from regard.charts.face import Face
+from regard.charts.fonts import in_order, pieces
+from regard.charts.size import require_drawable
 from regard.errors import UsageError
 
 FINE = 3  # a line is drawn this much larger and made smaller again, for smooth edges
-# Where DejaVu lacks a script, the first of these that is installed and has it.
-OTHERS = ("NotoSansCJK-Regular.ttc", "NotoSans-Regular.ttf", "msyh.ttc", "Arial Unicode.ttf", "arial.ttf")
 
 
 def png(drawing: Drawing, scale: float) -> bytes:
     """The bytes of a picture, `scale` pixels for each of the drawing."""
-    image = _pillow("PIL.Image").new("RGB", (round(drawing.width * scale), round(drawing.height * scale)), "white")
+    held = io.BytesIO()
+    image(drawing, scale).save(held, "PNG")
+    return held.getvalue()
+
+
+def image(drawing: Drawing, scale: float) -> Any:
+    """The same as an image of Pillow."""
+    wide, high = drawing.width * scale, drawing.height * scale
+    require_drawable(wide, high)
+    image = _pillow("PIL.Image").new("RGB", (round(wide), round(high)), "white")
     pen = _pillow("PIL.ImageDraw").Draw(image)
     for shape in drawing.shapes:
         match shape:
@@ -37,9 +47,7 @@ def png(drawing: Drawing, scale: float) -> bytes:
                 _write(image, pen, shape, scale)
             case Grid():
                 _fill(image, shape, scale)
-    held = io.BytesIO()
-    image.save(held, "PNG")
-    return held.getvalue()
+    return image
 
 
 def _line(image: Any, path: Path, scale: float) -> None:
@@ -103,18 +111,32 @@ def _dashes(points: list[tuple[float, float]], ink: float, gap: float) -> list[l
 
 
 def _write(image: Any, pen: Any, words: Words, scale: float) -> None:
-    font = _font(words.look, words.text, scale)
-    anchor = {"start": "ls", "middle": "ms", "end": "rs"}[words.anchor]
+    """A line of text, each part of it in a font that has its letters."""
+    parts = [(text, _font(face, round(words.look.size * scale))) for text, face in pieces(words.text, words.look)]
+    long = sum(font.getlength(text) for text, font in parts)
+    before = {"start": 0.0, "middle": long / 2, "end": long}[words.anchor]
     x, y = words.x * scale, words.y * scale
-    if not words.turned:
-        pen.text((x, y), words.text, fill=_ink(words.look.colour), font=font, anchor=anchor)
+    if words.turned:
+        _write_upward(image, words, parts, (x, y + before))
         return
-    left, top, right, bottom = (int(side) for side in font.getbbox(words.text, anchor="ls"))
-    mask = _pillow("PIL.Image").new("L", (right - left + 2, bottom - top + 2))
-    _pillow("PIL.ImageDraw").Draw(mask).text((1 - left, 1 - top), words.text, fill=255, font=font, anchor="ls")
-    before = {"start": 0, "middle": (right - left) // 2, "end": right - left}[words.anchor]
+    x -= before
+    for text, font in parts:
+        pen.text((x, y), text, fill=_ink(words.look.colour), font=font, anchor="ls")
+        x += font.getlength(text)
+
+
+def _write_upward(image: Any, words: Words, parts: list[tuple[str, Any]], start: tuple[float, float]) -> None:
+    """The same from `start` upward: written in a mask of its own, which is turned."""
+    long = round(sum(font.getlength(text) for text, font in parts)) + 4
+    top = max((-font.getbbox(text, anchor="ls")[1] for text, font in parts), default=0)
+    bottom = max((font.getbbox(text, anchor="ls")[3] for text, font in parts), default=0)
+    mask = _pillow("PIL.Image").new("L", (long, round(top + bottom) + 4))
+    x, pen = 2.0, _pillow("PIL.ImageDraw").Draw(mask)
+    for text, font in parts:
+        pen.text((x, top + 2), text, fill=255, font=font, anchor="ls")
+        x += font.getlength(text)
     upward = mask.transpose(_pillow("PIL.Image").Transpose.ROTATE_90)
-    image.paste(_ink(words.look.colour), (round(x) + top - 1, round(y) + before - upward.height), upward)
+    image.paste(_ink(words.look.colour), (round(start[0] - top - 2), round(start[1]) + 2 - long), upward)
 
 
 def _fill(image: Any, grid: Grid, scale: float) -> None:
@@ -124,35 +146,12 @@ def _fill(image: Any, grid: Grid, scale: float) -> None:
     image.paste(cells, (round(grid.x * scale), round(grid.y * scale)))
 
 
-def _font(look: Look, text: str, scale: float) -> Any:
-    size = round(look.size * scale)
-    first = "DejaVuSansMono" if look.mono else "DejaVuSans"
-    names = (f"{first}-Bold.ttf" if look.bold else f"{first}.ttf", *OTHERS)
-    found = [font for font in (_named(name, size) for name in names) if font is not None]
-    return next((font for font in found if _holds(font, text)), found[0] if found else _default(size))
-
-
 @lru_cache(maxsize=256)
-def _named(name: str, size: int) -> Any:
-    try:
-        return _pillow("PIL.ImageFont").truetype(name, size)
-    except OSError:
-        return None
-
-
-@lru_cache(maxsize=64)
-def _default(size: int) -> Any:
-    return _pillow("PIL.ImageFont").load_default(size)
-
-
-def _holds(font: Any, text: str) -> bool:
-    """Whether a font has all letters: for one that it lacks it draws what it draws for no letter at all."""
-    return text.isascii() or all(c.isascii() or _has(font, c) for c in text)
-
-
-@lru_cache(maxsize=4096)
-def _has(font: Any, c: str) -> bool:
-    return bytes(font.getmask(c)) != bytes(font.getmask("\uffff"))
+def _font(face: Face | None, size: int) -> Any:
+    """A font of that size; where no font has the letters, the first one, and without any, that of Pillow."""
+    module = _pillow("PIL.ImageFont")
+    face = face or next(in_order(bold=False, mono=False), None)
+    return module.load_default(size) if face is None else module.truetype(str(face.path), size, index=face.number)
 
 
 def _pillow(module: str) -> Any:

@@ -8,33 +8,50 @@ from html import escape
 import numpy as np
 
 from regard.charts.drawing import Area, Box, Dot, Drawing, Grid, Path, Shape, Words
+from regard.charts.embed import Embedded
 
 SANS = "system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif"
 FIXED = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
-def svg(drawing: Drawing) -> str:
-    """A whole file on white."""
-    size = f'width="{_short(drawing.width)}" height="{drawing.height}"'
-    return _element(drawing, f" {size}", f'<rect {size} fill="#ffffff"/>\n') + "\n"
+NONE = Embedded()
+
+
+def svg(drawing: Drawing, scale: float = 1, fonts: Embedded = NONE) -> str:
+    """A whole file on white, shown `scale` times as large as it was drawn."""
+    shapes = "\n".join(shape_of(shape, fonts) for shape in drawing.shapes)
+    return whole_file(drawing, scale, shapes, fonts)
 
 
 def inline_svg(drawing: Drawing) -> str:
     """An element that stands in a page: as wide as there is room, on the ground of the page."""
-    return _element(drawing, "", "")
+    return _element(drawing, "", "\n".join(shape_of(shape, NONE) for shape in drawing.shapes), SANS)
 
 
-def _element(drawing: Drawing, size: str, ground: str) -> str:
+def whole_file(drawing: Drawing, scale: float, shapes: str, fonts: Embedded = NONE, style: str = "") -> str:
+    """A file of shapes that are written already, on white, with its fonts and a style."""
+    wide, high = _short(drawing.width), _short(drawing.height)
+    ground = f'<rect width="{wide}" height="{high}" fill="#ffffff"/>\n'
+    sheet = f"<style>{fonts.style}{style}</style>\n" if fonts.style or style else ""
+    size = f' width="{_short(drawing.width * scale)}" height="{_short(drawing.height * scale)}"'
+    return _element(drawing, size, f"{sheet}{ground}{shapes}", _families(fonts.sans, SANS)) + "\n"
+
+
+def _element(drawing: Drawing, size: str, inside: str, family: str) -> str:
     name = escape(drawing.title)
-    seen = f'viewBox="0 0 {_short(drawing.width)} {drawing.height}"'
-    shapes = "\n".join(_shape(shape) for shape in drawing.shapes)
+    seen = f'viewBox="0 0 {_short(drawing.width)} {_short(drawing.height)}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg"{size} {seen} role="img" aria-label="{name}" '
-        f'font-family="{SANS}">\n<title>{name}</title>\n{ground}{shapes}\n</svg>'
+        f'font-family="{family}">\n<title>{name}</title>\n{inside}\n</svg>'
     )
 
 
-def _shape(shape: Shape) -> str:
+def _families(embedded: str, others: str) -> str:
+    return f"{embedded}, {others}" if embedded else others
+
+
+def shape_of(shape: Shape, fonts: Embedded = NONE) -> str:
+    """An element of SVG."""
     match shape:
         case Box():
             return f'<rect {_box(shape)} fill="{shape.fill}"/>'
@@ -45,7 +62,7 @@ def _shape(shape: Shape) -> str:
         case Dot():
             return _dot(shape)
         case Words():
-            return _words(shape)
+            return _words(shape, fonts)
         case Grid():
             return _grid(shape)
 
@@ -66,11 +83,11 @@ def _points(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{_short(x)},{_short(y)}" for x, y in points)
 
 
-def _words(words: Words) -> str:
+def _words(words: Words, fonts: Embedded) -> str:
     look = words.look
     more = f' text-anchor="{words.anchor}"' if words.anchor != "start" else ""
     more += ' font-weight="700"' if look.bold else ""
-    more += f' font-family="{FIXED}"' if look.mono else ""
+    more += f' font-family="{_families(fonts.mono, FIXED)}"' if look.mono else ""
     x, y = _short(words.x), _short(words.y)
     more += f' transform="rotate(-90 {x} {y})"' if words.turned else ""
     more += ' xml:space="preserve"' if "  " in words.text else ""

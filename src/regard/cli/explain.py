@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,7 +61,35 @@ class Files:
 
     html: Annotated[str | None, typer.Option(help="Save as a page.", metavar="FILE")] = None
     png: Annotated[str | None, typer.Option(help="Save as a picture.", metavar="FILE")] = None
-    svg: Annotated[str | None, typer.Option(help="Save as a drawing.", metavar="FILE")] = None
+    svg: Annotated[str | None, typer.Option(help="Save as a drawing with its fonts.", metavar="FILE")] = None
+    animate: Annotated[
+        str | None, typer.Option(help="Save steps or an alignment as a moving .png or .svg.", metavar="FILE")
+    ] = None
+    size: Annotated[
+        str | None,
+        typer.Option(help="Of pictures: page, slide (1920x1080), wide (2560x1080), or WxH.", metavar="SIZE"),
+    ] = None
+    seconds: Annotated[float | None, typer.Option(help="How long a step of --animate stays; 2.", metavar="S")] = None
+    panel: Annotated[
+        list[str], typer.Option(help="Show this panel alone, by its number or key. Repeatable.", metavar="NAME")
+    ] = field(default_factory=list)
+    once: Annotated[bool, typer.Option("--once", help="Play --animate once, not for ever.")] = False
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The files that are asked for, by the option that names them."""
+        found = {"html": self.html, "png": self.png, "svg": self.svg, "animate": self.animate}
+        return {option: path for option, path in found.items() if path is not None}
+
+    def check(self) -> None:
+        """Refuse names that say something else than their option, and options of files that are not asked for."""
+        for option, path in self.named.items():
+            if option != "animate" and not path.lower().endswith(f".{option}"):
+                raise UsageError(f"--{option} {path}: the name of the file must end in .{option}")
+        if self.size is not None and not {"png", "svg", "animate"} & self.named.keys():
+            raise UsageError(f"--size {self.size} is of a picture: name its file with --png, --svg or --animate")
+        if self.animate is None and (self.once or self.seconds is not None):
+            raise UsageError("--seconds and --once are of an animation: name its file with --animate")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -85,6 +113,7 @@ def explain(
     regard explain steps ab, regard explain RUN "some text", regard explain RUN "some text" --steps --layer 2 --head 3
     """
     screen = common.screen
+    files.check()
     if run == STEPS:
         if (asked, what_if) != (Asked(), WhatIf()):
             raise UsageError("an example is shown as it is: options of views are for runs")
@@ -149,16 +178,18 @@ def _example(screen: Screen, name: str | None, listed: bool, files: Files) -> No
 
 def _show(screen: Screen, view: View, files: Files) -> None:
     """Save the view where files are named, else show it."""
+    view = view.only(*files.panel) if files.panel else view
     from regard.explain.render.file import save
+    from regard.explain.render.frames import animate
 
-    named = {kind: path for kind, path in vars(files).items() if path is not None}
-    for kind, path in named.items():
-        if not path.lower().endswith(f".{kind}"):
-            raise UsageError(f"--{kind} {path}: the name of the file must end in .{kind}")
-    for path in named.values():
-        save(view, path)
-        screen.note(f"saved {path}")
+    for option, path in files.named.items():
+        if option == "animate":
+            seconds = 2.0 if files.seconds is None else files.seconds
+            saved = [animate(view, path, seconds, not files.once, files.size or "slide", screen.note)]
+        else:
+            saved = save(view, path, files.size or "page" if option != "html" else "page", screen.note)
+        screen.note(f"saved {saved[0]}" if len(saved) == 1 else f"saved {saved[0]} to {saved[-1].name}")
     if screen.json:
         screen.object(view.to_dict())
-    elif not named:
+    elif not files.named:
         view.show()

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from regard.errors import UsageError
 from regard.explain.packed import packed
 from regard.terminal.table import finite
 
@@ -203,6 +205,16 @@ class View:
                 return panel
         raise KeyError(key)
 
+    def only(self, *asked: str) -> View:
+        """The same with those panels alone that are named, by their keys or their numbers from 1 on."""
+        known = {panel.key: panel for panel in self.panels if panel.key}
+        known |= {str(number): panel for number, panel in enumerate(self.panels, 1)}
+        for name in asked:
+            if name not in known:
+                numbers, keys = f"1 to {len(self.panels)}", ", ".join(panel.key for panel in self.panels if panel.key)
+                raise UsageError(f"there is no panel {name!r}: the view has {numbers}{f', and {keys}' if keys else ''}")
+        return replace(self, panels=[known[name] for name in asked], remake=None)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, every number in full."""
         return self._told([panel.to_dict() for panel in self.panels])
@@ -224,15 +236,29 @@ class View:
 
         return to_html(self)
 
-    def to_svg(self) -> str:
-        from regard.explain.render.file import to_svg
+    def to_svg(self, size: str = "page") -> str:
+        """A picture as SVG. size: "page", as long as it takes; "slide", "wide" or pixels, where one slide holds it."""
+        from regard.explain.render.picture import to_svg
 
-        return to_svg(self)
+        return to_svg(self, size)
 
-    def to_png(self) -> bytes:
-        from regard.explain.render.file import to_png
+    def to_png(self, size: str = "page") -> bytes:
+        """The same as PNG."""
+        from regard.explain.render.picture import to_png
 
-        return to_png(self)
+        return to_png(self, size=size)
+
+    def save(self, path: str | Path, size: str = "page") -> list[Path]:
+        """Write it as what the name says, .svg, .png, .html or .json; on several slides it becomes several files."""
+        from regard.explain.render.file import save
+
+        return save(self, path, size)
+
+    def animate(self, path: str | Path, seconds: float = 2.0, loop: bool = True, size: str = "slide") -> Path:
+        """Write its steps one after the other, `seconds` each, as a moving .png or .svg."""
+        from regard.explain.render.frames import animate
+
+        return animate(self, path, seconds, loop, size)
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         """What a notebook shows: a widget where anywidget is installed, and HTML that stays when it is exported."""

@@ -16,6 +16,7 @@ PACKAGE = "regard"
 CORE = ""  # the extra of what is always needed
 PURPOSES = {
     "tasks": "BLEU and chrF of translations, reading pictures, drawing PNG",
+    "pictures": "PNG, and SVG that carries its fonts",
     "track": "curves in TensorBoard",
     "notebook": "live views in a notebook",
     "sklearn": "estimators for scikit-learn",

@@ -1,7 +1,5 @@
 """A view as a file; the end of its name says what it is.
 
-A view as a picture for a slide: SVG, or PNG where Pillow is installed. One drawing, two ways to write it out.
-
 A view as one HTML file: it opens from disk, needs no network, and may not use any.
 
 The policy in its head allows the one script and the one style sheet that it holds, by their hashes, and nothing else.
@@ -20,105 +18,69 @@ import base64
 import hashlib
 import json
 import re
+import warnings
+from collections.abc import Callable
 from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.charts.drawing import HEAD, SMALL, TITLE, Drawing
-from regard.charts.raster import png
-from regard.charts.svg import svg
+from regard.charts.size import PAGE
 from regard.errors import UsageError
-from regard.explain.render.shapes.curves import curves
-from regard.explain.render.shapes.maps import heat, links
-from regard.explain.render.shapes.numbers import bars, listing, note, numbers
-from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
 from regard.storage import disk
-from regard.terminal.label import facts, label
 
 if TYPE_CHECKING:
     from regard.explain.view import View
 
-SUFFIXES = (".svg", ".png", ".html", ".json")
-BETWEEN = 28
+PICTURES = (".svg", ".png")
+SUFFIXES = (*PICTURES, ".html", ".json")
 WEB = files("regard.explain") / "web"
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 WIDTH = 100  # columns of what is shown where scripts are turned off
 
 
-def save(view: View, path: str | Path) -> None:
-    """Write a view whole or not at all."""
-    path = Path(path)
+def warn(line: str) -> None:
+    """Say something to whoever called from Python."""
+    warnings.warn(line, stacklevel=4)
+
+
+def save(view: View, path: str | Path, size: str = PAGE, tell: Callable[[str], None] = warn) -> list[Path]:
+    """Write a view whole or not at all, and say which files it is: a picture on several slides is several.
+
+    size  of a picture: "page", "slide", "wide", or pixels such as "1280x720".
+    tell  takes a line for each script that no font here has, and for fonts that may not be embedded.
+    """
+    path = Path(path).expanduser()
     kind = path.suffix.lower()
     if kind not in SUFFIXES:
         raise UsageError(f"{path}: a view is saved as one of {', '.join(SUFFIXES)}; give the file such a name")
+    require_folder(path)
+    if kind in PICTURES:
+        from regard.explain.render.picture import pictures
+
+        made = pictures(view, kind, size, tell)
+    elif size != PAGE:
+        raise UsageError(f"{path}: a size is that of a picture, .svg or .png")
+    else:
+        made = [_text_of(view, kind).encode("utf-8")]
+    places = [path] if len(made) == 1 else [path.with_stem(f"{path.stem}-{n}") for n in range(1, len(made) + 1)]
+    for place, data in zip(places, made, strict=True):
+        disk.write_for_person(place, [data])
+    return places
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a file in a folder that is not there."""
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent} to write into")
-    disk.write_for_person(path, [_bytes(view, kind)])
 
 
-def _bytes(view: View, kind: str) -> bytes:
-    if kind == ".png":
-        return view.to_png()
-    if kind == ".svg":
-        text = view.to_svg()
-    elif kind == ".html":
-        text = view.to_html()
-    else:
-        text = json.dumps(view.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
-    return text.encode("utf-8")
-
-
-def to_svg(view: View) -> str:
-    """The text of an SVG file."""
-    return svg(_drawing(view))
-
-
-def to_png(view: View, scale: float = 2) -> bytes:
-    """The bytes of a PNG file, 1280 x `scale` pixels wide."""
-    return png(_drawing(view), scale)
-
-
-def _drawing(view: View) -> Drawing:
-    drawing = Drawing(title=label(view.title))
-    drawing.paragraph(view.title, TITLE)
-    about = facts(view.about)
-    if about:
-        drawing.paragraph(about, SMALL)
-    for panel in view.panels:
-        drawing.y += BETWEEN if panel.title else BETWEEN / 2
-        if panel.title:
-            drawing.paragraph(panel.title, HEAD)
-            drawing.y += 6
-        _draw(panel, drawing)
-        if panel.note:
-            drawing.paragraph(panel.note, SMALL)
-    if view.caveat:
-        drawing.y += BETWEEN
-        drawing.paragraph(view.caveat, SMALL)
-    return drawing
-
-
-def _draw(panel: Panel, drawing: Drawing) -> None:
-    match panel:
-        case Note():
-            note(panel, drawing)
-        case Numbers():
-            numbers(panel, drawing)
-        case Heat():
-            heat(panel, drawing)
-        case Links():
-            links(panel, drawing)
-        case Bars():
-            bars(panel, drawing)
-        case Curves():
-            curves(panel, drawing)
-        case Listing():
-            listing(panel, drawing)
-        case _:
-            raise TypeError(f"no way to draw a panel of kind {panel.kind!r}")
+def _text_of(view: View, kind: str) -> str:
+    if kind == ".html":
+        return view.to_html()
+    return json.dumps(view.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @cache

@@ -11,7 +11,9 @@ from regard.explain.view import Curves
 from regard.terminal.label import label
 
 LEFT, WIDE, TALL = 90, 820, 380
-LEGEND_ROOM = 230
+LEGEND_ROOM, LEGEND_GAP = 230, 44
+AROUND = 110  # the height of what is above and below a plot: what its sides are
+FLAT = 220  # a plot less high than this shows little
 SHADE = 0.2  # of a band
 FEW = 12  # points that are marked one by one
 
@@ -25,9 +27,11 @@ def curves(panel: Curves, drawing: Drawing) -> None:
         return
     if panel.y:
         drawing.paragraph(plot.y.full_label, SMALL)
-    frame = Frame(plot, MARGIN + LEFT, drawing.y + 8, WIDE, TALL)
+    wide = min(WIDE, drawing.room - LEFT - LEGEND_ROOM - LEGEND_GAP)
+    frame = Frame(plot, MARGIN + LEFT, drawing.y + 8, wide, min(TALL, max(LEFT, drawing.tallest - AROUND)))
+    drawing.is_partial |= frame.height < FLAT
     frame.draw(drawing)
-    x, y = frame.left + WIDE, frame.top
+    x, y = frame.left + frame.width, frame.top
     fill = COLOURS[_place(panel.around, lines) % len(COLOURS)]
     look = replace(SMALL, colour=INK)
     for number, (name, band) in enumerate(panel.bands.items()):
@@ -49,9 +53,9 @@ def curves(panel: Curves, drawing: Drawing) -> None:
             row = y + 10 + 28 * number
             drawing.add(Path([(x + 24, row), (x + 54, row)], colour, 4, dashes))
             drawing.add(Words(x + 64, row + 6, drawing.label(name, look, LEGEND_ROOM), look))
-    drawing.y = max(y + TALL + 36, y + 28 * (len(lines) + len(panel.bands)))
+    drawing.y = max(y + frame.height + 36, y + 28 * (len(lines) + len(panel.bands)))
     if panel.x:
-        drawing.add(Words(frame.left + WIDE / 2, drawing.y + 14, label(plot.x.full_label), SMALL, "middle"))
+        drawing.add(Words(frame.left + frame.width / 2, drawing.y + 14, label(plot.x.full_label), SMALL, "middle"))
         drawing.y += 28
 
 

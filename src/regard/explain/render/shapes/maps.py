@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.charts.drawing import BODY, FAINT, INK, MARGIN, ROOM, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
+from regard.charts.drawing import BODY, FAINT, INK, MARGIN, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
 from regard.charts.plot import COLOURS
 from regard.explain.render.number import four
 from regard.explain.render.shade import MASKED, Cells, cells_of, colours, reach, shares
@@ -16,7 +16,8 @@ from regard.terminal.label import label
 
 MOST_CELLS = 400
 LARGEST, TALLEST = 84, 960
-VALUE_ROOM = 46  # a cell this wide holds a value of two digits
+AROUND = 150  # the height of what is above and below a map: the names of its columns and its scale
+VALUE_ROOM, VALUE_HEIGHT = 46, 20  # a cell this large holds a value of two digits
 GAP = 10
 CLOSEST = 14
 STEPS = (2, 5, 10, 20, 50, 100)
@@ -46,9 +47,12 @@ def heat(panel: Heat, drawing: Drawing) -> None:
     few = n_rows == len(panel.weights)
     rows = [label(text) for text in shown.rows] if few and shown.rows else [str(place) for place in shown.row_places]
     columns = [label(text) for text in shown.columns] or [str(place) for place in shown.column_places]
-    left = min(240.0, max(SMALL.measure(text) for text in rows)) + GAP
-    wide = min(LARGEST, (ROOM - left) / n_columns)
+    left = min(240.0, max(SMALL.measure(text) for text in (*rows, label(panel.row_name)))) + GAP
+    wide = min(LARGEST, (drawing.room - left) / n_columns)
     tall = min(wide, LARGEST / 2, TALLEST / n_rows)
+    enough = min(tall, VALUE_HEIGHT)
+    tall = min(tall, max(SMALLEST, drawing.tallest - AROUND) / n_rows)
+    drawing.is_partial |= tall < enough
     wide = wide if wide > VALUE_ROOM else min(wide, 2 * tall)
     across = all(SMALL.measure(text) < wide - 4 for text in columns)
     above = SMALL.size if across else min(160.0, max(SMALL.measure(text) for text in columns))
@@ -63,7 +67,7 @@ def heat(panel: Heat, drawing: Drawing) -> None:
     drawing.add(Grid(place.x, place.y, wide * n_columns, tall * n_rows, colours(share)))
     _frame(drawing, place, shown)
     _sides(drawing, place, rows, columns, across)
-    if wide >= VALUE_ROOM and tall >= 20:
+    if wide >= VALUE_ROOM and tall >= VALUE_HEIGHT:
         _values(drawing, place, shown.weights, share)
     drawing.y = place.y + tall * n_rows + GAP
     for text in shown.said:
@@ -144,8 +148,8 @@ def links(panel: Links, drawing: Drawing) -> None:
     weights = np.nan_to_num(np.asarray(panel.weights, dtype=np.float64))
     names = [label(name) for name in (panel.upper_name, panel.lower_name)]
     left = max((SMALL.measure(name) + 20 for name in names if name), default=0.0)
-    look, turned = _letters([panel.upper, panel.lower], ROOM - left)
-    upper, lower = (_centres(tokens, look, turned, left) for tokens in (panel.upper, panel.lower))
+    look, turned = _letters([panel.upper, panel.lower], drawing.room - left)
+    upper, lower = (_centres(tokens, look, turned, (left, drawing.room)) for tokens in (panel.upper, panel.lower))
     tall = max([look.measure(label(text)) for text in (*panel.upper, *panel.lower)] or [0.0]) if turned else look.size
     tall = min(tall, 160.0)
     top = drawing.y + tall + 10
@@ -178,9 +182,9 @@ def _letters(rows: Sequence[Sequence[str]], room: float) -> tuple[Look, bool]:
     return replace(BODY, size=min(SMALL.size, max(6.0, 0.8 * room / most))), True
 
 
-def _centres(tokens: Sequence[str], look: Look, turned: bool, left: float) -> list[float]:
+def _centres(tokens: Sequence[str], look: Look, turned: bool, ends: tuple[float, float]) -> list[float]:
     """The middle of each token, blanks shared out evenly over the row."""
-    room = ROOM - left
+    left, room = ends[0], ends[1] - ends[0]
     if turned:
         return [MARGIN + left + room * (number + 0.5) / len(tokens) for number in range(len(tokens))]
     wide = [look.measure(label(text)) for text in tokens]

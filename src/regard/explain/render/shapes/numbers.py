@@ -15,7 +15,6 @@ from regard.charts.drawing import (
     INK,
     MARGIN,
     MONO,
-    ROOM,
     RULE,
     SMALL,
     Box,
@@ -51,7 +50,7 @@ def numbers(panel: Numbers, drawing: Drawing) -> None:
         return
     rows = first_and_last(len(values), MOST_ROWS)
     left = min(LABEL_ROOM, max((SMALL.measure(label(text)) for text in panel.rows), default=0.0)) + 30
-    columns, widths = _columns(panel, values, [row for row in rows if row is not None], ROOM - left - 30)
+    columns, widths = _columns(panel, values, [row for row in rows if row is not None], drawing.room - left - 30)
     top = drawing.y + (1.5 * SMALL.size if panel.columns else 0) + 6
     x = MARGIN + left
     for column, wide in zip(columns, widths, strict=True):
@@ -73,6 +72,7 @@ def numbers(panel: Numbers, drawing: Drawing) -> None:
     drawing.y = bottom + 12
     shown = (sum(row is not None for row in rows), sum(column is not None for column in columns))
     if shown != values.shape:
+        drawing.is_partial = True
         drawing.paragraph(f"{shown[0]} x {shown[1]} of {values.shape[0]} x {values.shape[1]} numbers", SMALL)
 
 
@@ -125,18 +125,19 @@ def _row_names(drawing: Drawing, names: Sequence[str], rows: Sequence[int | None
 def bars(panel: Bars, drawing: Drawing) -> None:
     """Draw a bar for each name, with its value."""
     names, values = list(panel.names)[:MOST_BARS], [float(value) for value in panel.values][:MOST_BARS]
-    left = min(360.0, max((BODY.measure(label(name)) for name in names), default=0.0)) + 16
+    most = min(360.0, 0.4 * drawing.room)
+    left = min(most, max((BODY.measure(label(name)) for name in names), default=0.0)) + 16
     finite = [value for value in values if math.isfinite(value)]
     low, high = min([0.0, *finite]), max([0.0, *finite])
     beside = 110.0
     start = MARGIN + left + (beside if low < 0 else 0)
-    room = min(760.0, MARGIN + ROOM - beside - start)
+    room = min(760.0, MARGIN + drawing.room - beside - start)
     unit = room / (high - low) if high > low else 0.0
     zero = start - low * unit
     top = drawing.y
     for name, value in zip(names, values, strict=True):
         middle = drawing.y + BAR / 2 + 7
-        drawing.add(Words(MARGIN + left - 16, middle, drawing.label(name, BODY, 360), BODY, "end"))
+        drawing.add(Words(MARGIN + left - 16, middle, drawing.label(name, BODY, most), BODY, "end"))
         long = abs(value) * unit if math.isfinite(value) else 0.0
         x = zero - long if value < 0 else zero
         if long:
@@ -161,13 +162,13 @@ def listing(panel: Listing, drawing: Drawing) -> None:
     widths = [
         max([HEAD.measure(name), *(BODY.measure(row[place]) for row in rows)]) for place, name in enumerate(names)
     ]
-    room = ROOM - COLUMN_GAP * (len(names) - 1)
+    room = drawing.room - COLUMN_GAP * (len(names) - 1)
     while sum(widths) > room and max(widths) > NARROWEST:
         widest = widths.index(max(widths))
         widths[widest] = max(NARROWEST, widths[widest] - max(1.0, (sum(widths) - room) / 2))
     _listed(drawing, names, widths, numeric, HEAD)
     for row in rows:
-        drawing.add(Path([(MARGIN, drawing.y), (MARGIN + sum(widths) + ROOM - room, drawing.y)], RULE, 1))
+        drawing.add(Path([(MARGIN, drawing.y), (MARGIN + sum(widths) + drawing.room - room, drawing.y)], RULE, 1))
         _listed(drawing, row, widths, numeric, BODY)
     if len(panel.rows) > MOST_LISTED:
         drawing.paragraph(f"{MOST_LISTED} of {len(panel.rows)} rows, the first", SMALL)
@@ -207,7 +208,7 @@ def note(panel: Note, drawing: Drawing) -> None:
 
 def equation(text: str, drawing: Drawing) -> None:
     """Draw what was calculated, in letters of one width."""
-    lines = wrapped(prose(text), ROOM - 2 * PADDING, MONO.measure)
+    lines = wrapped(prose(text), drawing.room - 2 * PADDING, MONO.measure)
     step = 1.4 * MONO.size
     height = step * len(lines) + PADDING
     wide = max(MONO.measure(line) for line in lines) + 2 * PADDING
