@@ -26,12 +26,8 @@ import tables
 LIST_AFTER_TEXT = re.compile(r"^(?![-*+|>#\s]|\d+\. )([^\n]+\n)(?=(?:[-*+]|\d+\.) )", re.MULTILINE)
 
 SEARCH = 'data-md-component="search" role="dialog"'
-# The page is there to be read before the theme's script, a third of its bytes, is looked at.
-BUNDLE = re.compile(r'<script src="([^"]*assets/javascripts/bundle[^"]*)"></script>')
-AFTER_THE_FIRST_LOOK = (
-    "<script>requestAnimationFrame(() => setTimeout(() => document.body.append("
-    r'Object.assign(document.createElement("script"), { src: "\1" }))))</script>'
-)
+# The page is there to be read before the theme's script, a third of its bytes, is looked at: site.js starts it.
+BUNDLE = re.compile(r'<script src="([^"]*assets/javascripts/bundle[^"]*)">')
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -118,7 +114,9 @@ def on_post_template(output_content: str, template_name: str, config: MkDocsConf
 
 def _mended(output: str) -> str:
     # The theme's box of the search is a dialog without a name.
-    return BUNDLE.sub(AFTER_THE_FIRST_LOOK, output.replace(SEARCH, f'{SEARCH} aria-label="Search"'))
+    return BUNDLE.sub(
+        r'<script type="text/plain" id="theme" data-src="\1">', output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
+    )
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -24,4 +24,12 @@
   };
   addEventListener("load", reachable);
   addEventListener("resize", reachable);
+
+  // The theme's script waits for the first look at the page. It listens for the end of the document, which it has missed.
+  const start = () => {
+    const theme = document.getElementById("theme");
+    const ended = () => document.dispatchEvent(new Event("DOMContentLoaded"));
+    if (theme) document.body.append(Object.assign(document.createElement("script"), { src: theme.dataset.src, onload: ended }));
+  };
+  document.addEventListener("DOMContentLoaded", () => requestAnimationFrame(() => setTimeout(start)), { once: true });
 })();
