@@ -11,7 +11,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 MADE_BY = "python docs/pictures.py all"
-IN_SVG = re.compile(r"<metadata>[^<]* at [0-9a-f]{7,40}</metadata>\n?")
+IN_SVG = re.compile(r"<metadata>commit [0-9a-f]{7,40}; [^<]*</metadata>\n?")
 OPENING = re.compile(r"<svg\b[^>]*>\n?")
 PNG_HEAD = 33  # the signature and the first chunk
 KEYWORD = b"Source\0"
@@ -30,7 +30,7 @@ def stamp_all() -> list[Path]:
     figures = sorted(path for path in DOCS.rglob("*") if path.suffix in (".svg", ".png"))
     new = [path for path in figures if DOCS / "site" not in path.parents and bare(data := path.read_bytes()) == data]
     for path in new:
-        path.write_bytes(stamped(path.read_bytes(), f"{MADE_BY} at {commit(path)}"))
+        path.write_bytes(stamped(path.read_bytes(), f"commit {commit(path)}; {MADE_BY}"))
     return new
 
 

@@ -3,6 +3,8 @@
     python docs/pictures.py all                    everything below: an hour on two cores, most of it training
     python docs/pictures.py steps                  worked examples
     python docs/pictures.py inside --runs runs     one view of a trained run of every family, and the page of the lab
+    python docs/pictures.py gallery --runs runs    the gallery
+    python docs/pictures.py first --runs runs      the first picture of the README
     python docs/pictures.py models                 what models that are fitted at once show
     python docs/pictures.py lectures               the pages of the lectures
     python docs/pictures.py card                   the picture that stands for a link to these pages
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import gallery
 from figure_file import ROOT, stamp_all, write
 
 import regard
@@ -91,7 +95,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("what", choices=[*KINDS, "stamp", "all"])
     options.add_argument("--runs", type=Path, default=Path("runs"))
-    options.add_argument("--only", default="", help="one of the pictures of inside")
+    options.add_argument("--only", default="", help="one of the pictures of inside or of the gallery")
     given = options.parse_args()
     for kind, draw in KINDS.items():
         if given.what in (kind, "all"):
@@ -133,29 +137,39 @@ def _trained(name: str, shown: Shown, folder: Path) -> Any:
 
 def _lab(runs: Path) -> None:
     """The page of regard lab in a browser."""
-    words = [sys.executable, "-m", "regard", "lab", str(runs), "--port", "0", "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as lab:
-        assert lab.stdout is not None
-        address = json.loads(lab.stdout.readline())["url"]
-        write(
-            DOCS / "inside" / "lab.png", _photograph(f"{address}#{urlencode(LAB)}", 1180, 1000, "figure, canvas, svg")
-        )
-        lab.terminate()
+    names = sorted(path.parent.name for path in runs.glob("*/config.json"))
+    words = [sys.executable, "-m", "regard", "lab", *names, "--port", "0", "--json"]
+    with subprocess.Popen(words, cwd=runs, stdout=subprocess.PIPE, text=True) as lab:
+        try:
+            assert lab.stdout is not None
+            address = json.loads(lab.stdout.readline())["url"]
+            write(DOCS / "inside" / "lab.png", _photograph(f"{address}#{urlencode(LAB)}", 1180, 1000))
+        finally:
+            lab.terminate()
 
 
-def _photograph(address: str, width: int, height: int, waits_for: str = "body") -> bytes:
+def _photograph(address: str, width: int, height: int) -> bytes:
     """A page as it looks in chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": width, "height": height})
         page.goto(address)
-        page.locator(waits_for).first.wait_for()
+        page.wait_for_load_state("networkidle")
         page.wait_for_timeout(1500)  # until what is drawn in steps is drawn
         taken = page.screenshot()
         browser.close()
     return taken
+
+
+def _gallery(given: argparse.Namespace) -> None:
+    gallery.make(given.runs, given.only)
+
+
+def _first(given: argparse.Namespace) -> None:
+    gallery.make_first(given.runs)
 
 
 def _models(_given: argparse.Namespace) -> None:
@@ -177,6 +191,8 @@ def _card(_given: argparse.Namespace) -> None:
 KINDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "steps": _steps,
     "inside": _inside,
+    "gallery": _gallery,
+    "first": _first,
     "models": _models,
     "lectures": _lectures,
     "card": _card,

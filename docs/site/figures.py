@@ -11,7 +11,8 @@ from urllib.parse import unquote
 IMAGE = re.compile(r'<img alt="([^"]*)" src="([^"]+)"([^>]*)>')
 ALONE = re.compile(r"<p>(<img [^>]*>)</p>")
 SVG_SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)"[^>]*? height="([\d.]+)"')
-COMMIT = re.compile(r"<metadata>(?P<made>[^<]*) at (?P<commit>[0-9a-f]{7,40}\+?)</metadata>")
+IN_SVG = re.compile(rb"<metadata>(commit [0-9a-f]{7,40}; [^<]*)</metadata>")
+KEYWORD = b"Source\0"
 
 
 def placed(html: str, docs: Path, page: str) -> str:
@@ -33,7 +34,7 @@ def placed(html: str, docs: Path, page: str) -> str:
         assert source is not None
         file = docs / posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(source[1])))
         made = origin(file) if file.is_file() else ""
-        note = f"<figcaption>{escape(made)}</figcaption>" if made else ""
+        note = f"<figcaption>Drawn at {escape(made)}</figcaption>" if made else ""
         return f'<figure><a href="{source[1]}" aria-label="{_label(match[1])}">{match[1]}</a>{note}</figure>'
 
     return ALONE.sub(framed, IMAGE.sub(told, html))
@@ -54,10 +55,11 @@ def size(file: Path) -> tuple[int, int]:
 
 
 def origin(file: Path) -> str:
-    """With what and at which commit a picture was made, as it says itself; empty where it does not."""
+    """At which commit and with what a picture was made, as it says itself; empty where it does not."""
     data = file.read_bytes()
     if file.suffix == ".svg":
-        found = COMMIT.search(data.decode("utf-8"))
-        return f"{found['made']} at commit {found['commit']}" if found else ""
-    found = re.search(rb"tEXtSource\0(.*?) at ([0-9a-f]{7,40}\+?)", data, re.DOTALL)
-    return f"{found[1].decode()} at commit {found[2].decode()}" if found else ""
+        found = IN_SVG.search(data)
+        return unescape(found[1].decode("utf-8")) if found else ""
+    at = data.find(b"tEXt" + KEYWORD)
+    length = int.from_bytes(data[at - 4 : at], "big") if at > 0 else 0
+    return data[at + 4 + len(KEYWORD) : at + 4 + length].decode("latin-1")

@@ -26,12 +26,8 @@ import tables
 LIST_AFTER_TEXT = re.compile(r"^(?![-*+|>#\s]|\d+\. )([^\n]+\n)(?=(?:[-*+]|\d+\.) )", re.MULTILINE)
 
 SEARCH = 'data-md-component="search" role="dialog"'
-# The page is there to be read before the theme's script, a third of its bytes, is looked at.
-BUNDLE = re.compile(r'<script src="([^"]*assets/javascripts/bundle[^"]*)"></script>')
-AFTER_THE_FIRST_LOOK = (
-    "<script>requestAnimationFrame(() => setTimeout(() => document.body.append("
-    r'Object.assign(document.createElement("script"), { src: "\1" }))))</script>'
-)
+# The page is there to be read before the theme's script, a third of its bytes, is looked at: site.js starts it.
+BUNDLE = re.compile(r'<script src="([^"]*assets/javascripts/bundle[^"]*)">')
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -82,8 +78,8 @@ def _filled(nav: Any, found: list[str], taken: set[str] | None = None) -> Any:
 
 def _matches(pattern: str, found: list[str], taken: set[str]) -> list[str | dict[str, str]]:
     """The pages of a pattern. Those of models are looked for by their names, which their headings explain."""
-    matching = [page for page in found if fnmatch.fnmatch(page, pattern) and page not in taken]
-    ordered = sorted(matching, key=order.place)
+    beside = [page for page in found if page.count("/") == pattern.count("/") and page not in taken]
+    ordered = sorted(fnmatch.filter(beside, pattern), key=order.place)
     return [{Path(page).stem: page} if pattern.startswith("models/") else page for page in ordered]
 
 
@@ -109,8 +105,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    return _mended(output)
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    return _mended(output_content) if template_name.endswith(".html") else output_content
+
+
+def _mended(output: str) -> str:
     # The theme's box of the search is a dialog without a name.
-    return BUNDLE.sub(AFTER_THE_FIRST_LOOK, output.replace(SEARCH, f'{SEARCH} aria-label="Search"'))
+    return BUNDLE.sub(
+        r'<script type="text/plain" id="theme" data-src="\1">', output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
+    )
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

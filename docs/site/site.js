@@ -17,11 +17,19 @@
 
   // What scrolls can be reached by the keyboard; what does not is no stop on the way.
   const reachable = () => {
-    for (const box of document.querySelectorAll(".wide, .formula, figure")) {
+    for (const box of document.querySelectorAll(".wide, .formula, figure, pre > code")) {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     }
   };
   addEventListener("load", reachable);
   addEventListener("resize", reachable);
+
+  // The theme's script waits for the first look at the page. It listens for the end of the document, which it has missed.
+  const start = () => {
+    const theme = document.getElementById("theme");
+    const ended = () => document.dispatchEvent(new Event("DOMContentLoaded"));
+    if (theme) document.body.append(Object.assign(document.createElement("script"), { src: theme.dataset.src, onload: ended }));
+  };
+  document.addEventListener("DOMContentLoaded", () => requestAnimationFrame(() => setTimeout(start)), { once: true });
 })();

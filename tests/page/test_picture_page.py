@@ -58,6 +58,22 @@ def test_words_are_as_wide_as_the_font_in_the_file_makes_them(
     assert wide == pytest.approx(expected, rel=0.01)
 
 
+def test_bold_and_plain_words_each_have_their_own_letters(open_page: OpenPage, tmp_path: Path):
+    font = pytest.importorskip("fontTools.ttLib")
+    files = [fonts.files().get(name) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
+    if None in files:
+        pytest.skip("DejaVu is not installed")
+    View("minimum", [Note(text="minimum")], name="one").save(tmp_path / "a.svg")
+    page = open_page((tmp_path / "a.svg").as_uri())
+    script = "() => document.fonts.ready.then(() => [...document.querySelectorAll('text')].map((one) => "
+    bold, plain = page.evaluate(script + "one.getComputedTextLength()))")
+    for wide, size, path in ((plain, 20, files[0]), (bold, 34, files[1])):
+        read = font.TTFont(path)
+        advances, letters = read["hmtx"], read.getBestCmap()
+        expected = size * sum(advances[letters[ord(c)]][0] for c in "minimum") / read["head"].unitsPerEm
+        assert wide == pytest.approx(expected, rel=0.01)
+
+
 @pytest.mark.parametrize("loop", [True, False])
 def test_one_step_is_seen_at_a_time_and_once_played_the_last_one_stays(loop: bool, open_page: OpenPage, tmp_path: Path):
     steps().animate(tmp_path / "a.svg", seconds=2, loop=loop, size="480x270")

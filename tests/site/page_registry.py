@@ -23,6 +23,7 @@ OWN = {
     "docs/forecasting.md": "tests/cli/test_task_pages.py",
     "docs/inside.md": "tests/cli/test_inside_page.py",
     "docs/labels.md": "tests/cli/test_task_pages.py",
+    "docs/lectures/*.md": "tests/unit/lectures",
     "docs/models/*.md": "tests/pages/test_model_pages.py",
     "docs/masked.md": "tests/cli/test_masked_page.py",
     "docs/predict.md": "tests/cli/test_predict.py",

@@ -43,19 +43,41 @@ def embedded(drawings: Sequence[Drawing]) -> tuple[Embedded, list[str]]:
         for text, face in pieces(words.text, words.look, embedded=True):
             if face is not None:
                 needed.setdefault((face, words.look.bold, words.look.mono), set()).update(text)
-    rules, families = [], {False: list[str](), True: list[str]()}
-    for (face, bold, mono), letters in needed.items():
-        if not face.may_be_embedded:
-            continue
-        data = part_of(face, "".join(sorted(letters)))
-        name = f"regard-{sha256(data).hexdigest()[:10]}"
-        rules.append(
-            f"@font-face{{font-family:{name};font-weight:{700 if bold else 400};"
-            f"src:url(data:font/woff;base64,{b64encode(data).decode()})}}"
-        )
-        families[mono].append(name)
-    sans, mono = (", ".join(dict.fromkeys(families[kind])) for kind in (False, True))
-    return Embedded("".join(dict.fromkeys(rules)), sans, mono), _forbidden(face for face, _, _ in needed)
+    held = [(mono, bold, "".join(sorted(letters)), face) for (face, bold, mono), letters in needed.items()]
+    held = [one for one in held if one[3].may_be_embedded]
+    sans, mono = ([one[1:] for one in held if one[0] is kind] for kind in (False, True))
+    sheets = [_family(parts) for parts in (sans, mono)]
+    found = Embedded("".join(rules for _, rules in sheets), *(name for name, _ in sheets))
+    return found, _forbidden(face for face, _, _ in needed)
+
+
+def _family(parts: Sequence[tuple[bool, str, Face]]) -> tuple[str, str]:
+    """One family of all fonts, each for its own weight and letters, and its rules."""
+    made = [(bold, letters, part_of(face, letters)) for bold, letters, face in parts]
+    if not made:
+        return "", ""
+    name = f"regard-{sha256(b''.join(data for _, _, data in made)).hexdigest()[:10]}"
+    rules = (
+        f"@font-face{{font-family:{name};font-weight:{700 if bold else 400};unicode-range:{_ranges(letters)};"
+        f"src:url(data:font/woff;base64,{b64encode(data).decode()})}}"
+        for bold, letters, data in made
+    )
+    return name, "".join(rules)
+
+
+def _ranges(letters: str) -> str:
+    """Letters as CSS names them, those that follow each other together.
+
+    >>> _ranges("abcz")
+    'U+61-63,U+7A'
+    """
+    runs: list[list[int]] = []
+    for code in map(ord, letters):
+        if runs and runs[-1][1] == code - 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    return ",".join(f"U+{first:X}-{last:X}" if last > first else f"U+{first:X}" for first, last in runs)
 
 
 def _forbidden(faces: Any) -> list[str]:

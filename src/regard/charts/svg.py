@@ -17,10 +17,10 @@ FIXED = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 NONE = Embedded()
 
 
-def svg(drawing: Drawing, scale: float = 1, fonts: Embedded = NONE, about: str = "") -> str:
-    """A whole file on white, shown `scale` times as large as it was drawn. about: how it was made, for whoever asks."""
+def svg(drawing: Drawing, scale: float = 1, fonts: Embedded = NONE) -> str:
+    """A whole file on white, shown `scale` times as large as it was drawn."""
     shapes = "\n".join(shape_of(shape, fonts) for shape in drawing.shapes)
-    return whole_file(drawing, scale, shapes, fonts, about=about)
+    return whole_file(drawing, scale, shapes, fonts)
 
 
 def inline_svg(drawing: Drawing) -> str:
@@ -28,16 +28,13 @@ def inline_svg(drawing: Drawing) -> str:
     return _element(drawing, "", "\n".join(shape_of(shape, NONE) for shape in drawing.shapes), SANS)
 
 
-def whole_file(
-    drawing: Drawing, scale: float, shapes: str, fonts: Embedded = NONE, style: str = "", about: str = ""
-) -> str:
+def whole_file(drawing: Drawing, scale: float, shapes: str, fonts: Embedded = NONE, style: str = "") -> str:
     """A file of shapes that are written already, on white, with its fonts and a style."""
     wide, high = _short(drawing.width), _short(drawing.height)
     ground = f'<rect width="{wide}" height="{high}" fill="#ffffff"/>\n'
     sheet = f"<style>{fonts.style}{style}</style>\n" if fonts.style or style else ""
-    told = f"<desc>{escape(about)}</desc>\n" if about else ""
     size = f' width="{_short(drawing.width * scale)}" height="{_short(drawing.height * scale)}"'
-    return _element(drawing, size, f"{told}{sheet}{ground}{shapes}", _families(fonts.sans, SANS)) + "\n"
+    return _element(drawing, size, f"{sheet}{ground}{shapes}", _families(fonts.sans, SANS)) + "\n"
 
 
 def _element(drawing: Drawing, size: str, inside: str, family: str) -> str:

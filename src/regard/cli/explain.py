@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,6 +70,9 @@ class Files:
         typer.Option(help="Of pictures: page, slide (1920x1080), wide (2560x1080), or WxH.", metavar="SIZE"),
     ] = None
     seconds: Annotated[float | None, typer.Option(help="How long a step of --animate stays; 2.", metavar="S")] = None
+    panel: Annotated[
+        list[str], typer.Option(help="Show this panel alone, by its number or key. Repeatable.", metavar="NAME")
+    ] = field(default_factory=list)
     once: Annotated[bool, typer.Option("--once", help="Play --animate once, not for ever.")] = False
 
     @property
@@ -175,6 +178,7 @@ def _example(screen: Screen, name: str | None, listed: bool, files: Files) -> No
 
 def _show(screen: Screen, view: View, files: Files) -> None:
     """Save the view where files are named, else show it."""
+    view = view.only(*files.panel) if files.panel else view
     from regard.explain.render.file import save
     from regard.explain.render.frames import animate
 

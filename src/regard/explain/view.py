@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regard.charts.formula import mathml
+from regard.errors import UsageError
 from regard.explain.packed import packed
 from regard.terminal.table import finite
 
@@ -216,6 +217,16 @@ class View:
             if panel.key == key:
                 return panel
         raise KeyError(key)
+
+    def only(self, *asked: str) -> View:
+        """The same with those panels alone that are named, by their keys or their numbers from 1 on."""
+        known = {panel.key: panel for panel in self.panels if panel.key}
+        known |= {str(number): panel for number, panel in enumerate(self.panels, 1)}
+        for name in asked:
+            if name not in known:
+                numbers, keys = f"1 to {len(self.panels)}", ", ".join(panel.key for panel in self.panels if panel.key)
+                raise UsageError(f"there is no panel {name!r}: the view has {numbers}{f', and {keys}' if keys else ''}")
+        return replace(self, panels=[known[name] for name in asked], remake=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, every number in full."""

@@ -15,15 +15,15 @@ from regard.charts.size import Size
 from regard.errors import UsageError
 from regard.explain.render.halves import halves, trimmed
 from regard.explain.render.shapes.panel import panel_height, put_panel
-from regard.explain.view import Bars, Note, Numbers, Panel, View
-from regard.terminal.label import facts, label, wrapped
+from regard.explain.view import Bars, Heat, Numbers, Panel, View
+from regard.terminal.label import facts, label, prose, wrapped
 
 TOP, BOTTOM, BETWEEN = 28, 24, 24
 FIRST, LATER, ABOUT = Look(30, bold=True), Look(18, FAINT, bold=True), replace(SMALL, size=15)
 CORNER = 160  # the room of what is told in the corner
 SCALES = (1.5, 1.35, 1.2, 1.1, 1.0, 0.9, 0.8, 0.7)
 MOST_SLIDES = 200
-FEW_COLUMNS, FEW_BARS = 5, 12  # of panels that stand side by side
+FEW_COLUMNS, FEW_BARS, FEW_PLACES = 5, 12, 16  # of panels that stand side by side
 Row = Sequence[Panel]
 
 
@@ -40,9 +40,8 @@ class Room:
 
 def slides(view: View, size: Size) -> list[Drawing]:
     """All slides of a view, with their number in the corner where there are several."""
-    panels = [*map(trimmed, view.panels), *([Note(text=view.caveat)] if view.caveat else [])]
     made = [headed(view, size, is_first=True)]
-    rest = list(_rows(panels, made[0].room))
+    rest = list(_rows([*map(trimmed, view.panels)], made[0].room))
     while rest:
         rest = fill(made[-1], rest)
         if rest:
@@ -55,9 +54,9 @@ def slides(view: View, size: Size) -> list[Drawing]:
 
 
 def headed(view: View, size: Size, is_first: bool = False) -> Drawing:
-    """A slide with the title of a view, in full on the first one."""
+    """A slide with the title of a view; on the first one also what it is of, and at the foot what it does not prove."""
     wide, high = size.sides
-    slide = Drawing(title=label(view.title), width=wide, y=TOP, fixed=high)
+    slide = Drawing(title=label(view.title), width=wide, y=TOP, below=BOTTOM, fixed=high)
     look = FIRST if is_first else LATER
     for line in wrapped(label(view.title), slide.room - CORNER, look.measure)[:3]:
         slide.add(Words(MARGIN, slide.y + look.size, line, look))
@@ -65,6 +64,10 @@ def headed(view: View, size: Size, is_first: bool = False) -> Drawing:
     if is_first and facts(view.about):
         slide.paragraph(facts(view.about), ABOUT)
     slide.y += 16
+    lines = wrapped(prose(view.caveat), slide.room, ABOUT.measure) if is_first and view.caveat else []
+    for line in reversed(lines):
+        slide.add(Words(MARGIN, high - slide.below, line, ABOUT))
+        slide.below += 1.35 * ABOUT.size
     return slide
 
 
@@ -76,7 +79,7 @@ def corner(slide: Drawing, told: str) -> None:
 
 def fill(slide: Drawing, rows: Sequence[Row]) -> list[Row]:
     """Put on a slide what it holds of rows of panels, and give the rest back."""
-    room = Room(slide.room, slide.height - BOTTOM - slide.y)
+    room = Room(slide.room, slide.height - slide.below - slide.y)
     taken = 1
     while taken < len(rows) and room.holds(_drawn(rows[: taken + 1], room, 1.0), 1.0):
         taken += 1
@@ -148,5 +151,7 @@ def _is_small(panel: Panel) -> bool:
             return panel.values.ndim < 2 or panel.values.shape[-1] <= FEW_COLUMNS
         case Bars():
             return len(panel.names) <= FEW_BARS
+        case Heat():
+            return len(panel.columns) <= FEW_PLACES and all(len(name) < 3 for name in panel.columns)
         case _:
             return False

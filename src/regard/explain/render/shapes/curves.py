@@ -13,6 +13,7 @@ from regard.terminal.label import label
 LEFT, WIDE, TALL = 90, 820, 380
 LEGEND_ROOM, LEGEND_GAP = 230, 44
 AROUND = 110  # the height of what is above and below a plot: what its sides are
+FLAT = 220  # a plot less high than this shows little
 SHADE = 0.2  # of a band
 FEW = 12  # points that are marked one by one
 
@@ -28,6 +29,7 @@ def curves(panel: Curves, drawing: Drawing) -> None:
         drawing.paragraph(plot.y.full_label, SMALL)
     wide = min(WIDE, drawing.room - LEFT - LEGEND_ROOM - LEGEND_GAP)
     frame = Frame(plot, MARGIN + LEFT, drawing.y + 8, wide, min(TALL, max(LEFT, drawing.tallest - AROUND)))
+    drawing.is_partial |= frame.height < FLAT
     frame.draw(drawing)
     x, y = frame.left + frame.width, frame.top
     fill = COLOURS[_place(panel.around, lines) % len(COLOURS)]

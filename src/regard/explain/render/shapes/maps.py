@@ -50,9 +50,9 @@ def heat(panel: Heat, drawing: Drawing) -> None:
     left = min(240.0, max(SMALL.measure(text) for text in (*rows, label(panel.row_name)))) + GAP
     wide = min(LARGEST, (drawing.room - left) / n_columns)
     tall = min(wide, LARGEST / 2, TALLEST / n_rows)
-    has_values = wide >= VALUE_ROOM and tall >= VALUE_HEIGHT
+    enough = min(tall, VALUE_HEIGHT)
     tall = min(tall, max(SMALLEST, drawing.tallest - AROUND) / n_rows)
-    drawing.is_partial |= has_values and tall < VALUE_HEIGHT
+    drawing.is_partial |= tall < enough
     wide = wide if wide > VALUE_ROOM else min(wide, 2 * tall)
     across = all(SMALL.measure(text) < wide - 4 for text in columns)
     above = SMALL.size if across else min(160.0, max(SMALL.measure(text) for text in columns))
@@ -67,7 +67,7 @@ def heat(panel: Heat, drawing: Drawing) -> None:
     drawing.add(Grid(place.x, place.y, wide * n_columns, tall * n_rows, colours(share)))
     _frame(drawing, place, shown)
     _sides(drawing, place, rows, columns, across)
-    if has_values and tall >= VALUE_HEIGHT:
+    if wide >= VALUE_ROOM and tall >= VALUE_HEIGHT:
         _values(drawing, place, shown.weights, share)
     drawing.y = place.y + tall * n_rows + GAP
     for text in shown.said:

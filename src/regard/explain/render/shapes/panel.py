@@ -29,6 +29,8 @@ def panel_height(panel: Panel) -> float:
 
 def _draw(panel: Panel, drawing: Drawing) -> None:
     match panel:
+        case Note(text=""):
+            return
         case Note():
             note(panel, drawing)
         case Numbers():
