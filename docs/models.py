@@ -11,6 +11,7 @@ registry, by `regard check` and by counting operations.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import tempfile
 import tomllib
@@ -31,7 +32,7 @@ from regard.run.catalogue import ModelCard, citation, models
 from regard.run.rate import rates_by_size
 from regard.terminal.table import human
 
-FOLDER = Path(__file__).parent / "models"
+FOLDER = Path(__file__).resolve().parent / "models"
 PART = re.compile(r"(<!-- regard: (\w+)([^>]*?) -->\n\n).*?(<!-- end -->\n)", re.DOTALL)
 # What a model is fitted to before it is drawn, and the text and the view that show it.
 DRAWN = {
@@ -45,7 +46,7 @@ DRAWN = {
     "nearest_picture": ("world:shapes?train=200&valid=8", "", "neighbours"),
     "cloze": ("world:stories?train=300", "Jonas lived in a small [MASK] near the harbour .", "fill"),
     "most_frequent": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
-    "hmm": ("world:tags?train=300", "The old man the boats near the market .", "transitions"),
+    "hmm": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
     "crf": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
     "ridge": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "evidence"),
     "linear_labels": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "evidence"),
@@ -147,7 +148,18 @@ def laws(card: ModelCard, _: list[str]) -> str:
     results = check_model(card.name)
     applies = [one for one in results if one.held is not None]
     rows = [(one.law, _meaning(one.law), "holds" if one.held else "**broken**") for one in applies]
-    return "\n\n".join([table(("law", "what it says", "verdict"), rows), *_others(results), *_mixers(card.name)])
+    parts = [table(("law", "what it says", "verdict"), rows), *_others(results), *_mixers(card.name)]
+    return folded(f"{_verdict(applies)}, {len(results) - len(applies)} do not apply", "\n\n".join(parts))
+
+
+def _verdict(applies: Sequence[LawResult]) -> str:
+    broken = sum(one.held is False for one in applies)
+    return f"All {len(applies)} laws that apply hold" if not broken else f"{broken} of {len(applies)} laws are broken"
+
+
+def folded(summary: str, text: str) -> str:
+    """A part that opens when it is asked for, on GitHub and on the site."""
+    return f'<details markdown="1">\n<summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _meaning(law: str) -> str:
@@ -212,9 +224,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
 def draw(name: str) -> None:
     """Fit a model to its world and keep the picture of a view."""
     data, text, view = DRAWN[name]
-    with tempfile.TemporaryDirectory() as folder:
-        run = regard.train(name, data, out=Path(folder) / name, quiet=True, seed=0)
-        found = run.explain(text, view)
+    # Pictures say where their run lies: as on the page, below the current folder.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        found = regard.train(name, data, out=f"runs/{name}", quiet=True, seed=0).explain(text, view)
     (FOLDER / f"{name}.svg").write_text(found.to_svg(), encoding="utf-8")
 
 
