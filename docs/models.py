@@ -16,6 +16,7 @@ import re
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -34,22 +35,22 @@ from regard.terminal.table import human
 
 FOLDER = Path(__file__).resolve().parent / "models"
 PART = re.compile(r"(<!-- regard: (\w+)([^>]*?) -->\n\n).*?(<!-- end -->\n)", re.DOTALL)
-# What a model is fitted to before it is drawn, and the text and the view that show it.
+# What a model is fitted to before it is drawn, the text and the view that show it, and how many panels of that.
 DRAWN = {
-    "naive_bayes": ("world:reviews?train=400", "the film is not bad at all .", "evidence"),
-    "linear": ("world:reviews?train=400", "the film is not bad at all .", "evidence"),
-    "naive": ("world:electricity", "", "forecast"),
-    "lear": ("world:electricity", "", "lags"),
-    "dlinear": ("world:electricity", "", "lags"),
-    "ibm1": ("world:translation?train=600", "the small dog sees the cat", "alignment"),
-    "nearest": ("world:translation?train=600", "the small dog sees the cat", "neighbours"),
-    "nearest_picture": ("world:shapes?train=200&valid=8", "", "neighbours"),
-    "cloze": ("world:stories?train=300", "Jonas lived in a small [MASK] near the harbour .", "fill"),
-    "most_frequent": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
-    "hmm": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
-    "crf": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
-    "ridge": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "evidence"),
-    "linear_labels": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "evidence"),
+    "naive_bayes": ("world:reviews?train=400", "the film is not bad at all .", "evidence", 1),
+    "linear": ("world:reviews?train=400", "the film is not bad at all .", "evidence", 1),
+    "naive": ("world:electricity", "", "forecast", 1),
+    "lear": ("world:electricity", "", "lags", 2),
+    "dlinear": ("world:electricity", "", "lags", 3),
+    "ibm1": ("world:translation?train=600", "the small dog sees the cat", "alignment", 2),
+    "nearest": ("world:translation?train=600", "the small dog sees the cat", "neighbours", 2),
+    "nearest_picture": ("world:shapes?train=200&valid=8", "", "neighbours", 2),
+    "cloze": ("world:stories?train=300", "Jonas lived in a small [MASK] near the harbour .", "fill", 2),
+    "most_frequent": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
+    "hmm": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
+    "crf": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
+    "ridge": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "evidence", 1),
+    "linear_labels": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "evidence", 1),
 }
 
 
@@ -223,11 +224,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
 
 def draw(name: str) -> None:
     """Fit a model to its world and keep the picture of a view."""
-    data, text, view = DRAWN[name]
+    data, text, view, panels = DRAWN[name]
     # Pictures say where their run lies: as on the page, below the current folder.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         found = regard.train(name, data, out=f"runs/{name}", quiet=True, seed=0).explain(text, view)
-    (FOLDER / f"{name}.svg").write_text(found.to_svg(), encoding="utf-8")
+    part = replace(found, panels=found.panels[:panels])
+    (FOLDER / f"{name}.svg").write_text(part.to_svg(), encoding="utf-8")
 
 
 if __name__ == "__main__":
