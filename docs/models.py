@@ -2,7 +2,7 @@
 
     python docs/models.py                 facts, cost and settings of every page, and the index: a minute
     python docs/models.py laws            the laws of every page: some minutes
-    python docs/models.py pictures        what models that are fitted at once show, each fitted to a small world
+    python docs/models.py pictures        what models show that docs/inside has no picture of, each of a small world
 
 A page is written by hand. What stands between `<!-- regard: PART -->` and `<!-- end -->` is not: it is told by the
 registry, by `regard check` and by counting operations.
@@ -50,8 +50,11 @@ DRAWN = {
     "hmm": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
     "crf": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
     "ridge": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "evidence", 1),
+    "regressor": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "number", 2),
+    "multilabeller": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "number", 2),
     "linear_labels": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "evidence", 1),
 }
+STEPS = {"regressor": "300steps", "multilabeller": "300steps"}  # of those that learn by steps
 
 
 def main() -> None:
@@ -227,7 +230,8 @@ def draw(name: str) -> None:
     data, text, view, panels = DRAWN[name]
     # Pictures say where their run lies: as on the page, below the current folder.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        found = regard.train(name, data, out=f"runs/{name}", quiet=True, seed=0).explain(text, view)
+        run = regard.train(name, data, out=f"runs/{name}", quiet=True, seed=0, budget=STEPS.get(name))
+        found = run.explain(text, view)
     part = replace(found, panels=found.panels[:panels])
     (FOLDER / f"{name}.svg").write_text(part.to_svg(), encoding="utf-8")
 
