@@ -174,8 +174,8 @@ FAMILIES = [
     Card(
         "linear",
         "Linear model",
-        "Which n-grams decided, each with its weight.",
-        f"runs/linear {REVIEW} --view evidence --panel 1",
+        "The n-grams that speak most for and against a class.",
+        f"runs/linear {REVIEW} --view weights --panel class-1",
     ),
     Card(
         "tags",
@@ -215,7 +215,7 @@ INSTRUMENTS = [
         "heads",
         "All heads",
         "Every head of a model: where it looks, and its habit.",
-        f'runs/gpt "{STORY}" --view heads --panel 2 --panel 3',
+        f'runs/gpt "{STORY}" --view heads --panel 2',
     ),
     Card(
         "next",
