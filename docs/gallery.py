@@ -26,21 +26,21 @@ LONG = f"{STORY} Jonas had a blue map . At the end of the day Jonas still had th
 # How each run is trained. Longer budgets give more telling pictures.
 RUNS = {
     "ngram": "world:stories --model ngram",
-    "dan": "world:stories --model dan --budget 30s",
-    "fnn": "world:stories --model fnn --budget 30s",
-    "rnn": "world:stories --model rnn --budget 30s",
+    "dan": "world:stories --model dan --budget 12s",
+    "fnn": "world:stories --model fnn --budget 12s",
+    "rnn": "world:stories --model rnn --budget 12s",
     "lstm": "world:stories --model lstm --budget 40s",
-    "gru": "world:stories --model gru --budget 30s",
+    "gru": "world:stories --model gru --budget 12s",
     "gpt": "world:stories --model gpt --budget 60s",
-    "backpack": "world:stories --model backpack --budget 40s",
-    "s4d": "world:stories --model s4d --budget 40s",
+    "backpack": "world:stories --model backpack --budget 15s",
+    "s4d": "world:stories --model s4d --budget 15s",
     "mamba": "world:stories --model mamba --budget 60s",
-    "mamba2": "world:stories --model mamba2 --budget 40s",
+    "mamba2": "world:stories --model mamba2 --budget 15s",
     "bert": "world:stories --model bert --budget 60s",
-    "seq2seq": "world:translation --model seq2seq --budget 40s",
+    "seq2seq": "world:translation --model seq2seq --budget 15s",
     "bahdanau": "world:translation --model bahdanau --set model.d_model=64 --set train.word_dropout=0.15 --budget 90s",
-    "gnmt": "world:translation --model gnmt --budget 60s",
-    "transformer": "world:translation --model transformer --budget 60s",
+    "gnmt": "world:translation --model gnmt --budget 15s",
+    "transformer": "world:translation --model transformer --budget 20s",
     "reviews": "world:reviews --budget 30s",
     "linear": "world:reviews --model linear",
     "tags": "world:tags --budget 30s",
@@ -156,8 +156,8 @@ FAMILIES = [
     Card(
         "mamba",
         "Mamba",
-        "Selection: how much of each word is let into the state.",
-        'runs/mamba "Jonas lived in a small house ." --view selection --panel steps',
+        "Selection: how much of each word each channel lets into its state.",
+        'runs/mamba "Jonas lived in a small house ." --view selection --panel steps_by_channel',
     ),
     Card(
         "mamba2",
@@ -168,8 +168,8 @@ FAMILIES = [
     Card(
         "reviews",
         "Classifier",
-        "How much each word of a review counts.",
-        f"runs/reviews {REVIEW} --view pooling --panel 1",
+        "What the answer owes to each word: how it changes without it.",
+        f"runs/reviews {REVIEW} --view drop --panel 1",
     ),
     Card(
         "linear",
@@ -310,7 +310,7 @@ def page(commit: str) -> str:
 def _head() -> Iterator[str]:
     yield "# Gallery"
     yield ""
-    yield "One telling picture of every family and instrument, and the command that makes it. The runs are trained for"
+    yield "One telling picture of every family and instrument, and the command that makes it. The runs were trained for"
     yield "under two minutes each on the built-in worlds ([how](#the-runs)); [inside.md](inside.md) lists every view."
     yield "For a presentation there is `--size slide`; `--png` gives pixels, `--animate` a moving picture."
 
