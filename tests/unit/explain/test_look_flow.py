@@ -1,4 +1,4 @@
-"""The numbers on their way through a model: each is the model's own, as is what it was made of; looking changes none."""
+"""The numbers on their way through a model: each is the model's own, and so is what it was made of."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ def test_the_chance_of_what_came_is_that_of_a_score():
     run = text_run("gpt")
     panel, told = panel_of(run), run.score(TEXT)
     assert panel.answers is not None
-    for place, token in enumerate(told.tokens[: len(panel.answers.names) - 1]):
-        at = list(panel.answers.names[place]).index(panel.sides["text"][place + 1])
-        assert math.log(panel.answers.chances(place)[at]) == pytest.approx(token.log_prob, abs=1e-6)
+    words = panel.sides["text"][1:]
+    for place, (word, log_prob) in enumerate(zip(words, told.score.log_probs, strict=False)):
+        at = list(panel.answers.names[place]).index(word)
+        assert math.log(panel.answers.chances(place)[at]) == pytest.approx(log_prob, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -121,7 +122,7 @@ def test_a_recurrence_goes_back_to_the_step_before():
 
 def test_a_decoder_looks_at_its_encoder():
     panel = panel_of(pair_run("transformer"), target="the cat sees")
-    across_ = [node for node in panel.nodes if list(node.columns) == ["side:source"]]
+    across_ = [node for node in panel.nodes if [*node.columns, node.band] == ["side:source", "target"]]
     assert across_
     for node in across_:
         within = node.name.rpartition(".")[0]
