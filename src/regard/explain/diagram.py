@@ -158,7 +158,7 @@ class Diagram:
         """Whether a node lies outside of every layer, or is what leaves one."""
         if self.places[name] != name or self._layer(name) is not None:
             return True
-        if name == group:  # what a part with parts of its own gives
+        if name and name == group:  # what a part with parts of its own gives
             group = self.groups[group].parent
         return group == "" or self.groups[group].kind == "stack" or group in ("encoder", "decoder")
 

@@ -155,34 +155,44 @@ def _nothing(_value: Tensor) -> None:
 class _Watch(TorchDispatchMode):
     """Of every tensor the parts that it comes from, kept up while operations run.
 
-    known    by the tensor. written: by its memory, of what was written into it in place; held, so that no other tensor
-             can come to lie there.
+    known    by the tensor, with how many writes there had been.
+    written  by its memory, what was written into it in place, each with its number. The memory is held, so that no
+             other tensor can come to lie there.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.known: Any = WeakTensorKeyDictionary()
-        self.written: dict[int, Origins] = {}
+        self.written: dict[int, list[tuple[int, Origins]]] = {}
         self.held: list[torch.UntypedStorage] = []
 
     def mark(self, value: Tensor, name: str, call: int = 0) -> None:
-        self.known[value] = frozenset(((name, call),))
+        self.known[value] = (frozenset(((name, call),)), len(self.held))
 
     def of(self, value: Any) -> Origins:
         """The parts that a value, or all tensors in it, come from."""
-        each = (self.known.get(one, NONE) | self.written.get(_memory(one), NONE) for one in _tensors(value))
-        return NONE.union(*each)
+        return NONE.union(*(self._of_one(one) for one in _tensors(value)))
+
+    def _of_one(self, value: Tensor) -> Origins:
+        origins, since = self.known.get(value, (NONE, 0))
+        return origins.union(*(more for number, more in self.written.get(_memory(value), ()) if number > since))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        origins = self.of((args, kwargs))
+        origins = NONE if _only_shapes(func) else self.of((args, kwargs))
         found = func(*args, **kwargs)
         for one in _tensors(found):
-            self.known[one] = origins
+            self.known[one] = (origins, len(self.held))
         for one in _written_by(func, args, kwargs):
-            self.written[_memory(one)] = self.written.get(_memory(one), NONE) | origins
             self.held.append(one.untyped_storage())
+            self.written.setdefault(_memory(one), []).append((len(self.held), origins))
         return found
+
+
+def _only_shapes(func: Any) -> bool:
+    """Whether an operation makes a tensor like another without its numbers, such as zeros_like and new_ones."""
+    name = str(getattr(func, "overloadpacket", func)).rpartition(".")[2]
+    return name.endswith("_like") or name.startswith("new_")
 
 
 def _written_by(func: Any, args: Any, kwargs: Any) -> list[Tensor]:

@@ -13,7 +13,7 @@ from regard.core.device import wide
 from regard.core.tap import apart
 from regard.explain.diagram import Diagram
 from regard.explain.flow import Flow, FlowAnswers, FlowEdge, FlowNode
-from regard.explain.following import MOST_PARTS, follow
+from regard.explain.following import MOST_PARTS, Followed, follow
 from regard.explain.look import Look, Options, numbered, numbers, place_of, register_look
 from regard.explain.outcome import own_choice
 from regard.explain.view import View
@@ -37,7 +37,7 @@ def flow(reading: Reading, options: Options) -> View:
     place = _place(reading, followed.outputs, options)
     answers = answers_of(reading, followed.outputs)
     nodes = [*diagram.nodes, *_answer_node(reading, answers)]
-    edges = diagram.edges + ([FlowEdge(one, ANSWER) for one in sorted(followed.sources)] if answers else [])
+    edges = diagram.edges + ([FlowEdge(one, ANSWER) for one in _last(followed)] if answers else [])
     panel = Flow(
         title="From what is read to what is answered",
         key="flow",
@@ -102,6 +102,12 @@ def binned(scores: Tensor) -> list[tuple[int, float, float]]:
     variance = (squares[kept] / count[kept] - mean**2).clamp_min(0)
     rows = torch.stack([count[kept], mean + low.double(), variance], 1).tolist()
     return [(int(n), float(f"{m:.7g}"), float(f"{v:.5g}")) for n, m, v in rows]
+
+
+def _last(followed: Followed) -> list[str]:
+    """What the answers are made of: parts of the model, or an input where it has none on the way."""
+    parts = [one for one in followed.sources if one not in followed.inputs]
+    return parts or list(followed.sources)
 
 
 def _answer_node(reading: Reading, answers: FlowAnswers | None) -> list[FlowNode]:

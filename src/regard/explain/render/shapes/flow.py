@@ -40,9 +40,9 @@ def flow(panel: Flow, drawing: Drawing) -> None:
 
 def _places(fold: Fold, top: float) -> dict[int, tuple[float, float, float]]:
     """Left, top and width of each box: sides beside each other, lanes within a side."""
-    lanes = [
-        max([box.lane + 1 for box in fold.boxes if fold.side(box) == n], default=0) for n in range(len(_sides(fold)))
-    ]
+    lanes = [0] * len(fold.panel.sides)
+    for box in fold.boxes:
+        lanes[fold.side(box)] = max(lanes[fold.side(box)], box.lane + 1)
     wide = min(WIDEST, (ROOM + BESIDE) / max(1, sum(lanes)) - BESIDE)
     found = {}
     for box in fold.boxes:
@@ -92,10 +92,8 @@ def _ribbon(
         return
     along = np.linspace(0.0, 1.0, 21)
     shift = along * along * (3 - 2 * along)
-    points = [
-        (a + wide / 2 + (c - a) * float(s), b + TALL + (d - b - TALL) * float(t))
-        for t, s in zip(along, shift, strict=True)
-    ]
+    xs, ys = a + wide / 2 + (c - a) * shift, b + TALL + (d - b - TALL) * along
+    points = [(float(x), float(y)) for x, y in zip(xs, ys, strict=True)]
     drawing.add(Path(points, _colour(kind), 1.5 + 9 * share, opacity=0.4))
 
 
