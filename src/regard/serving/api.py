@@ -9,9 +9,12 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from regard.errors import TooLong
 from regard.explain.packed import MOST_EXACT, MOST_WHOLE, packed
-from regard.explain.view import Heat, Links, View
+from regard.explain.thumbnails import Thumbnails
+from regard.explain.view import Heat, Links, Panel, View
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
 
@@ -91,15 +94,23 @@ class Api:
         view = self._view(_field(asked, "of", dict))
         place, row = _field(asked, "panel", int), _field(asked, "row", int)
         count = _field(asked, "count", int) if "count" in asked else 1
-        panel = view.panels[place] if 0 <= place < len(view.panels) else None
-        if not isinstance(panel, (Heat, Links)):
-            raise Refused(400, f"panel {place} is no map")
-        rows, columns = panel.weights.shape
+        number = _field(asked, "map", int) if "map" in asked else 0
+        weights = _map(view.panels[place], number) if 0 <= place < len(view.panels) else None
+        if weights is None:
+            raise Refused(400, f"panel {place} is no map{f' {number}' if number else ''} whose rows can be had")
+        rows, columns = weights.shape
         if not (0 <= row < rows and 1 <= count <= rows - row):
             raise Refused(400, f"rows {row} to {row + count - 1}: the map has rows 0 to {rows - 1}")
         if count > max(1, MOST_EXACT // columns):
             raise Refused(400, f"{count} rows of {columns} weights are too many at once")
-        return {"weights": packed(panel.weights[row : row + count])}
+        return {"weights": packed(weights[row : row + count])}
+
+
+def _map(panel: Panel, number: int) -> np.ndarray | None:
+    """The map of a panel, of many small ones the one of a number."""
+    if isinstance(panel, Thumbnails):
+        return panel.maps[number] if panel.block == 1 and 0 <= number < len(panel.maps) else None
+    return panel.weights if isinstance(panel, (Heat, Links)) else None
 
 
 def _text(asked: dict[str, Any]) -> str:

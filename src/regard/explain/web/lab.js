@@ -129,14 +129,16 @@ class Lab {
   draw(view) {
     const { run, text, example, options } = this.place;
     const of = example === undefined ? { run, view: this.place.view ?? null, text, options } : { example };
-    const rows = (panel, row, count) => ask("/api/row", { of, panel, row, count }).then(({ weights }) => weights);
+    const rows = (panel, row, count, map = 0) =>
+      ask("/api/row", { of, panel, row, count, map }).then(({ weights }) => weights);
+    const onask = example === undefined ? (change) => this.go(this.asked(change)) : null;
     const memory = (this.memory[`${example ?? ""} ${view.view}`] ??= {});
     if (this.question.choose(view.view)) this.place.view = view.view;
     history.replaceState(null, "", addressOf(this.place)); // whole, so that it can be shared
     this.side.mark(this.place);
     this.controls.show(view.controls ?? []);
     this.view.inert = false;
-    this.view.replaceChildren(drawView(view, { memory, exactRows: rows }));
+    this.view.replaceChildren(drawView(view, { memory, exactRows: rows, onask }));
     document.title = `${view.title} · regard lab`;
   }
 
