@@ -13,7 +13,7 @@ from regard.explain.packed import packed
 from regard.explain.view import Panel
 
 # Where nothing is looked at the picture is dimmed towards the first of these, and where most is, tinted with the other.
-DIM, TINT = ((10, 12, 20), 0.62), ((255, 140, 26), 0.5)
+DIM, TINT = ((10, 12, 20), 0.55), ((255, 120, 10), 0.6)
 
 
 @dataclass(frozen=True, kw_only=True)

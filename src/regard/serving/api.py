@@ -17,11 +17,12 @@ from regard.explain.thumbnails import Thumbnails
 from regard.explain.view import Heat, Links, Panel, View
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
+from regard.training.follow import Place
 
 KEPT = 6  # views whose rows may be asked for
 LONGEST = 200_000  # characters of a text
 KINDS = {str: "a text", dict: "an object", list: "a list", int: "a whole number", bool: "true or false"}
-CURVE_OPTIONS = {"x": str, "y": str, "log": bool}
+MOST_RUNS = 60  # whose trainings are followed by one page
 
 
 class Api:
@@ -40,7 +41,7 @@ class Api:
             "/api/tokens": lambda asked: {"tokens": provider.tokens(_field(asked, "run", str), _text(asked))},
             "/api/view": lambda asked: self._view(asked).to_page(MOST_WHOLE),
             "/api/example": lambda asked: self._view({"example": _field(asked, "name", str)}).to_page(MOST_WHOLE),
-            "/api/curves": self._curves,
+            "/api/progress": self._progress,
             "/api/row": self._row,
         }
 
@@ -77,17 +78,13 @@ class Api:
             raise TooLong(takes, error.most, error.fits) from None
         raise Refused(413, f"{told} {LONGEST:,} are the most: give a shorter one")
 
-    def _curves(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _progress(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What came to some trainings: of each its name, and the place up to which its numbers are known."""
         runs = _field(asked, "runs", list)
-        if not all(isinstance(run, str) for run in runs):
-            raise Refused(400, "runs: expected names")
-        options = _field(asked, "options", dict) if "options" in asked else {}
-        unknown = set(options) - set(CURVE_OPTIONS)
-        if unknown:
-            raise Refused(400, f"options: curves have no {', '.join(sorted(unknown))}")
-        for name in options:
-            _field(options, name, CURVE_OPTIONS[name])
-        return self.provider.curves(runs, options).to_page()
+        if len(runs) > MOST_RUNS or not all(isinstance(run, dict) for run in runs):
+            raise Refused(400, f"runs: expected at most {MOST_RUNS}, each with name, offset and mark")
+        places = {_field(run, "name", str): Place(_field(run, "offset", int), _field(run, "mark", str)) for run in runs}
+        return {"runs": self.provider.progress(places)}
 
     def _row(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Some rows of a map in full, which the page got in eight bits a weight, or as a smaller map."""

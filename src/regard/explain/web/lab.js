@@ -1,12 +1,14 @@
 // The page of `regard lab`: runs and worked examples at the left, a question above, the view below.
 
 import { addressOf, readAddress } from "./address.js";
+import { Board, curveControls } from "./board.js";
 import { ask } from "./client.js";
 import { Controls } from "./controls.js";
 import { make } from "./element.js";
 import { counted } from "./number.js";
 import { Question } from "./question.js";
 import { Side } from "./side.js";
+import { Slots } from "./slots.js";
 import { drawView } from "./view.js";
 
 const PASTED = 10_000; // characters that are looked at of a text too long for a question
@@ -15,8 +17,11 @@ class Lab {
   constructor(root) {
     this.memory = {};
     this.offers = new Map();
+    const looks = new Slots();
     const show = (curves) => this.go({ curves, options: this.place.options });
-    this.side = new Side(show, () => this.refresh());
+    this.side = new Side(looks, show, () => this.refresh());
+    const onstates = (told) => this.side.beside.tell(told);
+    this.board = new Board({ looks, onstates, onlist: () => this.refresh() });
     this.question = new Question((change) => this.go(this.asked(change)), (text) => this.count(text));
     this.controls = new Controls((values) => this.go(this.turned(values), true));
     this.message = make("div", { class: "message", role: "alert", hidden: true });
@@ -86,6 +91,11 @@ class Lab {
     const address = location.hash;
     this.place = this.settled(readAddress(location.hash));
     this.side.mark(this.place);
+    if (this.place.curves) {
+      this.follow();
+      return;
+    }
+    this.board.stop();
     this.main.setAttribute("aria-busy", "true");
     try {
       const found = await this.answer(asking.signal);
@@ -100,6 +110,18 @@ class Lab {
     this.main.setAttribute("aria-busy", "false");
   }
 
+  /** The curves of runs, which draw themselves again as numbers come. */
+  follow() {
+    this.question.hide();
+    this.message.hidden = true;
+    this.controls.show(curveControls(this.place.options));
+    this.view.inert = false;
+    if (this.view.firstChild !== this.board.element) this.view.replaceChildren(this.board.element);
+    this.board.show(this.place, this.runs);
+    this.main.setAttribute("aria-busy", "false");
+    document.title = "Learning curves · regard lab";
+  }
+
   /** A place for an address that names none. */
   settled(place) {
     if (place.run || place.example || place.curves) return place;
@@ -108,11 +130,7 @@ class Lab {
   }
 
   async answer(signal) {
-    const { run, view, text, example, curves, options } = this.place;
-    if (curves) {
-      this.question.hide();
-      return ask("/api/curves", { runs: curves, options }, signal);
-    }
+    const { run, view, text, example, options } = this.place;
     if (example !== undefined) {
       this.question.hide();
       return ask("/api/example", { name: example }, signal);

@@ -8,8 +8,8 @@ import { canvasOf } from "./png.js";
 const LARGEST = 420; // pixels of the picture
 const SMALL = 96; // and of each of the strip
 const PACE = 900; // milliseconds of a word while it plays
-const DIM = { colour: [10, 12, 20], strength: 0.62 }; // where least is looked at
-const TINT = { colour: [255, 140, 26], strength: 0.5 }; // where most is
+const DIM = { colour: [10, 12, 20], strength: 0.55 }; // where least is looked at
+const TINT = { colour: [255, 120, 10], strength: 0.6 }; // where most is
 
 /** The body of a picture under weights. memory: the word that the reader was at, and whether squares are drawn sharp. */
 export function drawOverlay(panel, { memory = {} } = {}) {
