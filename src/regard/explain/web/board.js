@@ -17,7 +17,12 @@ const AXES = { step: "steps", tokens: "tokens seen", seconds: "seconds of traini
 const FIRST = ["valid_loss", "loss"];
 const FURTHER = ["rate", "gradient_norm", "tokens_per_second"];
 const NOISY = 30; // points of a line from which on it is smoothed: of a few evaluations every one counts
-const TOLD = { loss: "training loss", rate: "learning rate", valid_loss: "held-out loss", tokens_per_second: "tokens a second" };
+const TOLD = {
+  loss: "training loss",
+  valid_loss: "held-out loss",
+  rate: "learning rate",
+  tokens_per_second: "tokens a second",
+};
 
 /** What can be asked of curves otherwise, with what is asked now. */
 export function curveControls(options) {
@@ -41,10 +46,11 @@ function settled({ x, log_x, log_y, smooth, more }) {
 export class Board {
   constructor({ looks, onstates, onlist }) {
     Object.assign(this, { looks, onstates, onlist, trainings: new Map(), charts: new Map(), memory: {} });
-    this.title = make("h2", {}, "Curves of trainings");
+    const title = "Curves of trainings";
     this.said = make("div", { class: "said", role: "status" });
     this.body = make("div", { class: "tasks" });
-    this.element = make("article", { class: "view board", "aria-label": "Curves of trainings" }, make("header", {}, this.title), this.said, this.body);
+    const head = make("header", {}, make("h2", {}, title));
+    this.element = make("article", { class: "view board", "aria-label": title }, head, this.said, this.body);
   }
 
   /** Draws the runs of a place, and goes on following them until `stop`. runs: everything that is known. */
@@ -98,11 +104,11 @@ export class Board {
       this.onlist();
     }
     const isBusy = asked.some(({ isTraining }) => isTraining);
-    return this.next(asked.some(({ hasMore, isGone, error }) => hasMore && !isGone && !error) ? 0 : isBusy ? SOON : LATER);
+    return this.next(asked.some((one) => one.isWell && one.hasMore) ? 0 : isBusy ? SOON : LATER);
   }
 
   get drawn() {
-    return this.chosen.map((name) => this.trainings.get(name)).filter(({ points, isGone, error }) => points.length && !isGone && !error);
+    return this.chosen.map((name) => this.trainings.get(name)).filter(({ isWell, points }) => isWell && points.length);
   }
 
   /** Everything again; charts that are there take the new numbers, so that nothing that is pointed at is lost. */
@@ -115,8 +121,7 @@ export class Board {
     const used = new Set();
     const sections = [...tasks].map(([task, some]) => this.section(task, some, used));
     for (const key of this.charts.keys()) if (!used.has(key)) this.charts.delete(key);
-    const isSame = sections.length === this.body.children.length && sections.every((one, place) => one === this.body.children[place]);
-    if (!isSame) this.body.replaceChildren(...sections);
+    fill(this.body, sections);
     this.tell();
     this.onstates(new Map(this.chosen.map((name) => [name, stateOf(this.trainings.get(name))])));
   }
@@ -126,16 +131,18 @@ export class Board {
     const key = `task ${task}`;
     used.add(key);
     const section = this.kept(key, () => {
-      const parts = { heading: make("h3", {}), unlike: make("p", { class: "caveat" }), panels: make("div", { class: "panels" }) };
-      const ends = make("section", { class: "panel listing-panel", "aria-label": "Runs" });
-      return { ...parts, ends, element: make("section", { class: "task" }, parts.heading, parts.unlike, parts.panels, ends) };
+      const parts = {
+        heading: make("h3", {}),
+        unlike: make("p", { class: "caveat" }),
+        panels: make("div", { class: "panels" }),
+        ends: make("section", { class: "panel listing-panel", "aria-label": "Runs" }),
+      };
+      return { ...parts, element: make("section", { class: "task" }, ...Object.values(parts)) };
     });
     section.heading.textContent = `${task || "no task"}: ${counted(some.length, "run")}`;
     section.unlike.textContent = unlike(some);
     section.unlike.hidden = !section.unlike.textContent;
-    const charts = measures.map((measure) => this.chart(task, measure, some, used));
-    const children = [...section.panels.children];
-    if (charts.length !== children.length || charts.some((one, place) => one !== children[place])) section.panels.replaceChildren(...charts);
+    fill(section.panels, measures.map((measure) => this.chart(task, measure, some, used)));
     this.ends(section.ends, task, some);
     return section.element;
   }
@@ -182,17 +189,13 @@ export class Board {
   /** A table of where every run stands; drawn again only where it says something else. */
   ends(holder, task, some) {
     const columns = ["run", "model", "step#", "tokens#", "evaluations#", "last loss#", "lowest loss#", "now"];
-    const rows = some.map((training) => {
-      const losses = training.line("step", "valid_loss").map(([, loss]) => loss);
-      const last = training.points.at(-1);
-      const least = losses.length ? losses.reduce((a, b) => Math.min(a, b)) : null;
-      return [training.facts.label, training.facts.model ?? "", last.step ?? null, last.tokens ?? null, losses.length, losses.at(-1) ?? null, least, stateOf(training) || "ended"];
-    });
+    const rows = some.map(endOf);
     const told = JSON.stringify(rows);
     if (holder.told === told) return;
     holder.told = told;
     const hadFocus = holder.contains(document.activeElement);
-    holder.replaceChildren(drawListing({ columns, rows, title: `Runs of ${task}` }, { memory: (this.memory[task] ??= {}) }));
+    const memory = (this.memory[task] ??= {});
+    holder.replaceChildren(drawListing({ columns, rows, title: `Runs of ${task}` }, { memory }));
     if (hadFocus) holder.querySelector("button")?.focus();
   }
 
@@ -200,7 +203,7 @@ export class Board {
   tell() {
     const all = this.chosen.map((name) => this.trainings.get(name));
     const names = (some) => some.map(({ facts }) => visible(facts.label)).join(", ");
-    const empty = all.filter(({ points, hasMore, isGone, error }) => !points.length && !hasMore && !isGone && !error);
+    const empty = all.filter(({ isWell, points, hasMore }) => isWell && !points.length && !hasMore);
     const gone = all.filter(({ isGone }) => isGone);
     const broken = all.filter(({ error }) => error);
     const lines = [
@@ -216,6 +219,22 @@ export class Board {
     this.said.told = told;
     this.said.replaceChildren(...lines.map((line) => make("p", { class: "unit" }, line)));
   }
+}
+
+/** Puts parts into a holder, unless they are what it holds. */
+function fill(holder, parts) {
+  const { children } = holder;
+  const isSame = parts.length === children.length && parts.every((one, place) => one === children[place]);
+  if (!isSame) holder.replaceChildren(...parts);
+}
+
+/** Where a training stands, as a row of a table. */
+function endOf(training) {
+  const losses = training.line("step", "valid_loss").map(([, loss]) => loss);
+  const { step = null, tokens = null } = training.points.at(-1);
+  const least = losses.length ? losses.reduce((a, b) => Math.min(a, b)) : null;
+  const { label, model = "" } = training.facts;
+  return [label, model, step, tokens, losses.length, losses.at(-1) ?? null, least, stateOf(training) || "ended"];
 }
 
 /** How a training goes, in few words; nothing of one that does not. */
@@ -244,6 +263,7 @@ function unlike(some) {
     found.set(hash, known);
   }
   if (found.size < 2) return "";
-  const parts = [...found.values()].map(({ told, names }) => `${names.join(", ")} on ${visible(told || "data unknown")}`);
+  const part = ({ told, names }) => `${names.join(", ")} on ${visible(told || "data unknown")}`;
+  const parts = [...found.values()].map(part);
   return `Not of the same data or tokens, so that the curves do not compare the models: ${parts.join("; ")}.`;
 }

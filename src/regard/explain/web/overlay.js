@@ -13,6 +13,7 @@ const TINT = { colour: [255, 120, 10], strength: 0.6 }; // where most is
 
 /** The body of a picture under weights. memory: the word that the reader was at, and whether squares are drawn sharp. */
 export function drawOverlay(panel, { memory = {} } = {}) {
+  if (!panel.words.length) return make("p", { class: "unit" }, "no words");
   return new Overlay(panel, memory).element;
 }
 
@@ -34,10 +35,11 @@ class Overlay {
     sharp.addEventListener("change", () => this.change({ isSharp: sharp.checked }));
     const squares = make("label", { for: sharp.id }, sharp, ` the ${panel.grid.join(" x ")} squares as they are`);
     const tools = make("div", { class: "bar-of-tools" }, this.before, this.playing, this.after, squares);
-    const frame = { class: "stage", tabindex: 0, role: "group", "aria-label": `${panel.title || "Picture"}. Arrow keys walk, Space plays.` };
-    this.frame = make("div", frame, this.stage);
+    const label = `${panel.title || "Picture"}. Arrow keys walk, Space plays.`;
+    this.frame = make("div", { class: "stage", tabindex: 0, role: "group", "aria-label": label }, this.stage);
     const strip = make("div", { class: "film", role: "group", "aria-label": "Words" }, ...this.strip);
-    this.element = make("div", { class: "overlay" }, tools, make("div", { class: "scene" }, this.frame, this.told), strip);
+    const scene = make("div", { class: "scene" }, this.frame, this.told);
+    this.element = make("div", { class: "overlay" }, tools, scene, strip);
     this.listen();
     this.ready = canvasOf(panel.picture).then((picture) => {
       this.picture = picture;
@@ -51,13 +53,19 @@ class Overlay {
     return make("button", { ...given, onclick: () => this.go(place) }, canvas, token(word));
   }
 
-  /** A word and where most of its weight is, rows and columns from 1 on. */
+  /** A word and where most of its weight is. */
   words(place) {
+    return `${visible(this.panel.words[place])}, ${this.place(place)}`;
+  }
+
+  /** Which word it is and where most of its weight is, rows and columns from 1 on. */
+  place(place) {
     const row = this.weights.row(place);
     const best = row.reduce((most, value, at) => (value > row[most] ? at : most), 0);
     const [, columns] = this.panel.grid;
     const at = `row ${Math.floor(best / columns) + 1}, column ${(best % columns) + 1}`;
-    return `${visible(this.panel.words[place])}, word ${place + 1} of ${this.panel.words.length}: most of its ${this.panel.scale ?? "weight"} at ${at}, ${four(row[best])}`;
+    const { words, scale = "weight" } = this.panel;
+    return `word ${place + 1} of ${words.length}: most of its ${scale} at ${at}, ${four(row[best])}`;
   }
 
   listen() {
@@ -110,8 +118,9 @@ class Overlay {
   paint() {
     const { word } = this.memory;
     this.strip.forEach((one, place) => one.setAttribute("aria-current", place === word ? "step" : "false"));
-    const { offsetLeft, offsetWidth, parentElement } = this.strip[word] ?? {};
-    if (parentElement) parentElement.scrollLeft = offsetLeft - parentElement.offsetLeft - (parentElement.clientWidth - offsetWidth) / 2;
+    const now = this.strip[word];
+    const film = now?.parentElement;
+    if (film) film.scrollLeft = now.offsetLeft - (film.clientWidth - now.offsetWidth) / 2;
     this.before.disabled = word === 0;
     this.after.disabled = word === this.panel.words.length - 1;
     this.tell();
@@ -150,8 +159,12 @@ class Overlay {
   }
 
   tell() {
-    this.told.replaceChildren(token(this.panel.words[this.memory.word] ?? "", { class: "token now" }), this.words(this.memory.word).replace(/^.*?, (?=word \d+ of)/s, ""));
+    this.say(this.place(this.memory.word));
     this.stage.setAttribute("aria-label", this.words(this.memory.word));
+  }
+
+  say(text) {
+    this.told.replaceChildren(token(this.panel.words[this.memory.word], { class: "token now" }), text);
   }
 
   /** What the square under the pointer has. */
@@ -162,7 +175,6 @@ class Overlay {
     const row = inside((event.clientY - box.top) / box.height, rows);
     const column = inside((event.clientX - box.left) / box.width, columns);
     const weight = four(this.weights.row(this.memory.word)[row * columns + column]);
-    const { word } = this.memory;
-    this.told.replaceChildren(token(this.panel.words[word], { class: "token now" }), `row ${row + 1}, column ${column + 1}: ${weight}`);
+    this.say(`row ${row + 1}, column ${column + 1}: ${weight}`);
   }
 }

@@ -32,7 +32,8 @@ export class RunList {
     const none = make("button", { type: "button", onclick: () => onchoose([]) }, "Untick all");
     this.boxes = make("ul", { class: "boxes" });
     const fields = [make("label", { for: id }, "Filter"), this.text, this.task, this.model];
-    this.element = make("div", { class: "run-list" }, make("div", { class: "filters" }, ...fields), this.said, this.boxes, none);
+    const filters = make("div", { class: "filters" }, ...fields);
+    this.element = make("div", { class: "run-list" }, filters, this.said, this.boxes, none);
   }
 
   list(runs) {
@@ -55,12 +56,15 @@ export class RunList {
   /** What is said of runs, such as how fast one goes, by their names. */
   tell(states) {
     this.states = states;
-    for (const item of this.boxes.children) item.querySelector(".state").textContent = states.get(item.dataset.name) ?? "";
+    for (const item of this.boxes.children) {
+      item.querySelector(".state").textContent = states.get(item.dataset.name) ?? "";
+    }
   }
 
   /** The list again. A box that has the focus keeps it. */
   arrange() {
-    const fits = ({ task, model }) => [[this.task, task], [this.model, model]].every(([{ value }, own]) => !value || own === value);
+    const isLike = ({ value }, own) => !value || own === value;
+    const fits = ({ task, model }) => isLike(this.task, task) && isLike(this.model, model);
     const { found, wrong } = filtered(this.runs.filter(fits), this.text.value);
     const count = found.length === this.runs.length ? "" : `${found.length} of ${counted(this.runs.length, "run")}`;
     this.said.textContent = [wrong, count].filter(Boolean).join("; ");
@@ -76,7 +80,8 @@ export class RunList {
     const about = make("small", {}, error ? visible(error) : `${model ?? ""}${task ? `, ${task}` : ""}`);
     const state = make("small", { class: "state" }, this.states.get(name) ?? "");
     const words = make("span", {}, visible(label), about, state);
-    return make("li", { "data-name": name }, make("label", {}, make("input", given), checked ? swatchOf(this.looks.of(name)) : null, words));
+    const swatch = checked ? swatchOf(this.looks.of(name)) : null;
+    return make("li", { "data-name": name }, make("label", {}, make("input", given), swatch, words));
   }
 
   turn(name) {

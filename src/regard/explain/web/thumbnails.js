@@ -4,7 +4,7 @@ import { SERIES, isDark, rampOf, whenTurned } from "./colour.js";
 import { freshName, make } from "./element.js";
 import { drawHeat } from "./heat.js";
 import { Matrix } from "./matrix.js";
-import { counted, four } from "./number.js";
+import { counted, digits } from "./number.js";
 import { canvasOf } from "./png.js";
 
 const LAYER = "layer";
@@ -20,7 +20,8 @@ export function drawThumbnails(panel, given) {
 class Grid {
   constructor(panel, { memory = {}, exactRows = null, onask = null } = {}) {
     Object.assign(this, { panel, memory, exactRows: panel.has_rows ? exactRows : null, onask });
-    this.told = make("p", { class: "unit told", role: "status" }, "Point at a head to read its figures; click opens it.");
+    const hint = "Point at a head to read its figures; click opens it.";
+    this.told = make("p", { class: "unit told", role: "status" }, hint);
     this.across = Math.max(1, ...panel.places.map(([, head]) => head));
     this.cells = panel.places.map((_, number) => this.cell(number));
     const label = `${panel.title || "Heads"}: ${counted(panel.count, "map")}. Arrow keys move, Enter opens.`;
@@ -83,7 +84,7 @@ class Grid {
   words(number) {
     const { places, labels, names, figures } = this.panel;
     const [layer, head] = places[number];
-    const told = Object.entries(figures).map(([name, values]) => `${name} ${four(Number(values[number].toPrecision(3)))}`);
+    const told = Object.entries(figures).map(([name, values]) => `${name} ${digits(values[number], 3)}`);
     const back = labels[number].includes("b") ? ", backward" : "";
     return `Layer ${layer}, head ${head}${back}${names[number] ? `: ${names[number]}` : ""}. ${told.join(", ")}`;
   }

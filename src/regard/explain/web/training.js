@@ -22,18 +22,28 @@ export class Training {
   }
 
   /** Takes an answer of the server, and says whether anything changed. */
-  take({ gone = false, error = "", points = [], is_new: isNew, has_more: hasMore = false, is_training: isTraining = false, ...place }) {
-    const before = `${this.points.length} ${this.isGone} ${this.error} ${this.isTraining}`;
+  take(came) {
+    const { gone = false, error = "", points = [], is_new: isNew = false } = came;
+    const before = this.state;
     if (isNew) this.points = [];
-    Object.assign(this, { isGone: gone, error, hasMore, isTraining });
-    if (!gone && !error) Object.assign(this, { offset: place.offset, mark: place.mark });
+    Object.assign(this, { isGone: gone, error, hasMore: came.has_more ?? false, isTraining: came.is_training ?? false });
+    if (this.isWell) Object.assign(this, { offset: came.offset, mark: came.mark });
     let tokens = this.points.at(-1)?.tokens ?? 0;
     for (const point of points) {
       tokens = point.tokens ?? tokens; // an evaluation says of none; those of the step before are its own
       this.points.push({ ...point, tokens });
     }
     if (this.points.length > MOST) this.points = this.fewer();
-    return isNew || points.length > 0 || before !== `${this.points.length} ${this.isGone} ${this.error} ${this.isTraining}`;
+    return isNew || points.length > 0 || before !== this.state;
+  }
+
+  get state() {
+    return `${this.isGone} ${this.error} ${this.isTraining} ${this.hasMore}`;
+  }
+
+  /** Whether it is there and can be read. */
+  get isWell() {
+    return !this.isGone && !this.error;
   }
 
   /** Half of the steps and every evaluation, as long as these are not most of all. */
@@ -41,7 +51,8 @@ export class Training {
     const isEvaluation = (point) => "valid_loss" in point;
     const count = this.points.filter(isEvaluation).length;
     if (count > MOST / 2) return thinned(this.points, MOST / 2);
-    return this.points.filter((point, place) => isEvaluation(point) || place % 2 === 0 || place === this.points.length - 1);
+    const last = this.points.length - 1;
+    return this.points.filter((point, place) => isEvaluation(point) || place % 2 === 0 || place === last);
   }
 
   /** Everything that was measured. */
