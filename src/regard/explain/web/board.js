@@ -2,7 +2,7 @@
 
 import { ask } from "./client.js";
 import { Chart } from "./curves.js";
-import { make, visible } from "./element.js";
+import { fill, make, visible } from "./element.js";
 import { drawListing } from "./listing.js";
 import { counted, short } from "./number.js";
 import { Training } from "./training.js";
@@ -219,13 +219,6 @@ export class Board {
     this.said.told = told;
     this.said.replaceChildren(...lines.map((line) => make("p", { class: "unit" }, line)));
   }
-}
-
-/** Puts parts into a holder, unless they are what it holds. */
-function fill(holder, parts) {
-  const { children } = holder;
-  const isSame = parts.length === children.length && parts.every((one, place) => one === children[place]);
-  if (!isSame) holder.replaceChildren(...parts);
 }
 
 /** Where a training stands, as a row of a table. */

@@ -1,6 +1,6 @@
 // The runs whose curves can be drawn: filtered by task, model and what was typed, newest first, ticked and coloured.
 
-import { draw, freshName, make, visible } from "./element.js";
+import { draw, fill, freshName, make, visible } from "./element.js";
 import { filtered } from "./filter.js";
 import { counted } from "./number.js";
 
@@ -22,7 +22,7 @@ export function comparable(runs) {
 /** onchoose(names) is called when other runs are ticked. looks: the colours of runs by their names. */
 export class RunList {
   constructor(looks, onchoose) {
-    Object.assign(this, { looks, onchoose, runs: [], chosen: [], states: new Map() });
+    Object.assign(this, { looks, onchoose, runs: [], chosen: [], items: new Map() });
     const id = freshName("filter");
     const act = () => this.arrange();
     this.text = make("input", { type: "text", id, spellcheck: "false", placeholder: EXAMPLE, oninput: act });
@@ -55,13 +55,10 @@ export class RunList {
 
   /** What is said of runs, such as how fast one goes, by their names. */
   tell(states) {
-    this.states = states;
-    for (const item of this.boxes.children) {
-      item.querySelector(".state").textContent = states.get(item.dataset.name) ?? "";
-    }
+    for (const [name, { state }] of this.items) state.textContent = states.get(name) ?? "";
   }
 
-  /** The list again. A box that has the focus keeps it. */
+  /** The list again, as far as it has changed: what has the focus keeps it. */
   arrange() {
     const isLike = ({ value }, own) => !value || own === value;
     const fits = ({ task, model }) => isLike(this.task, task) && isLike(this.model, model);
@@ -69,19 +66,28 @@ export class RunList {
     const count = found.length === this.runs.length ? "" : `${found.length} of ${counted(this.runs.length, "run")}`;
     this.said.textContent = [wrong, count].filter(Boolean).join("; ");
     this.said.classList.toggle("over", Boolean(wrong));
-    const focus = this.boxes.contains(document.activeElement) ? document.activeElement.value : null;
-    this.boxes.replaceChildren(...found.map((run) => this.item(run)));
-    if (focus !== null) [...this.boxes.querySelectorAll("input")].find(({ value }) => value === focus)?.focus();
+    const items = found.map((run) => this.item(run));
+    for (const { name, box, sample } of items) {
+      box.checked = this.chosen.includes(name);
+      sample.replaceChildren(...(box.checked ? [swatchOf(this.looks.of(name))] : []));
+    }
+    fill(this.boxes, items.map(({ element }) => element));
   }
 
+  /** The line of a run, made once for what is known of it. */
   item({ name, label, model, task, error }) {
-    const checked = this.chosen.includes(name);
-    const given = { type: "checkbox", value: name, checked, disabled: Boolean(error), onchange: () => this.turn(name) };
+    const told = JSON.stringify([label, model, task, error]);
+    const there = this.items.get(name);
+    if (there?.told === told) return there;
+    const given = { type: "checkbox", value: name, disabled: Boolean(error), onchange: () => this.turn(name) };
+    const box = make("input", given);
     const about = make("small", {}, error ? visible(error) : `${model ?? ""}${task ? `, ${task}` : ""}`);
-    const state = make("small", { class: "state" }, this.states.get(name) ?? "");
+    const [state, sample] = [make("small", { class: "state" }), make("i", { class: "sample" })];
     const words = make("span", {}, visible(label), about, state);
-    const swatch = checked ? swatchOf(this.looks.of(name)) : null;
-    return make("li", { "data-name": name }, make("label", {}, make("input", given), swatch, words));
+    const element = make("li", { "data-name": name }, make("label", {}, box, sample, words));
+    const item = { name, told, box, state, sample, element };
+    this.items.set(name, item);
+    return item;
   }
 
   turn(name) {
