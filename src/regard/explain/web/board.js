@@ -188,7 +188,7 @@ export class Board {
 
   /** A table of where every run stands; drawn again only where it says something else. */
   ends(holder, task, some) {
-    const columns = ["run", "model", "step#", "tokens#", "evaluations#", "last loss#", "lowest loss#", "now"];
+    const columns = ["run", "now", "model", "step#", "tokens#", "evaluations#", "last loss#", "lowest loss#"];
     const rows = some.map(endOf);
     const told = JSON.stringify(rows);
     if (holder.told === told) return;
@@ -227,7 +227,7 @@ function endOf(training) {
   const { step = null, tokens = null } = training.points.at(-1);
   const least = losses.length ? losses.reduce((a, b) => Math.min(a, b)) : null;
   const { label, model = "" } = training.facts;
-  return [label, model, step, tokens, losses.length, losses.at(-1) ?? null, least, stateOf(training) || "ended"];
+  return [label, stateOf(training) || "ended", model, step, tokens, losses.length, losses.at(-1) ?? null, least];
 }
 
 /** How a training goes, in few words; nothing of one that does not. */

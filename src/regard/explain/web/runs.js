@@ -83,8 +83,8 @@ export class RunList {
     const box = make("input", given);
     const about = make("small", {}, error ? visible(error) : `${model ?? ""}${task ? `, ${task}` : ""}`);
     const [state, sample] = [make("small", { class: "state" }), make("i", { class: "sample" })];
-    const words = make("span", {}, visible(label), about, state);
-    const element = make("li", { "data-name": name }, make("label", {}, box, sample, words));
+    const words = make("label", {}, box, sample, make("span", {}, visible(label)));
+    const element = make("li", { "data-name": name }, words, about, state);
     const item = { name, told, box, state, sample, element };
     this.items.set(name, item);
     return item;
