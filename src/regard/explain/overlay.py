@@ -11,6 +11,7 @@ import numpy as np
 from regard.charts.png import in_text
 from regard.explain.packed import packed
 from regard.explain.view import Panel
+from regard.tasks.reading import Reading
 
 # Where nothing is looked at the picture is dimmed towards the first of these, and where most is, tinted with the other.
 DIM, TINT = ((10, 12, 20), 0.55), ((255, 120, 10), 0.6)
@@ -44,6 +45,12 @@ class Overlay(Panel):
             "weights": packed(flat),
             "grid": list(self.weights.shape[1:]),
         }
+
+
+def picture_of(reading: Reading) -> np.ndarray:
+    """The picture that was read, (H, W, 3) of bytes: undoes what regard.layers.picture.as_input made of them."""
+    seen = reading.inputs[0][0].permute(1, 2, 0).cpu().double().numpy()
+    return np.clip(np.round((seen + 1) * 127.5), 0, 255).astype(np.uint8)
 
 
 def veiled(picture: np.ndarray, weights: np.ndarray, side: int) -> np.ndarray:

@@ -184,6 +184,7 @@ FITTING: dict[str, Sequence[Any]] = {
     **dict.fromkeys(("position", "reduce", "seed"), (0, 1, 2, 7, 2**31, 2**63 - 1)),
     **dict.fromkeys(("merge", "hide_sink", "by_values"), (True, False)),
     **dict.fromkeys(("temperature", "top_p"), (0.0, 1e-320, 0.01, 1, 2.0, 1e308)),
+    "sort": ("", "layer", "name", "entropy", "first", "entrophy"),
     **dict.fromkeys(("target", "other"), ("", " ", "dog", "the dog sees a cat", "\x00", "dog " * 3000)),
     "side": ["source", "target", "text", "past"],
     "word": ["dog", "the", "\x00", ""],

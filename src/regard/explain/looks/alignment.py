@@ -8,7 +8,7 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.explain.look import Look, Options, register_look
-from regard.explain.overlay import Overlay
+from regard.explain.overlay import Overlay, picture_of
 from regard.explain.view import Heat, Links, Listing, Panel, View
 from regard.explain.weights import Weights, controls, weights_of
 from regard.tasks.reading import Reading
@@ -94,13 +94,11 @@ def _over_picture(reading: Reading, found: Weights) -> list[Panel]:
     across = math.isqrt(found.matrix.shape[1])
     if across**2 != found.matrix.shape[1]:
         return []
-    # Undoes what regard.layers.picture.as_input made of bytes.
-    seen = reading.inputs[0][0].permute(1, 2, 0).cpu().double().numpy()
     return [
         Overlay(
             title="Where it looks in the picture, word by word",
             key="picture",
-            picture=np.clip(np.round((seen + 1) * 127.5), 0, 255).astype(np.uint8),
+            picture=picture_of(reading),
             weights=found.matrix.reshape(-1, across, across),
             words=found.rows,
             note=f"The model reads the picture in {across} x {across} squares and weighs each. Between their centres "
