@@ -14,14 +14,16 @@ import numpy as np
 from regard.errors import TooLong
 from regard.explain.flow import Flow
 from regard.explain.packed import MOST_EXACT, MOST_WHOLE, packed
+from regard.explain.thumbnails import Thumbnails
 from regard.explain.view import Heat, Links, Panel, View
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
+from regard.training.follow import Place
 
 KEPT = 6  # views whose rows may be asked for
 LONGEST = 200_000  # characters of a text
 KINDS = {str: "a text", dict: "an object", list: "a list", int: "a whole number", bool: "true or false"}
-CURVE_OPTIONS = {"x": str, "y": str, "log": bool}
+MOST_RUNS = 60  # whose trainings are followed by one page
 
 
 class Api:
@@ -41,7 +43,7 @@ class Api:
             "/api/tokens": lambda asked: {"tokens": provider.tokens(_field(asked, "run", str), _text(asked))},
             "/api/view": lambda asked: self._view(asked).to_page(MOST_WHOLE),
             "/api/example": lambda asked: self._view({"example": _field(asked, "name", str)}).to_page(MOST_WHOLE),
-            "/api/curves": self._curves,
+            "/api/progress": self._progress,
             "/api/row": self._row,
             "/api/lecture": lambda asked: provider.sitting(
                 _field(asked, "name", str), _field(asked, "again", bool) if "again" in asked else False
@@ -82,17 +84,13 @@ class Api:
             raise TooLong(takes, error.most, error.fits) from None
         raise Refused(413, f"{told} {LONGEST:,} are the most: give a shorter one")
 
-    def _curves(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _progress(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What came to some trainings: of each its name, and the place up to which its numbers are known."""
         runs = _field(asked, "runs", list)
-        if not all(isinstance(run, str) for run in runs):
-            raise Refused(400, "runs: expected names")
-        options = _field(asked, "options", dict) if "options" in asked else {}
-        unknown = set(options) - set(CURVE_OPTIONS)
-        if unknown:
-            raise Refused(400, f"options: curves have no {', '.join(sorted(unknown))}")
-        for name in options:
-            _field(options, name, CURVE_OPTIONS[name])
-        return self.provider.curves(runs, options).to_page()
+        if len(runs) > MOST_RUNS or not all(isinstance(run, dict) for run in runs):
+            raise Refused(400, f"runs: expected at most {MOST_RUNS}, each with name, offset and mark")
+        places = {_field(run, "name", str): Place(_field(run, "offset", int), _field(run, "mark", str)) for run in runs}
+        return {"runs": self.provider.progress(places)}
 
     def _view_of_lecture(self, asked: dict[str, Any]) -> dict[str, Any]:
         """A view of the lecture that was sat last, with other values of its controls."""
@@ -108,7 +106,7 @@ class Api:
         count = _field(asked, "count", int) if "count" in asked else 1
         weights = _map(view.panels[place], asked) if 0 <= place < len(view.panels) else None
         if weights is None:
-            raise Refused(400, f"panel {place} is no map")
+            raise Refused(400, f"panel {place} is no map whose rows can be had")
         rows, columns = weights.shape
         if not (0 <= row < rows and 1 <= count <= rows - row):
             raise Refused(400, f"rows {row} to {row + count - 1}: the map has rows 0 to {rows - 1}")
@@ -118,10 +116,16 @@ class Api:
 
 
 def _map(panel: Panel, asked: dict[str, Any]) -> np.ndarray | None:
-    """The matrix of a panel that is asked for: of a diagram a part of one of its nodes."""
-    if isinstance(panel, (Heat, Links)):
-        return panel.weights
-    return panel.matrix(_field(asked, "node", str), _field(asked, "part", int)) if isinstance(panel, Flow) else None
+    """The matrix of a panel that is asked for: of many small maps one, of a diagram a part of one of its nodes."""
+    match panel:
+        case Heat() | Links():
+            return panel.weights
+        case Flow():
+            return panel.matrix(_field(asked, "node", str), _field(asked, "part", int))
+        case Thumbnails() if panel.block == 1:
+            number = _field(asked, "map", int)
+            return panel.maps[number] if 0 <= number < len(panel.maps) else None
+    return None
 
 
 def _text(asked: dict[str, Any]) -> str:

@@ -110,7 +110,8 @@ export function unpacked(given) {
   return new Matrix(rows, columns, values, error);
 }
 
-function decoded(data) {
+/** The bytes of base64. */
+export function decoded(data) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(data);
   const text = atob(data);
   const bytes = new Uint8Array(text.length);

@@ -19,7 +19,7 @@ export class Stage {
     this.size = { width: 0, height: 0, ratio: 1 };
     this.whole = { width: 1, height: 1 };
     this.pointers = new Map();
-    this.canvas = make("canvas", { class: "stage", tabindex: 0, role: "application", "aria-label": label });
+    this.canvas = make("canvas", { class: "diagram", tabindex: 0, role: "application", "aria-label": label });
     this.context = this.canvas.getContext("2d");
     whenSized(this.canvas, (width) => this.resize(width));
     const on = (name, act, given) => this.canvas.addEventListener(name, act, given);

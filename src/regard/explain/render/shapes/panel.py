@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from regard.charts.drawing import HEAD, SMALL, Drawing
 from regard.explain.flow import Flow
+from regard.explain.overlay import Overlay
 from regard.explain.render.shapes.curves import curves
 from regard.explain.render.shapes.flow import flow
 from regard.explain.render.shapes.maps import heat, links
 from regard.explain.render.shapes.numbers import bars, listing, note, numbers
+from regard.explain.render.shapes.pictures import overlay, thumbnails
+from regard.explain.thumbnails import Thumbnails
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel
 
 
@@ -47,5 +50,9 @@ def _draw(panel: Panel, drawing: Drawing) -> None:
             listing(panel, drawing)
         case Flow():
             flow(panel, drawing)
+        case Thumbnails():
+            thumbnails(panel, drawing)
+        case Overlay():
+            overlay(panel, drawing)
         case _:
             raise TypeError(f"no way to draw a panel of kind {panel.kind!r}")
