@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ PIXEL = """([name, number, x, y]) => {
 }"""
 LAYERS, HEADS = 3, 4
 WORDS = ("a", "small", "red", "circle")
+LONG = "a small red circle in the middle of the picture and a green one beside it"
 
 
 def maps_of(size: int) -> np.ndarray:
@@ -231,7 +233,8 @@ def test_squares_are_drawn_as_they_are_where_that_is_wanted(open_page: Any, save
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1200, 400])
 def test_nothing_sticks_out(open_page: Any, saved: Saved, width: int, dark: bool) -> None:
-    view = View("Both", [*grid().panels, *overlay().panels], name="view")
+    (picture,) = overlay().panels
+    view = View("Both", [*grid().panels, replace(picture, words=[LONG, *WORDS[1:]])], name="view")
     page = open_page(saved(view.to_html()), width=width, dark=dark)
     is_painted(page)
     page.locator(".thumb").nth(6).click()
