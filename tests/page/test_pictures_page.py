@@ -194,7 +194,7 @@ def test_a_picture_is_bright_where_a_word_looks_and_dim_elsewhere(open_page: Any
     expect(page.locator(".scene .now")).to_have_text("small")
     assert colour(page, 0.1, 0.1)[0] < 180
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".scene .told")).to_have_text("redword 3 of 4: most of its weight at row 2, column 1, 0.7")
+    expect(page.locator(".scene .told")).to_have_text("red3 of 4: most of its weight at row 2, column 1, 0.7")
     page.locator(".film .frame").nth(3).click()
     expect(page.locator(".film [aria-current=step]")).to_have_text("circle")
     assert page.get_by_role("button", name="Next").is_disabled()
