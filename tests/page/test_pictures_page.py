@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ PIXEL = """([name, number, x, y]) => {
 }"""
 LAYERS, HEADS = 3, 4
 WORDS = ("a", "small", "red", "circle")
+LONG = "a small red circle in the middle of the picture and a green one beside it"
 
 
 def maps_of(size: int) -> np.ndarray:
@@ -192,7 +194,7 @@ def test_a_picture_is_bright_where_a_word_looks_and_dim_elsewhere(open_page: Any
     expect(page.locator(".scene .now")).to_have_text("small")
     assert colour(page, 0.1, 0.1)[0] < 180
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".scene .told")).to_have_text("redword 3 of 4: most of its weight at row 2, column 1, 0.7")
+    expect(page.locator(".scene .told")).to_have_text("red3 of 4: most of its weight at row 2, column 1, 0.7")
     page.locator(".film .frame").nth(3).click()
     expect(page.locator(".film [aria-current=step]")).to_have_text("circle")
     assert page.get_by_role("button", name="Next").is_disabled()
@@ -231,7 +233,8 @@ def test_squares_are_drawn_as_they_are_where_that_is_wanted(open_page: Any, save
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1200, 400])
 def test_nothing_sticks_out(open_page: Any, saved: Saved, width: int, dark: bool) -> None:
-    view = View("Both", [*grid().panels, *overlay().panels], name="view")
+    (picture,) = overlay().panels
+    view = View("Both", [*grid().panels, replace(picture, words=[LONG, *WORDS[1:]])], name="view")
     page = open_page(saved(view.to_html()), width=width, dark=dark)
     is_painted(page)
     page.locator(".thumb").nth(6).click()

@@ -146,7 +146,7 @@ def placed(shape: Shape, x: float, y: float, scale: float) -> Shape:
             return replace(shape, x=a, y=b, radius=shape.radius * scale)
         case Words():
             return replace(shape, x=a, y=b, look=replace(shape.look, size=shape.look.size * scale))
-        case Box() | Grid():
+        case Box() | Grid() | Picture():
             return replace(shape, x=a, y=b, width=shape.width * scale, height=shape.height * scale)
 
 

@@ -123,7 +123,7 @@ def _use_copies(model: nn.Module, rows: int, copies: bool) -> None:
         # Attention of one token is compiled for any number of rows: torch's takes seven times as long over a mask.
         for part in model.modules():
             if isinstance(part, CompiledAttention) or (isinstance(part, Compiled) and rows <= FEW_ROWS):
-                part.compiled = part.to_step()
+                _compile(part)
         copies = copies and (rows > FEW_ROWS or any(part.weight.dtype == torch.bfloat16 for part in _parts(model)))
     if not copies:
         return
@@ -133,6 +133,10 @@ def _use_copies(model: nn.Module, rows: int, copies: bool) -> None:
         return
     for part in parts:
         part.packed = packed(part.weight, rows)
+
+
+def _compile(part: Compiled) -> None:
+    part.compiled = part.to_step()
 
 
 def is_large(model: nn.Module) -> bool:

@@ -92,13 +92,18 @@ def style() -> str:
 @cache
 def file_script() -> str:
     """The script of a file: draws the views that the file holds."""
-    return f'(() => {{\n"use strict";\n{_modules("file")}\nfile_js.start();\n}})();\n'
+    return started("file")
 
 
 @cache
 def widget_module() -> str:
     """The module of a notebook's widget: exports what draws it."""
     return f"{_modules('widget')}\nexport default {{ render: widget_js.render }};\n"
+
+
+def started(entry: str) -> str:
+    """A script that calls what the module `entry` exports as `start`."""
+    return f'(() => {{\n"use strict";\n{_modules(entry)}\n{entry}_js.start();\n}})();\n'
 
 
 def _modules(entry: str) -> str:
@@ -133,18 +138,26 @@ def _read(name: str) -> str:
 
 def to_html(view: View) -> str:
     """The file of a view."""
-    policy = (
-        f"default-src 'none'; script-src {_hash(file_script())}; style-src {_hash(style())}; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    return alone(view.title, ("regard-view", view.to_page()), file_script(), style(), plain(view))
+
+
+def alone(title: str, data: tuple[str, Any], script: str, styles: str, words: str) -> str:
+    """A page that stands alone.
+
+    data   the id of the element that holds it, and what the script reads there.
+    words  what is shown where scripts are turned off.
+    """
+    place, value = data
+    sources = {"script-src": _hash(script), "style-src": _hash(styles), "base-uri": "'none'", "form-action": "'none'"}
+    policy = "; ".join(["default-src 'none'", *(f"{name} {source}" for name, source in sources.items())])
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(view.title)}</title>\n<style>{style()}</style></head>\n"
-        f'<body class="regard"><main id="regard"><noscript><pre class="wide">{_text(plain(view))}</pre></noscript>'
-        f'</main>\n<script type="application/json" id="regard-view">{as_data(view.to_page())}</script>\n'
-        f"<script>{file_script()}</script></body></html>\n"
+        f"<title>{_text(title)}</title>\n<style>{styles}</style></head>\n"
+        f'<body class="regard"><main id="regard"><noscript><pre class="wide">{_text(words)}</pre></noscript>'
+        f'</main>\n<script type="application/json" id="{place}">{as_data(value)}</script>\n'
+        f"<script>{script}</script></body></html>\n"
     )
 
 

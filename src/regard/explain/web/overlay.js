@@ -58,14 +58,14 @@ class Overlay {
     return `${visible(this.panel.words[place])}, ${this.place(place)}`;
   }
 
-  /** Which word it is and where most of its weight is, rows and columns from 1 on. */
+  /** Which one it is and where most of its weight is, rows and columns from 1 on. */
   place(place) {
     const row = this.weights.row(place);
     const best = row.reduce((most, value, at) => (value > row[most] ? at : most), 0);
     const [, columns] = this.panel.grid;
     const at = `row ${Math.floor(best / columns) + 1}, column ${(best % columns) + 1}`;
     const { words, scale = "weight" } = this.panel;
-    return `word ${place + 1} of ${words.length}: most of its ${scale} at ${at}, ${four(row[best])}`;
+    return `${place + 1} of ${words.length}: most of its ${scale} at ${at}, ${four(row[best])}`;
   }
 
   listen() {

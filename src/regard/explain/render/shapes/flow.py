@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.charts.drawing import FAINT, GROUND, INK, MARGIN, ROOM, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
+from regard.charts.drawing import FAINT, GROUND, INK, MARGIN, RULE, SMALL, Box, Drawing, Grid, Look, Path, Words
 from regard.charts.plot import COLOURS
 from regard.explain.flow import Flow, FlowNode, across, blocks
 from regard.explain.folding import Drawn, Fold, size_at
@@ -23,7 +23,7 @@ LABEL, TOLD = Look(17, INK, bold=True), Look(14, FAINT)
 def flow(panel: Flow, drawing: Drawing) -> None:
     """Draw boxes with their matrices, ribbons as wide as what they carry, and the answers at the end."""
     fold = Fold.of(panel)
-    places = _places(fold, drawing.y + 10)
+    places = _places(fold, drawing.y + 10, drawing.room)
     most: dict[str, float] = {}
     for band in fold.bands:
         most[band.node.measure] = max(most.get(band.node.measure, 0.0), band.size)
@@ -38,12 +38,12 @@ def flow(panel: Flow, drawing: Drawing) -> None:
     drawing.paragraph(f"A ribbon is as wide as what it carries at the position is large: {told}.", SMALL)
 
 
-def _places(fold: Fold, top: float) -> dict[int, tuple[float, float, float]]:
+def _places(fold: Fold, top: float, room: float) -> dict[int, tuple[float, float, float]]:
     """Left, top and width of each box: sides beside each other, lanes within a side."""
     lanes = [0] * len(fold.panel.sides)
     for box in fold.boxes:
         lanes[fold.side(box)] = max(lanes[fold.side(box)], box.lane + 1)
-    wide = min(WIDEST, (ROOM + BESIDE) / max(1, sum(lanes)) - BESIDE)
+    wide = min(WIDEST, (room + BESIDE) / max(1, sum(lanes)) - BESIDE)
     found = {}
     for box in fold.boxes:
         before = sum(lanes[: fold.side(box)]) + box.lane

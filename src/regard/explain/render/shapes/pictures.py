@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from regard.charts.drawing import INK, MARGIN, ROOM, SMALL, Drawing, Picture, Words
+from regard.charts.drawing import INK, MARGIN, SMALL, Drawing, Picture, Words
 from regard.explain.heads import SHORT
 from regard.explain.overlay import Overlay, soft, veiled
 from regard.explain.packed import by_block
@@ -27,7 +27,7 @@ def thumbnails(panel: Thumbnails, drawing: Drawing) -> None:
         drawing.paragraph("(no weights)", SMALL)
         return
     across = min(MOST_ACROSS, max(len(line) for line in panel.lines))
-    wide = min(WIDEST, (ROOM + GAP) / across - GAP)
+    wide = min(WIDEST, (drawing.room + GAP) / across - GAP)
     tall = wide * min(2.0, max(0.25, panel.maps.shape[1] / max(1, panel.maps.shape[2])))
     look = replace(SMALL, size=min(SMALL.size, max(SMALLEST, wide / 6.5)), colour=INK)
     for numbers in panel.lines:
@@ -55,7 +55,7 @@ def overlay(panel: Overlay, drawing: Drawing) -> None:
     if not panel.weights.size:
         drawing.paragraph("(no weights)", SMALL)
         return
-    wide = (ROOM + GAP) / ACROSS - GAP
+    wide = (drawing.room + GAP) / ACROSS - GAP
     plain = np.stack([soft(panel.picture[..., channel].astype(float), PIXELS) for channel in range(3)], -1)
     shown = [("the picture", np.round(plain).astype(np.uint8))]
     for word in range(min(MOST_WORDS, len(panel.words))):
