@@ -163,7 +163,7 @@ def test_the_answer_to_an_outdated_question_is_thrown_away(open_page: Any, lab: 
 def test_the_learning_curves_of_chosen_runs_are_on_the_same_axes(open_page: Any, lab: Lab) -> None:
     page = open_page(lab.url)
     page.get_by_role("link", name="Learning curves").click()
-    page.get_by_role("heading", name="Held-out loss").wait_for()
+    page.get_by_role("heading", name="held-out loss").wait_for()
     expect(page.locator(".chart polyline")).to_have_count(3)
     page.locator(".boxes input:checked").last.uncheck()
     page.locator(".chart polyline").nth(2).wait_for(state="detached")

@@ -9,7 +9,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from regard.charts.drawing import INK, PAGE, Area, Box, Dot, Drawing, Grid, Look, Path, Words
+import numpy as np
+
+from regard.charts.drawing import INK, PAGE, Area, Box, Dot, Drawing, Grid, Look, Path, Picture, Words
 from regard.errors import UsageError
 
 FINE = 3  # a line is drawn this much larger and made smaller again, for smooth edges
@@ -37,6 +39,8 @@ def png(drawing: Drawing, scale: float) -> bytes:
                 _write(image, pen, shape, scale)
             case Grid():
                 _fill(image, shape, scale)
+            case Picture():
+                _paste(image, shape, scale)
     held = io.BytesIO()
     image.save(held, "PNG")
     return held.getvalue()
@@ -122,6 +126,14 @@ def _fill(image: Any, grid: Grid, scale: float) -> None:
     module = _pillow("PIL.Image")
     cells = module.fromarray(grid.colours).resize(size, module.Resampling.NEAREST)
     image.paste(cells, (round(grid.x * scale), round(grid.y * scale)))
+
+
+def _paste(image: Any, picture: Picture, scale: float) -> None:
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    module = _pillow("PIL.Image")
+    between = module.Resampling.BICUBIC if picture.smooth else module.Resampling.NEAREST
+    pixels = module.fromarray(np.ascontiguousarray(picture.pixels)).resize(size, between)
+    image.paste(pixels, (round(picture.x * scale), round(picture.y * scale)))
 
 
 def _font(look: Look, text: str, scale: float) -> Any:

@@ -33,6 +33,7 @@ FILES = (
     "alignment",
     "pooling",
     "attention",
+    "grid",
     "gates",
     "states",
     "tagging",

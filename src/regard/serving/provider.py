@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,10 +12,11 @@ from regard.errors import UsageError, nearest
 from regard.explain.view import View
 from regard.serving import wanted
 from regard.serving.beginning import example_input
-from regard.serving.curves import learning_curves
+from regard.serving.curves import progress
 from regard.serving.lecture_room import LectureRoom
 from regard.serving.pool import RunPool, Turns
 from regard.serving.shelf import facts
+from regard.training.follow import Place
 
 SHORT = 400  # characters of a text that is looked at without waiting for a turn
 
@@ -43,7 +44,9 @@ class Provider(Protocol):
 
     def example(self, name: str) -> View: ...
 
-    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View: ...
+    def progress(self, asked: Mapping[str, Place]) -> dict[str, Any]:
+        """What came to the trainings of runs since a place in their metrics; see `regard.serving.curves`."""
+        ...
 
     def lectures(self) -> list[dict[str, Any]]:
         """Every lecture: name, number, title, question, and is_ready where it need not be run first."""
@@ -123,8 +126,10 @@ class RunProvider:
 
         return worked.example(name)
 
-    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
-        return learning_curves({name: self._path(name) for name in runs}, **options)
+    def progress(self, asked: Mapping[str, Place]) -> dict[str, Any]:
+        if not set(asked) <= set(self.paths):
+            self.paths = self.find()
+        return progress(self.paths, asked)
 
     def lectures(self) -> list[dict[str, Any]]:
         return self.room.lectures()

@@ -30,9 +30,12 @@ from regard.charts.drawing import HEAD, SMALL, TITLE, Drawing
 from regard.charts.raster import png
 from regard.charts.svg import svg
 from regard.errors import UsageError
+from regard.explain.overlay import Overlay
 from regard.explain.render.shapes.curves import curves
 from regard.explain.render.shapes.maps import heat, links
 from regard.explain.render.shapes.numbers import bars, listing, note, numbers
+from regard.explain.render.shapes.pictures import overlay, thumbnails
+from regard.explain.thumbnails import Thumbnails
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
 from regard.storage import disk
 from regard.terminal.label import facts, label
@@ -117,6 +120,10 @@ def _draw(panel: Panel, drawing: Drawing) -> None:
             curves(panel, drawing)
         case Listing():
             listing(panel, drawing)
+        case Thumbnails():
+            thumbnails(panel, drawing)
+        case Overlay():
+            overlay(panel, drawing)
         case _:
             raise TypeError(f"no way to draw a panel of kind {panel.kind!r}")
 

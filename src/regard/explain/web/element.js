@@ -30,6 +30,13 @@ export function visible(text) {
   return told === "" ? "(empty)" : told;
 }
 
+/** Puts parts into a holder, unless they are what it holds. */
+export function fill(holder, parts) {
+  const { children } = holder;
+  const isSame = parts.length === children.length && parts.every((one, place) => one === children[place]);
+  if (!isSame) holder.replaceChildren(...parts);
+}
+
 /** Calls `act` with the width of an element, now and whenever it changes. */
 export function whenSized(element, act) {
   let before = 0;

@@ -1,6 +1,7 @@
 // The page of `regard lab`: runs and worked examples at the left, a question above, the view below.
 
 import { addressOf, readAddress } from "./address.js";
+import { Board, curveControls } from "./board.js";
 import { ask } from "./client.js";
 import { Controls } from "./controls.js";
 import { deckOfLecture, deckOfView } from "./deck.js";
@@ -11,6 +12,7 @@ import { counted } from "./number.js";
 import { Show } from "./present.js";
 import { Question } from "./question.js";
 import { Side } from "./side.js";
+import { Slots } from "./slots.js";
 import { drawView } from "./view.js";
 
 const PASTED = 10_000; // characters that are looked at of a text too long for a question
@@ -19,8 +21,11 @@ class Lab {
   constructor(root) {
     this.memory = {};
     this.offers = new Map();
+    const looks = new Slots();
     const show = (curves) => this.go({ curves, options: this.place.options });
-    this.side = new Side(show, () => this.refresh());
+    this.side = new Side(looks, show, () => this.refresh());
+    const onstates = (told) => this.side.beside.tell(told);
+    this.board = new Board({ looks, onstates, onlist: () => this.refresh() });
     this.question = new Question((change) => this.go(this.asked(change)), (text) => this.count(text));
     this.controls = new Controls((values) => this.go(this.turned(values), true));
     this.message = make("div", { class: "message", role: "alert", hidden: true });
@@ -38,7 +43,7 @@ class Lab {
       address: (screen, speaker) => addressOf({ ...this.place, screen, speaker }),
       onmove: (screen) => this.note(screen),
       onleave: () => this.leave(),
-      onplace: (where, screen) => this.follow(where, screen),
+      onplace: (where, screen) => this.accompany(where, screen),
     });
     document.addEventListener("keydown", (event) => this.press(event));
     window.addEventListener("hashchange", () => this.runs && this.show());
@@ -104,6 +109,11 @@ class Lab {
     const address = location.hash;
     this.place = this.settled(readAddress(location.hash));
     this.side.mark(this.place);
+    if (this.place.curves) {
+      this.follow();
+      return;
+    }
+    this.board.stop();
     this.main.setAttribute("aria-busy", "true");
     try {
       const found = await this.answer(asking.signal);
@@ -118,6 +128,21 @@ class Lab {
     this.main.setAttribute("aria-busy", "false");
   }
 
+  /** The curves of runs, which draw themselves again as numbers come. */
+  follow() {
+    this.deck = null;
+    this.large.hidden = this.anew.hidden = true;
+    this.presenter.close();
+    this.question.hide();
+    this.message.hidden = true;
+    this.controls.show(curveControls(this.place.options));
+    this.view.inert = false;
+    if (this.view.firstChild !== this.board.element) this.view.replaceChildren(this.board.element);
+    this.board.show(this.place, this.runs);
+    this.main.setAttribute("aria-busy", "false");
+    document.title = "Learning curves · regard lab";
+  }
+
   /** A place for an address that names none. */
   settled(place) {
     if (place.run || place.example || place.curves || place.lecture !== undefined) return place;
@@ -126,14 +151,10 @@ class Lab {
   }
 
   async answer(signal) {
-    const { run, view, text, example, lecture, curves, options } = this.place;
+    const { run, view, text, example, lecture, options } = this.place;
     if (lecture !== undefined) {
       this.question.hide();
       return this.lectured(lecture, signal);
-    }
-    if (curves) {
-      this.question.hide();
-      return ask("/api/curves", { runs: curves, options }, signal);
     }
     if (example !== undefined) {
       this.question.hide();
@@ -197,11 +218,13 @@ class Lab {
   drawnView(view) {
     const { run, text, example, options } = this.place;
     const of = example === undefined ? { run, view: this.place.view ?? null, text, options } : { example };
-    const rows = (panel, row, count) => ask("/api/row", { of, panel, row, count }).then(({ weights }) => weights);
+    const rows = (panel, row, count, map = 0) =>
+      ask("/api/row", { of, panel, row, count, map }).then(({ weights }) => weights);
+    const onask = example === undefined ? (change) => this.go(this.asked(change)) : null;
     const memory = (this.memory[`${example ?? ""} ${view.view}`] ??= {});
     if (this.question.choose(view.view)) this.place.view = view.view;
     this.controls.show(view.controls ?? []);
-    const given = { memory, exactRows: rows };
+    const given = { memory, exactRows: rows, onask };
     const deck = () => deckOfView(view, { ...given, controls: this.controls.element });
     return { element: drawView(view, given), title: view.title, deck };
   }
@@ -230,7 +253,7 @@ class Lab {
   }
 
   /** Goes where the other window of the show has gone. */
-  follow(where, screen) {
+  accompany(where, screen) {
     const { speaker } = this.place;
     this.go({ ...readAddress(where), screen, speaker }, true);
   }

@@ -4,6 +4,7 @@ import { make, reachable, token } from "./element.js";
 import { counted, four } from "./number.js";
 
 const MOST = 200;
+const TIME = /^\d{4}-\d\d-\d\d[ T\d:.]*$/;
 
 /** The body of a panel with a table. memory: the order the reader chose, and whether all rows were wanted. */
 export function drawListing(panel, { memory = {} } = {}) {
@@ -54,7 +55,7 @@ function table(panel, memory, show) {
 function cellOf(cell, isNumber) {
   if (cell === null) return make("td", { class: "masked" }, "");
   if (typeof cell === "number") return make("td", { class: "number", title: String(cell) }, four(cell));
-  return make("td", { class: isNumber ? "number" : null }, token(cell));
+  return make("td", { class: isNumber ? "number" : TIME.test(cell) ? "time" : null }, token(cell));
 }
 
 function sorted(rows, { column, down }) {

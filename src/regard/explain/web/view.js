@@ -9,7 +9,9 @@ import { drawListing } from "./listing.js";
 import { drawNote } from "./note.js";
 import { four } from "./number.js";
 import { drawNumbers } from "./numbers.js";
+import { drawOverlay } from "./overlay.js";
 import { playerOf } from "./player.js";
+import { drawThumbnails } from "./thumbnails.js";
 
 const FEW = 5; // columns of a matrix
 const SHORT = 12; // bars
@@ -24,20 +26,23 @@ const KINDS = {
   listing: drawListing,
   note: drawNote,
   numbers: drawNumbers,
+  overlay: drawOverlay,
+  thumbnails: drawThumbnails,
 };
 
 /**
  * A view as an element.
  * memory    an object that keeps what the reader chose when the view is drawn again with other numbers.
- * exactRows asks for rows (panel, first, count) of a map in full, where somebody can answer.
+ * exactRows asks for rows (panel, first, count, map) of a map in full, where somebody can answer.
+ * onask     is called with another question, a view and its options, where somebody can answer.
  */
-export function drawView(view, { memory = {}, exactRows = null } = {}) {
+export function drawView(view, { memory = {}, exactRows = null, onask = null } = {}) {
   // Where the view itself can be had without the sink, a map does not offer the same once more.
   const hidesSink = !(view.controls ?? []).some(({ name }) => name === "hide_sink");
   const panels = view.panels.map((panel, place) => {
     const name = panel.key || `${panel.kind} ${place}`;
-    const exact = exactRows && ((first, count) => exactRows(place, first, count));
-    return drawPanel(panel, { memory: (memory[name] ??= {}), exactRows: exact, hidesSink });
+    const exact = exactRows && ((first, count, map) => exactRows(place, first, count, map));
+    return drawPanel(panel, { memory: (memory[name] ??= {}), exactRows: exact, hidesSink, onask });
   });
   memory.player ??= {};
   return make(
