@@ -262,7 +262,7 @@ def test_runs_that_appeared_are_listed_when_the_page_is_looked_at_again_or_asked
     expect(names).to_have_count(before + 2)
     names.first.click()
     page.wait_for_url("**run=runs%2Fnewer+%26+100%25+%2B**")
-    assert page.locator(".list a[aria-current=page] .name").inner_text() == "newer & 100% +"
+    expect(page.locator(".list a[aria-current=page] .name")).to_have_text("newer & 100% +")
 
 
 def test_a_hostile_sentence_is_text_on_the_page_and_in_its_address(open_page: Any, lab: Lab) -> None:

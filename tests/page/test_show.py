@@ -144,7 +144,7 @@ def test_space_goes_down_a_long_screen_before_it_goes_on(open_page: Any, lab: La
     page.wait_for_timeout(300)
     page.keyboard.press("Space")
     assert titles(page) == "A picture"
-    page.wait_for_function("document.querySelector('.stage').scrollTop > 100")
+    page.wait_for_function("document.querySelector('.hall').scrollTop > 100")
     for _ in range(20):
         page.keyboard.press("Space")
     assert titles(page) != "A picture"
@@ -173,7 +173,7 @@ def test_the_keys_are_told_and_buttons_and_swipes_do_the_same(open_page: Any, la
     page.get_by_role("button", name="On (→)").click()
     assert titles(page) == "A picture"
     swipe = """([from, to]) => {
-      const stage = document.querySelector(".stage");
+      const stage = document.querySelector(".hall");
       const at = (x) => new Touch({ identifier: 1, target: stage, clientX: x, clientY: 300 });
       stage.dispatchEvent(new TouchEvent("touchstart", { touches: [at(from)] }));
       stage.dispatchEvent(new TouchEvent("touchend", { changedTouches: [at(to)] }));
@@ -307,7 +307,7 @@ def test_screens_fit_a_phone_and_a_hall_by_day_and_night(width: int, dark: bool,
     sizes = []
     for _ in range(4):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate("document.querySelector('.stage').scrollWidth") <= width
+        assert page.evaluate("document.querySelector('.hall').scrollWidth") <= width
         sizes.append(page.evaluate("parseFloat(getComputedStyle(document.querySelector('.slide > h1')).fontSize)"))
         page.keyboard.press("PageDown")
         page.keyboard.press("End")

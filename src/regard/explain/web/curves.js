@@ -37,8 +37,8 @@ export class Chart {
     this.picture.addEventListener("pointermove", (event) => this.point(event));
     this.picture.addEventListener("pointerleave", () => this.ask(null));
     this.picture.addEventListener("keydown", (event) => this.press(event));
-    this.show(panel);
     whenTold(this.picture, ({ x }) => this.width && this.read(x));
+    this.show(panel);
     whenSized(this.element, (width) => {
       this.scale = letterScale();
       this.paint(Math.min(width / this.scale, WIDEST));

@@ -43,7 +43,7 @@ class Lab {
       address: (screen, speaker) => addressOf({ ...this.place, screen, speaker }),
       onmove: (screen) => this.note(screen),
       onleave: () => this.leave(),
-      onplace: (where, screen) => this.follow(where, screen),
+      onplace: (where, screen) => this.accompany(where, screen),
     });
     document.addEventListener("keydown", (event) => this.press(event));
     window.addEventListener("hashchange", () => this.runs && this.show());
@@ -110,7 +110,7 @@ class Lab {
     this.place = this.settled(readAddress(location.hash));
     this.side.mark(this.place);
     if (this.place.curves) {
-      this.drawCurves();
+      this.follow();
       return;
     }
     this.board.stop();
@@ -129,11 +129,12 @@ class Lab {
   }
 
   /** The curves of runs, which draw themselves again as numbers come. */
-  drawCurves() {
-    this.presenter.close();
+  follow() {
     this.deck = null;
+    this.large.hidden = this.anew.hidden = true;
+    this.presenter.close();
     this.question.hide();
-    this.message.hidden = this.anew.hidden = this.large.hidden = true;
+    this.message.hidden = true;
     this.controls.show(curveControls(this.place.options));
     this.view.inert = false;
     if (this.view.firstChild !== this.board.element) this.view.replaceChildren(this.board.element);
@@ -252,7 +253,7 @@ class Lab {
   }
 
   /** Goes where the other window of the show has gone. */
-  follow(where, screen) {
+  accompany(where, screen) {
     const { speaker } = this.place;
     this.go({ ...readAddress(where), screen, speaker }, true);
   }

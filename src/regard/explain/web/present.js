@@ -47,7 +47,7 @@ export class Show {
     this.title = make("h1", { tabindex: -1, dir: "auto" });
     this.top = make("div", { class: "above" });
     this.slide = make("div", { class: "slide" });
-    this.stage = make("main", { class: "stage", tabindex: -1 }, this.top, this.slide);
+    this.stage = make("main", { class: "hall", tabindex: -1 }, this.top, this.slide);
     this.count = make("span", { class: "count", role: "status" });
     this.bar = make("i");
     this.help = helpBox();

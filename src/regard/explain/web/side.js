@@ -40,9 +40,9 @@ export class Side {
     this.worked = make("div", {}, make("h2", {}, "Worked examples"), worked);
     const lecture = ({ name, number, title, question }) => this.entry({ lecture: name }, `${number} ${title}`, question);
     this.taught = make("div", {}, make("h2", {}, "Lectures"), make("ul", {}, ...lectures.map(lecture)));
+    this.heading = make("h2", {}, "Runs", this.again);
     const focus = document.activeElement;
     const { scrollTop } = this.beside.boxes;
-    this.heading = make("h2", {}, "Runs", this.again);
     const parts = [this.heading, this.none, this.inside, this.beside.element, this.worked, this.taught];
     this.links.replaceChildren(...parts.filter(Boolean));
     // What is taken out for a moment loses both.
@@ -57,8 +57,8 @@ export class Side {
     this.inside.hidden = this.worked.hidden = showsCurves || showsLectures;
     this.heading.hidden = this.none.hidden = showsLectures;
     this.beside.element.hidden = !showsCurves;
-    this.taught.hidden = !showsLectures;
     this.beside.mark(place.curves ?? []);
+    this.taught.hidden = !showsLectures;
     for (const { link, at } of this.marks) {
       const isIt = at.run === place.run && at.example === place.example && at.lecture === place.lecture && !showsCurves;
       link.setAttribute("aria-current", isIt ? "page" : "false");
