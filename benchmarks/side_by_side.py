@@ -1,6 +1,6 @@
 """How much sooner a comparison ends with several workers, and whether its report is the same.
 
-    python benchmarks/side_by_side.py --workers 2 --repeat 1
+    python benchmarks/side_by_side.py --workers 2 --repeat 1 [--steps 600]
 
 Each comparison is a command of its own, with one thread a training. Prints the wall and processor time of each.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 # What hangs on the clock, on the memory of a process, and on where the comparison lies.
 CHANCE = {"seconds", "speed", "peak_memory", "side_by_side", "path", "finding", "notes", "versions"}
-COMPARED = ("world:witness?train=4000", "--models", "fnn,rnn,lstm,gpt", "--budget", "600steps", "--seeds", "2")
+COMPARED = ("world:witness?train=4000", "--models", "fnn,rnn,lstm,gpt", "--seeds", "2")
 EVERY = 0.2  # seconds between two looks at the processes
 SETTINGS = ("--parameters", "60000", "--set", "train.batch_size=16")
 
@@ -62,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=600, help="of a model")
     asked = parser.parse_args()
     print("| workers | wall s | processor s: command | each worker | longest path | same report |")
     print("| ---: | ---: | ---: | ---: | ---: | --- |")
@@ -69,7 +70,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             walls, paths, reports = [], [], []
             for count in (1, asked.workers):
-                wall, (ours, *workers), report = timed(Path(folder) / str(count), "--workers", str(count))
+                wall, (ours, *workers), report = timed(
+                    Path(folder) / str(count), "--workers", str(count), "--budget", f"{asked.steps}steps"
+                )
                 walls.append(wall)
                 # What no further core makes shorter: the command's own part, and the worker that had most to do.
                 paths.append(ours + max(workers, default=0.0))

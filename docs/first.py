@@ -222,7 +222,7 @@ def _recall(sheet: Sheet, seen: Found, place: tuple[float, float, float, float])
     sheet.say("Facts recalled, by words since they were told", replace(sheet.look, bold=True), left, top)
     marks = tuple((float(at), str(at)) for at in (2, 4, 8, 16, 32, 64, 128))
     plot = Plot(Axis("", log=True, marks=marks), Axis(""), (2.0, 128.0), (0.0, 1.0))
-    frame = Frame(plot, left + 44, top + 20, right - left - 44 - 70, high - 30, sheet.faint, theme.rule)
+    frame = Frame(plot, left + 44, top + 30, right - left - 44 - 70, high - 40, sheet.faint, theme.rule)
     frame.draw_across(drawing)
     for share in (0.0, 0.5, 1.0):
         _, y = frame.place(2.0, share)

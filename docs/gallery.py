@@ -6,14 +6,16 @@ its foot, of which commit it was made.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+
+from regard.cli.main import main
 
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "gallery"
@@ -24,21 +26,21 @@ LONG = f"{STORY} Jonas had a blue map . At the end of the day Jonas still had th
 # How each run is trained. Longer budgets give more telling pictures.
 RUNS = {
     "ngram": "world:stories --model ngram",
-    "dan": "world:stories --model dan --budget 30s",
-    "fnn": "world:stories --model fnn --budget 30s",
-    "rnn": "world:stories --model rnn --budget 30s",
+    "dan": "world:stories --model dan --budget 12s",
+    "fnn": "world:stories --model fnn --budget 12s",
+    "rnn": "world:stories --model rnn --budget 12s",
     "lstm": "world:stories --model lstm --budget 40s",
-    "gru": "world:stories --model gru --budget 30s",
+    "gru": "world:stories --model gru --budget 12s",
     "gpt": "world:stories --model gpt --budget 60s",
-    "backpack": "world:stories --model backpack --budget 40s",
-    "s4d": "world:stories --model s4d --budget 40s",
+    "backpack": "world:stories --model backpack --budget 15s",
+    "s4d": "world:stories --model s4d --budget 15s",
     "mamba": "world:stories --model mamba --budget 60s",
-    "mamba2": "world:stories --model mamba2 --budget 40s",
+    "mamba2": "world:stories --model mamba2 --budget 15s",
     "bert": "world:stories --model bert --budget 60s",
-    "seq2seq": "world:translation --model seq2seq --budget 40s",
+    "seq2seq": "world:translation --model seq2seq --budget 15s",
     "bahdanau": "world:translation --model bahdanau --set model.d_model=64 --set train.word_dropout=0.15 --budget 90s",
-    "gnmt": "world:translation --model gnmt --budget 60s",
-    "transformer": "world:translation --model transformer --budget 60s",
+    "gnmt": "world:translation --model gnmt --budget 15s",
+    "transformer": "world:translation --model transformer --budget 20s",
     "reviews": "world:reviews --budget 30s",
     "linear": "world:reviews --model linear",
     "tags": "world:tags --budget 30s",
@@ -48,7 +50,7 @@ RUNS = {
     "lear": "world:electricity --model lear",
 }
 SOURCE = '"the small dog sees the cat"'
-REVIEW = '"the cinema was full . i do not think the ending is clumsy ."'
+REVIEW = '"i do not think the ending is clumsy ."'
 SENTENCE = '"The old man the boats near the market ."'
 
 SHOWN = ("X", "W_Q", "Q", "K", "V", "scores", "weights", "heat", "outputs")
@@ -154,8 +156,8 @@ FAMILIES = [
     Card(
         "mamba",
         "Mamba",
-        "Selection: how much of each word is let into the state.",
-        f'runs/mamba "{STORY}" --view selection --panel steps',
+        "Selection: how much of each word each channel lets into its state.",
+        'runs/mamba "Jonas lived in a small house ." --view selection --panel steps_by_channel',
     ),
     Card(
         "mamba2",
@@ -166,14 +168,14 @@ FAMILIES = [
     Card(
         "reviews",
         "Classifier",
-        "How much each word of a review counts.",
-        f"runs/reviews {REVIEW} --view pooling --panel 1",
+        "What the answer owes to each word: how it changes without it.",
+        f"runs/reviews {REVIEW} --view drop --panel 1",
     ),
     Card(
         "linear",
         "Linear model",
-        "Which n-grams decided, each with its weight.",
-        f"runs/linear {REVIEW} --view evidence --panel 1",
+        "The n-grams that speak most for and against a class.",
+        f"runs/linear {REVIEW} --view weights --panel class-1",
     ),
     Card(
         "tags",
@@ -181,7 +183,12 @@ FAMILIES = [
         "The tags of every word, and how sure each is.",
         f"runs/tags {SENTENCE} --view answer --panel 1",
     ),
-    Card("hmm", "HMM", "What tags say of the tags beside them.", f"runs/hmm {SENTENCE} --view transitions --panel 1"),
+    Card(
+        "hmm",
+        "HMM",
+        "How likely each tag is, all ways to tag the sentence together.",
+        f"runs/hmm {SENTENCE} --view tags --panel chances",
+    ),
     Card("shapes", "Captioner", "Where in a picture it looks for a word.", "runs/shapes --panel 3 --panel 4"),
     Card(
         "market",
@@ -208,19 +215,19 @@ INSTRUMENTS = [
         "heads",
         "All heads",
         "Every head of a model: where it looks, and its habit.",
-        f'runs/gpt "{STORY}" --view heads --panel 1',
+        f'runs/gpt "{STORY}" --view heads --panel 2',
     ),
     Card(
         "next",
         "What comes next",
-        "The model's own distribution, and the one it draws from.",
-        f'runs/gpt "{LONG}" --view next --temperature 0.7 --panel 1',
+        "The chances of the next word: what was told is a colour.",
+        f'runs/gpt "{LONG}" --view next --panel raw',
     ),
     Card(
         "drop",
         "What if",
         "How the next word changes where one is left out.",
-        f'runs/gpt "{LONG}" --view drop --panel 1',
+        'runs/gpt "Jonas lived in a small" --view drop --panel 1',
     ),
     Card(
         "states",
@@ -228,7 +235,12 @@ INSTRUMENTS = [
         "How the state of a recurrence moves from word to word.",
         f'runs/lstm "{STORY}" --view states --panel 1',
     ),
-    Card("positions", "Positions", "Sinusoids, as the Transformer adds them.", "steps positions --panel 1 --panel 2"),
+    Card(
+        "positions",
+        "Positions",
+        "Sinusoids, as the Transformer adds them: its first four columns.",
+        "steps positions --panel waves",
+    ),
 ]
 
 
@@ -272,13 +284,17 @@ def _train(name: str, runs: Path) -> None:
 def _draw(card: Card, runs: Path, commit: str) -> None:
     place = FOLDER / f"{card.name}.svg"
     _regard(runs, re.sub(rf"(?<= ){card.name}\.svg", str(place), card.command))
+    if not place.exists():
+        raise SystemExit(f"{card.name}: takes more than one slide; ask for less with --panel")
     place.write_text(stamped(place.read_text(encoding="utf-8"), commit, card.command), encoding="utf-8")
 
 
 def _regard(runs: Path, command: str) -> None:
-    """Run a command where `runs/` is the folder of the runs."""
-    words = shlex.split(command.replace("runs/", f"{runs.name}/"))
-    subprocess.run([sys.executable, "-m", *words], check=True, cwd=runs.resolve().parent)
+    """Run a command where `runs/` is the folder of the runs, in this process, which loads torch once."""
+    with contextlib.chdir(runs.resolve().parent):
+        code = main(shlex.split(command.replace("runs/", f"{runs.name}/"))[1:])
+    if code:
+        raise SystemExit(f"{command}: exit code {code}")
 
 
 def stamped(svg: str, commit: str, command: str) -> str:
@@ -294,7 +310,7 @@ def page(commit: str) -> str:
 def _head() -> Iterator[str]:
     yield "# Gallery"
     yield ""
-    yield "One telling picture of every family and instrument, and the command that makes it. The runs are trained for"
+    yield "One telling picture of every family and instrument, and the command that makes it. The runs were trained for"
     yield "under two minutes each on the built-in worlds ([how](#the-runs)); [inside.md](inside.md) lists every view."
     yield "For a presentation there is `--size slide`; `--png` gives pixels, `--animate` a moving picture."
 

@@ -20,7 +20,7 @@ from regard.training.estimate import count_parameters, on_meta, state_size
 from regard.training.flops import Counter
 
 KEPT = 1024  # tokens after which a state is measured
-LENGTHS = (32, 128, 512)  # of texts, and of their sources where they have one
+LENGTHS = (16, 64, 256)  # of texts, and of their sources where they have one
 SIZE = "small"  # whose operations are counted
 
 

@@ -2,7 +2,7 @@
 
     python docs/models.py                 facts, cost and settings of every page, and the index: a minute
     python docs/models.py laws            the laws of every page: some minutes
-    python docs/models.py pictures        what models that are fitted at once show, each fitted to a small world
+    python docs/models.py pictures        what models show that docs/inside has no picture of, each of a small world
 
 A page is written by hand. What stands between `<!-- regard: PART -->` and `<!-- end -->` is not: it is told by the
 registry, by `regard check` and by counting operations.
@@ -11,10 +11,12 @@ registry, by `regard check` and by counting operations.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -31,25 +33,28 @@ from regard.run.catalogue import ModelCard, citation, models
 from regard.run.rate import rates_by_size
 from regard.terminal.table import human
 
-FOLDER = Path(__file__).parent / "models"
+FOLDER = Path(__file__).resolve().parent / "models"
 PART = re.compile(r"(<!-- regard: (\w+)([^>]*?) -->\n\n).*?(<!-- end -->\n)", re.DOTALL)
-# What a model is fitted to before it is drawn, and the text and the view that show it.
+# What a model is fitted to before it is drawn, the text and the view that show it, and how many panels of that.
 DRAWN = {
-    "naive_bayes": ("world:reviews?train=400", "the film is not bad at all .", "evidence"),
-    "linear": ("world:reviews?train=400", "the film is not bad at all .", "evidence"),
-    "naive": ("world:electricity", "", "forecast"),
-    "lear": ("world:electricity", "", "lags"),
-    "dlinear": ("world:electricity", "", "lags"),
-    "ibm1": ("world:translation?train=600", "the small dog sees the cat", "alignment"),
-    "nearest": ("world:translation?train=600", "the small dog sees the cat", "neighbours"),
-    "nearest_picture": ("world:shapes?train=200&valid=8", "", "neighbours"),
-    "cloze": ("world:stories?train=300", "Jonas lived in a small [MASK] near the harbour .", "fill"),
-    "most_frequent": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
-    "hmm": ("world:tags?train=300", "The old man the boats near the market .", "transitions"),
-    "crf": ("world:tags?train=300", "The old man the boats near the market .", "tags"),
-    "ridge": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "evidence"),
-    "linear_labels": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "evidence"),
+    "naive_bayes": ("world:reviews?train=400", "the film is not bad at all .", "evidence", 1),
+    "linear": ("world:reviews?train=400", "the film is not bad at all .", "evidence", 1),
+    "naive": ("world:electricity", "", "forecast", 1),
+    "lear": ("world:electricity", "", "lags", 2),
+    "dlinear": ("world:electricity", "", "lags", 3),
+    "ibm1": ("world:translation?train=600", "the small dog sees the cat", "alignment", 2),
+    "nearest": ("world:translation?train=600", "the small dog sees the cat", "neighbours", 2),
+    "nearest_picture": ("world:shapes?train=200&valid=8", "", "neighbours", 2),
+    "cloze": ("world:stories?train=300", "Jonas lived in a small [MASK] near the harbour .", "fill", 2),
+    "most_frequent": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
+    "hmm": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
+    "crf": ("world:tags?train=300", "The old man the boats near the market .", "tags", 2),
+    "ridge": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "evidence", 1),
+    "regressor": ("world:ratings?train=400", "the plot is superb . the film is not awful .", "number", 2),
+    "multilabeller": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "number", 2),
+    "linear_labels": ("world:topics?train=400", "he wrote of the song . nobody talked about the rain .", "evidence", 1),
 }
+STEPS = {"regressor": "300steps", "multilabeller": "300steps"}  # of those that learn by steps
 
 
 def main() -> None:
@@ -147,7 +152,18 @@ def laws(card: ModelCard, _: list[str]) -> str:
     results = check_model(card.name)
     applies = [one for one in results if one.held is not None]
     rows = [(one.law, _meaning(one.law), "holds" if one.held else "**broken**") for one in applies]
-    return "\n\n".join([table(("law", "what it says", "verdict"), rows), *_others(results), *_mixers(card.name)])
+    parts = [table(("law", "what it says", "verdict"), rows), *_others(results), *_mixers(card.name)]
+    return folded(f"{_verdict(applies)}, {len(results) - len(applies)} do not apply", "\n\n".join(parts))
+
+
+def _verdict(applies: Sequence[LawResult]) -> str:
+    broken = sum(one.held is False for one in applies)
+    return f"All {len(applies)} laws that apply hold" if not broken else f"{broken} of {len(applies)} laws are broken"
+
+
+def folded(summary: str, text: str) -> str:
+    """A part that opens when it is asked for, on GitHub and on the site."""
+    return f'<details markdown="1">\n<summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _meaning(law: str) -> str:
@@ -211,11 +227,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
 
 def draw(name: str) -> None:
     """Fit a model to its world and keep the picture of a view."""
-    data, text, view = DRAWN[name]
-    with tempfile.TemporaryDirectory() as folder:
-        run = regard.train(name, data, out=Path(folder) / name, quiet=True, seed=0)
+    data, text, view, panels = DRAWN[name]
+    # Pictures say where their run lies: as on the page, below the current folder.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        run = regard.train(name, data, out=f"runs/{name}", quiet=True, seed=0, budget=STEPS.get(name))
         found = run.explain(text, view)
-    (FOLDER / f"{name}.svg").write_text(found.to_svg(), encoding="utf-8")
+    part = replace(found, panels=found.panels[:panels])
+    (FOLDER / f"{name}.svg").write_text(part.to_svg(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.core.data_spec import EXAMPLE
 from regard.core.registry import entry
+from regard.core.stack import Block
 from regard.data.batch import Batch
 from regard.layers.binary_head import BinaryHead
 from regard.layers.spelled import KINDS, SPELLING_LENGTH
 from regard.storage import tensors
 from regard.training.display import Silent
+from regard.training.execution import Choice
 from regard.training.loop import new_session, train
 from regard.training.losses import model_loss
 from regard.training.parallel.group import joined
@@ -176,6 +178,31 @@ def by_hand(model: Any, case: Case, step: int, state: Any) -> tuple[Tensor, Any]
     return total.detach(), state
 
 
+# Of these the large products are computed in bfloat16.
+HALF = ("gpt", "mamba", "transformer")
+
+
+def half_gradients(name: str, way: str, ranks: Any) -> list[Tensor]:
+    """The gradients of a step in bfloat16, and the bytes of all linear maps as they were when they were called."""
+    torch.manual_seed(0)
+    drops = {key: 0.0 for key in entry(name).parameters_of_preset() if "dropout" in key}
+    model: Any = entry(name).config(EXAMPLE, "tiny", **drops).build()
+    settings = TrainSettings(batch_size=ROWS, accumulate=BATCHES, parallel=way, device="cpu", precision="bfloat16")
+    ranks, seen = ranks.as_set(settings, 0, 1), {}
+    with tempfile.TemporaryDirectory() as folder:
+        problem = TrainingProblem(Batches(model))
+        session = new_session(model, problem, settings, RunFolder(Path(folder)), Silent(), ranks)
+        session.chosen = Choice("bfloat16")
+        session.fast_step = ranks.wrapped(session.training_step)
+        blocks = [block for block in model.modules() if isinstance(block, Block)]
+        for i, part in enumerate(p for block in blocks for p in block.modules() if isinstance(p, nn.Linear)):
+            part.register_forward_pre_hook(lambda part, _, i=i: seen.update({i: part.weight.nbytes}))
+        loaded = session.prefetch.take(0)
+        gradients_of(session, loaded.batches, loaded.tokens)
+        found = [parameter.grad for parameter in session.optimiser.parameters]
+        return [torch.tensor(sum(seen.values())), *(whole(one).clone() for one in found if one is not None)]
+
+
 def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
@@ -202,8 +229,14 @@ def main(rank: int, world: int, port: int, out: Path) -> None:
     with joined(torch.device("cpu")) as ranks:
         for way, asked in CASES.items():
             found |= {f"{way} {case.told}": difference(case, way, ranks) for case in asked}
+        halves = {name: [half_gradients(name, way, ranks) for way in ("ddp", "fsdp")] for name in HALF}
         together = {way: weights_after(way, ranks, out.parent) for way in ("ddp", "fsdp")}
     if rank == 0:
+        for name, ((bytes_held, *copied), (bytes_shared, *shared)) in halves.items():
+            largest = max(float(one.abs().max()) for one in copied)
+            pairs = zip(copied, shared, strict=True)
+            found[f"half {name}"] = max(float((one - other).abs().max()) for one, other in pairs) / largest
+            found[f"half bytes {name}"] = float(bytes_shared / bytes_held)
         alone = weights_after("none", ALONE, out.parent)
         for way, weights in together.items():
             found[f"{way} trained"] = max(float((weights[key] - alone[key]).abs().max()) for key in alone)

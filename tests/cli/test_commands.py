@@ -30,6 +30,7 @@ COMMANDS = (
     "bench",
     "doctor",
     "lab",
+    "lecture",
     "serve",
 )
 

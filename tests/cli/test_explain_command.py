@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,37 @@ def test_where_the_locale_is_no_utf_8_shades_are_ascii(trained: Path) -> None:
     outcome = call_process("explain", str(trained), TEXT, LC_ALL="C")
     assert outcome.code == 0, outcome.err
     assert outcome.out.isascii()
+
+
+def test_a_view_is_saved_on_slides_and_in_motion(here: Path) -> None:
+    outcome = call_here("explain", "steps", "training", "--png", "a.png", "--size", "480x270")
+    assert outcome.code == 0, outcome.err
+    assert re.fullmatch(r"saved a-1\.png to a-\d\.png\n", outcome.err)
+    outcome = call_here("explain", "steps", "training", "--panel", "1", "--svg", "one.svg", "--size", "slide")
+    assert (outcome.code, outcome.err) == (0, "saved one.svg\n")
+    outcome = call_here("explain", "steps", "training", "--animate", "b.svg", "--seconds", "3", "--once")
+    assert (outcome.code, outcome.err) == (0, "saved b.svg\n")
+    text = (here / "b.svg").read_text(encoding="utf-8")
+    assert "* 3s" in text
+    assert "infinite" not in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--png", "a.png", "--size", "slid"], "did you mean 'slide'?"),
+        (["--png", "a.png", "--size", "1x1"], "the sides of a picture are 240 to 8192 pixels"),
+        (["--size", "slide"], "is of a picture: name its file"),
+        (["--html", "a.html", "--size", "slide"], "is of a picture: name its file"),
+        (["--seconds", "3"], "of an animation: name its file with --animate"),
+        (["--animate", "a.gif"], "an animation is one of .png, .apng, .svg"),
+        (["--animate", "nowhere/a.svg"], "there is no folder nowhere"),
+        (["--animate", "a.svg", "--seconds", "0"], "a step of 0 s"),
+        (["--panel", "99"], "there is no panel '99'"),
+    ],
+)
+def test_a_picture_that_cannot_be_made_gets_one_line(argv: list[str], message: str, here: Path) -> None:
+    outcome = call_here("explain", "steps", "training", *argv)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (UsageError.exit_code, "", 1)
+    assert message in outcome.err
+    assert not list(here.iterdir())

@@ -135,6 +135,9 @@ def test_a_captioner_that_looks_up_goes_through_the_verbs(pictures: Path):
     assert view["view"] == "neighbours"
     weights = [row[1] for panel in view["panels"] if panel.get("key") == "found" for row in panel["rows"]]
     assert weights == sorted(weights, reverse=True)
+    where = next(panel for panel in view["panels"] if panel["kind"] == "overlay")
+    assert np.shape(where["weights"]) == (len(weights), 8, 8)  # where the picture differs from each of them
+    assert np.shape(where["picture"]) == (8, 8, 3)
     assert told("evaluate", "r")["captions"] >= 1
 
 

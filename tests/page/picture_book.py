@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from regard.charts.drawing import Drawing
+from regard.charts.prose import nodes
+from regard.charts.svg import svg
 from regard.errors import TooLong, UsageError
 from regard.explain.view import Bars, Control, Curves, Heat, Links, Listing, Note, Numbers, View
+from regard.training.follow import Place
 
 # Everything that could end a string, a script or an attribute, turn the direction of writing, or break a line.
 HOSTILE = (
@@ -88,12 +92,45 @@ def large(size: int = 2000) -> View:
     )
 
 
+def sitting() -> dict[str, Any]:
+    """A lecture of four screens that was sat: prose, code, outputs of every kind, an exercise with a solution."""
+    map_of_head = {"kind": "view", "view": attention().to_page()}
+    bars = svg(Drawing(title="A drawing", width=200))
+    screens = [
+        _screen("Counting", "idea", "Begin slowly.", [{"prose": nodes("*How far?* The sum is $\\sum_{i=1}^n x_i$.")}]),
+        _screen("A picture", "picture", "", [_code("show()", map_of_head), {"prose": nodes(HOSTILE.replace("$", ""))}]),
+        _screen("Steps", "idea", "Go on.", [_code("example('ab')", {"kind": "view", "view": steps().to_page()})]),
+        _screen(
+            "Yours",
+            "exercise",
+            "Wait.",
+            [
+                {"prose": nodes("How much is 1 + 1?")},
+                _code(f"print({HOSTILE!r})", {"kind": "text", "text": HOSTILE}, {"kind": "svg", "svg": bars}),
+                _code("mine = 2", is_solution=True),
+                {"prose": nodes("It is 2."), "is_solution": True},
+            ],
+        ),
+    ]
+    about = {"name": "counting", "number": 1, "title": "Counting", "question": "How far does counting get?"}
+    return about | {"seconds": 1.0, "screens": screens}
+
+
+def _screen(title: str, kind: str, notes: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"title": title, "kind": kind, "notes": notes, "cells": cells}
+
+
+def _code(code: str, *outputs: dict[str, Any], is_solution: bool = False) -> dict[str, Any]:
+    return {"code": code, "is_solution": is_solution, "outputs": list(outputs)}
+
+
 class Book:
     """A provider without runs on disk. `asked` tells what the page wanted."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
         self.new: list[str] = []
+        self.sat: list[Any] = [{"sitting": sitting(), "is_live": True}]
 
     def runs(self) -> list[dict[str, Any]]:
         names = (*self.new, "gpt", "big", HOSTILE)
@@ -126,10 +163,29 @@ class Book:
     def examples(self) -> dict[str, str]:
         return {"ab": "attention over A A B A", "hostile": HOSTILE}
 
+    def lectures(self) -> list[dict[str, Any]]:
+        about = {"name": "counting", "number": 1, "title": "Counting", "question": "How far does counting get?"}
+        hostile = {"name": "hostile", "number": 2, "title": HOSTILE, "question": HOSTILE}
+        return [about | {"is_ready": True}, hostile | {"is_ready": False}]
+
+    def sitting(self, name: str, again: bool) -> dict[str, Any]:
+        self.asked.append((name, again))
+        if name == "hostile":
+            raise UsageError("lecture hostile, screen 1 (One), cell 1: NameError: no")
+        return self.sat.pop(0) if len(self.sat) > 1 else self.sat[0]
+
+    def view_of_lecture(self, name: str, place: list[int], values: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append((place, values))
+        return attention(**values).to_page()
+
+    def close(self) -> None:
+        self.closed = True
+
     def example(self, name: str) -> View:
         return steps(HOSTILE if name == "hostile" else "A")
 
-    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
-        lines = {run: [(1, 3.0 + place), (100, 2.0 + place)] for place, run in enumerate(runs)}
-        chart = Curves(key="curves", lines=lines, x="steps", y="loss")
-        return View("Held-out loss", [chart if runs else Note(text="No run is chosen.")], name="curves")
+    def progress(self, asked: Mapping[str, Place]) -> dict[str, Any]:
+        """Two evaluations of every run, and none after them."""
+        told = {"mark": "m", "has_more": False, "is_new": False, "is_training": False, "offset": 2}
+        points = [{"step": 1, "tokens": 10, "valid_loss": 3.0}, {"step": 100, "tokens": 1000, "valid_loss": 2.0}]
+        return {name: told | {"points": points[place.offset :]} for name, place in asked.items()}

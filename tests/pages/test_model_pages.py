@@ -63,7 +63,7 @@ def test_a_page_has_all_its_parts_in_their_order(name: str):
     assert f"regard check {name}\n" in text
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_tells_what_the_package_tells(name: str, tells: ModuleType, cards: dict[str, ModelCard]):
     again = "write it anew with python docs/models.py"

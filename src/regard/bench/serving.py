@@ -9,17 +9,18 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from urllib.error import URLError
 
 from regard.bench.load import Answered, Load, Waits, put_load, summed
-from regard.errors import ResourceError
+from regard.errors import LONGEST_TOLD, ResourceError
 from regard.run.readers import reader_of
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _transformers(path: str, served: Served) -> Iterator[int]:
     command = ["transformers", "serve", path, "--port", str(port), "--continuous-batching"]
     command += ["--device", served.device, *(["--dtype", served.precision] if served.precision else [])]
     more = {"HF_HUB_OFFLINE": "1"} | ({"OMP_NUM_THREADS": str(served.threads)} if served.threads else {})
-    with _process(command, subprocess.DEVNULL, **more) as process:
+    with tempfile.TemporaryFile() as said, _process(command, said, **more) as process:
         end = time.monotonic() + STARTED_IN
         while time.monotonic() < end and process.poll() is None:
             with contextlib.suppress(URLError, OSError):
@@ -135,8 +136,14 @@ def _transformers(path: str, served: Served) -> Iterator[int]:
                 break
             time.sleep(0.5)
         else:
-            raise ResourceError("transformers serve did not start")
+            raise ResourceError(f"transformers serve did not start: {_last_line(said)}")
         yield port
+
+
+def _last_line(said: IO[bytes]) -> str:
+    """What a server said last."""
+    said.seek(0)
+    return (said.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"])[-1][:LONGEST_TOLD]
 
 
 def _question(port: int, model: str) -> urllib.request.Request:
@@ -146,7 +153,7 @@ def _question(port: int, model: str) -> urllib.request.Request:
 
 
 @contextlib.contextmanager
-def _process(command: list[str], out: int, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def _process(command: list[str], out: int | IO[bytes], **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A server until the block ends."""
     known = {"OMP_WAIT_POLICY": "PASSIVE"} | os.environ | environment
     process = subprocess.Popen(command, stdout=out, stderr=None if out == subprocess.PIPE else out, env=known)

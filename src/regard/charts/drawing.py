@@ -1,4 +1,4 @@
-"""A drawing: boxes, lines, dots, words and grids of colour, for any back end to write out.
+"""A drawing: boxes, lines, dots, words, grids of colour and pictures, for any back end to write out.
 
 Lengths are pixels of a slide 1280 wide, unless a drawing has another width. No back end knows the fonts of the other,
 so that the width of words is an estimate here, on the wide side.
@@ -113,7 +113,19 @@ class Grid:
     colours: np.ndarray
 
 
-Shape = Box | Path | Area | Dot | Words | Grid
+@dataclass(frozen=True)
+class Picture:
+    """Pixels (H, W, 3) that fill a box. smooth: between them; otherwise each is a square."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    pixels: np.ndarray
+    smooth: bool = True
+
+
+Shape = Box | Path | Area | Dot | Words | Grid | Picture
 
 
 def placed(shape: Shape, x: float, y: float, scale: float) -> Shape:

@@ -34,7 +34,9 @@ def mathml(tex: str, block: bool = False) -> Node:
 
 def _table(rows: list[list[list[Node]]], name: str) -> Node:
     """Lines of cells; those of aligned lines end and begin at one place."""
-    sides = ("right", "left") if name in symbols.ALIGNED else ("left",) if name == "cases" else ()
+    has_cells = max(map(len, rows)) > 1
+    sides = ("left",) if name in symbols.ALIGNED or name == "cases" else ()
+    sides = ("right", "left") if name in symbols.ALIGNED and has_cells else sides
     lines = []
     for row in rows:
         given = [{"columnalign": sides[place % len(sides)]} if sides else {} for place in range(len(row))]

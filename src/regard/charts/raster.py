@@ -9,7 +9,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from regard.charts.drawing import INK, PAGE, Area, Box, Dot, Drawing, Grid, Path, Words
+import numpy as np
+
+from regard.charts.drawing import INK, PAGE, Area, Box, Dot, Drawing, Grid, Path, Picture, Words
 from regard.charts.face import Face
 from regard.charts.fonts import in_order, pieces
 from regard.charts.size import require_drawable
@@ -47,6 +49,8 @@ def image(drawing: Drawing, scale: float) -> Any:
                 _write(image, pen, shape, scale)
             case Grid():
                 _fill(image, shape, scale)
+            case Picture():
+                _paste(image, shape, scale)
     return image
 
 
@@ -144,6 +148,14 @@ def _fill(image: Any, grid: Grid, scale: float) -> None:
     module = _pillow("PIL.Image")
     cells = module.fromarray(grid.colours).resize(size, module.Resampling.NEAREST)
     image.paste(cells, (round(grid.x * scale), round(grid.y * scale)))
+
+
+def _paste(image: Any, picture: Picture, scale: float) -> None:
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    module = _pillow("PIL.Image")
+    between = module.Resampling.BICUBIC if picture.smooth else module.Resampling.NEAREST
+    pixels = module.fromarray(np.ascontiguousarray(picture.pixels)).resize(size, between)
+    image.paste(pixels, (round(picture.x * scale), round(picture.y * scale)))
 
 
 @lru_cache(maxsize=256)

@@ -7,8 +7,9 @@ from html import escape
 
 import numpy as np
 
-from regard.charts.drawing import Area, Box, Dot, Drawing, Grid, Path, Shape, Words
+from regard.charts.drawing import Area, Box, Dot, Drawing, Grid, Path, Picture, Shape, Words
 from regard.charts.embed import Embedded
+from regard.charts.png import in_text
 
 SANS = "system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif"
 FIXED = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -65,6 +66,8 @@ def shape_of(shape: Shape, fonts: Embedded = NONE) -> str:
             return _words(shape, fonts)
         case Grid():
             return _grid(shape)
+        case Picture():
+            return _picture(shape)
 
 
 def _path(path: Path) -> str:
@@ -109,7 +112,14 @@ def _grid(grid: Grid) -> str:
     return f'<g transform="{place}" shape-rendering="crispEdges">{paths}</g>'
 
 
-def _box(box: Box) -> str:
+def _picture(picture: Picture) -> str:
+    """The pixels are in the file: nothing is asked from elsewhere."""
+    look = "auto" if picture.smooth else "pixelated"
+    link = f"data:image/png;base64,{in_text(picture.pixels)}"
+    return f'<image {_box(picture)} preserveAspectRatio="none" style="image-rendering:{look}" href="{link}"/>'
+
+
+def _box(box: Box | Picture) -> str:
     return f'x="{_short(box.x)}" y="{_short(box.y)}" width="{_short(box.width)}" height="{_short(box.height)}"'
 
 

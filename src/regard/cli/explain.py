@@ -36,6 +36,7 @@ class Asked:
     hide_sink: Annotated[bool, typer.Option("--hide-sink", help="Without the first column.")] = False
     by_values: Annotated[bool, typer.Option("--by-values", help="Weights times size of values.")] = False
     reduce: Annotated[int, typer.Option(help="Numbers shown of a vector; 0 for all.", min=0)] = 4
+    sort: Annotated[str, typer.Option(help="Of the view grid: layer, name, entropy, ...", metavar="BY")] = ""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import CommonOnDevice, command
+from regard.cli.options import Common, CommonOnDevice, command
 from regard.errors import UsageError
 
 PORT = 8642
@@ -33,23 +33,28 @@ def lab(
 
     Worked examples, attention, gates, states and learning curves. Nothing leaves the machine; Ctrl-C ends it.
     """
+    if not 0 <= port < 65536:
+        raise UsageError(f"--port: expected a number from 0 to 65535, found {port}")
+    serve_page(common, runs or [], port, "" if opens else None, device=common.device or "auto")
+
+
+def serve_page(common: Common, named: list[str], port: int, opened: str | None, device: str = "auto") -> None:
+    """Serve until Ctrl-C. opened: the place on the page that the browser opens, such as #show=counting, or none."""
     from regard.serving.lab import Lab
     from regard.serving.provider import RunProvider
     from regard.serving.shelf import found_runs
 
-    if not 0 <= port < 65536:
-        raise UsageError(f"--port: expected a number from 0 to 65535, found {port}")
-    named = runs or []
     paths = found_runs(named)
-    provider = RunProvider(lambda: found_runs(named, strict=False), common.device or "auto")
+    provider = RunProvider(lambda: found_runs(named, strict=False), device)
     with Lab(provider, port) as server, contextlib.suppress(KeyboardInterrupt), _ended_by_sigterm():
-        common.screen.object({"url": server.url, "runs": list(paths)})
-        common.screen.line(server.url if common.quiet else f"{server.url} shows {_count(paths)}; {_end()} ends it")
+        url = server.url + (opened or "")
+        common.screen.object({"url": url, "runs": list(paths)})
+        common.screen.line(url if common.quiet else f"{url} shows {_count(paths)}; {_end()} ends it")
         sys.stdout.flush()
-        if opens:
+        if opened is not None:
             import webbrowser
 
-            webbrowser.open(server.url)
+            webbrowser.open(url)
         server.serve_forever()
 
 

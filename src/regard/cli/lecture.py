@@ -57,7 +57,7 @@ def lecture(
     if ways.notebook is not None:
         _copy(common.screen, found, ways.notebook)
     if ways.opens:
-        _open(found)
+        _open(common, found)
     elif ways.html is not None or ways.markdown is not None or ways.notebook is None:
         with telling(lambda: f"lecture {found.name} was not sat to its end"):
             _sit(common.screen, found, ways)
@@ -97,11 +97,11 @@ def _print(found: Lecture, solutions: bool) -> None:
 
 
 def _page(screen: Screen, found: Lecture, ways: Ways) -> None:
-    from regard.lectures.page import to_html
+    from regard.explain.render.lecture import lecture_html
     from regard.storage import disk
 
     path = _named(ways.html or "", "html", ".html")
-    text = to_html(_sitting(screen, found, ways.again))
+    text = lecture_html(_sitting(screen, found, ways.again))
     disk.write_for_person(path, [text.encode("utf-8")])
     screen.note(f"saved {path}")
 
@@ -118,6 +118,16 @@ def _sitting(screen: Screen, found: Lecture, again: bool) -> dict[str, Any]:
         known = sit(found, tell)
         keep(found, known)
     return known
+
+
+def _open(common: Common, found: Lecture) -> None:
+    """The page of the lab, which shows the lecture large; Ctrl-C ends it."""
+    from regard.cli.lab import serve_page
+    from regard.lectures import catalogue
+
+    if found.name not in catalogue.names():
+        raise UsageError(f"{found.path}: --open shows lectures of the package; --html FILE makes a page of yours")
+    serve_page(common, [], 0, f"#show={found.name}")
 
 
 def _copy(screen: Screen, found: Lecture, to: str) -> None:

@@ -53,6 +53,7 @@ class Options:
     seed             of a shuffle, or of tokens that are drawn.
     other, word      a second text, and a word of both.
     scale            of one sense of a word, such as "sick:2=0.0".
+    sort             of many maps at once: by layer, name, or something that was measured of each.
     """
 
     layer: int | None = None
@@ -72,6 +73,7 @@ class Options:
     word: str = ""
     scale: str = ""
     neuron: int | None = None
+    sort: str = ""
 
     def changed(self, **values: Any) -> Options:
         """The same with some values changed."""

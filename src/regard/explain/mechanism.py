@@ -9,11 +9,12 @@ nothing of it. The mechanism of a new mixer is one call like this one, also from
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from regard.core.plugin import load_entry_points
@@ -23,9 +24,25 @@ if TYPE_CHECKING:
     from regard.explain.mechanisms.calculation import Calculation
     from regard.explain.site import Site
     from regard.explain.view import Panel
+    from regard.tasks.reading import Reading
 
 # The files in `regard.explain.mechanisms` that register something.
 FILES = ("attention", "recurrence", "state_space", "plain", "fitted")
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """A matrix on the way to an answer. made_of: names of others that come before; none where it is made of the input.
+
+    rows, columns  what they are called; no rows where they are the positions of the input.
+    """
+
+    name: str
+    values: np.ndarray
+    columns: Sequence[str] = ()
+    rows: Sequence[str] = ()
+    made_of: Sequence[str] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +57,7 @@ class Mechanism:
     about   what there is to know of its gates, of a module.
     order   why it feels the order of what it reads, of a module; empty where it does not.
     shows   what can be shown of this type alone, beside what its taps mean.
+    parts   of a reading the matrices that its answer is made of, where a model is one such part and has no taps.
     rank    of which mechanism makes a model what it is: steps are worked out for the lowest.
     """
 
@@ -53,6 +71,7 @@ class Mechanism:
     about: Callable[[Any], str] | None = None
     order: Callable[[Any], str] | None = None
     shows: frozenset[str] = frozenset()
+    parts: Callable[[Reading], Sequence[Worked]] | None = None
     rank: int = 0
 
 

@@ -14,20 +14,21 @@ MOST_EXACT = 256 * 256
 MOST_WHOLE = 1024 * 1024
 
 
-def packed(weights: np.ndarray, most: int | None = None) -> dict[str, Any]:
+def packed(weights: np.ndarray, most: int | None = None, exact: int = MOST_EXACT) -> dict[str, Any]:
     """A matrix for a page: float32 in base64, or eight bits a weight with a scale for each row where it is large.
 
     {"shape": [T, S], "type": "float32", "data": ...}
     {"shape": [T, S], "type": "uint8", "data": ..., "low": [T], "high": [T]}      low + (high - low) byte / 255
 
+    exact  of how many weights each is sent in full.
     With more than `most` weights also "block": k, and data, low and high of a map of ceil(T / k) x ceil(S / k).
     """
     matrix = np.ascontiguousarray(weights, dtype=np.float32)
     shape = list(matrix.shape)
     if most is not None and matrix.size > most:
         block = math.ceil(math.sqrt(matrix.size / most))
-        return packed(by_block(matrix, block)) | {"shape": shape, "block": block}
-    if matrix.size <= MOST_EXACT:
+        return packed(by_block(matrix, block), None, exact) | {"shape": shape, "block": block}
+    if matrix.size <= exact:
         return {"shape": shape, "type": "float32", "data": _base64(matrix.astype("<f4"))}
     held = np.nan_to_num(matrix)
     low, high = held.min(1, keepdims=True), held.max(1, keepdims=True)

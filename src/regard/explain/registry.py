@@ -33,6 +33,7 @@ FILES = (
     "alignment",
     "pooling",
     "attention",
+    "grid",
     "gates",
     "states",
     "tagging",
@@ -43,6 +44,7 @@ FILES = (
     "forgetting",
     "meaning",
     "what_if",
+    "flow",
     "steps",
 )
 

@@ -100,17 +100,13 @@ def kind_of(part: nn.Module) -> str:
 def sites(reading: Reading, *shown: str) -> list[Site]:
     """Every site that shows one of these, in the order of the model; every one when nothing is named."""
     found, counts = [], Counter()
-    first, main = reading.sides[0], reading.main
-    whole = plain(reading.model)
-    # Where no source is read first both sides are one sequence, which the first side then names.
-    reads_source = getattr(whole, "encoder", None) is not None or hasattr(whole, "given")
-    own = main if reads_source else first
+    first, whole = reading.sides[0], plain(reading.model)
     for name, module in whole.named_modules():
         shows = shown_by(module)
         if not is_site(module) or (shown and not shows & set(shown)):
             continue
         kind = kind_of(module)
-        rows = first if name.startswith("encoder.") else own
+        rows = side_at(reading, name)
         if "pooling" in shows and len(reading.sides) == 2:
             rows = first
         columns = first if "alignment" in shows else rows
@@ -119,6 +115,14 @@ def sites(reading: Reading, *shown: str) -> list[Site]:
         counts[kind, rows.name] += not backward
         found.append(Site(name, kind, module, rows, columns, counts[kind, rows.name], backward))
     return found
+
+
+def side_at(reading: Reading, name: str) -> Side:
+    """The side whose positions a part of the model works on."""
+    whole = plain(reading.model)
+    # Where no source is read first both sides are one sequence, which the first side then names.
+    reads_source = getattr(whole, "encoder", None) is not None or hasattr(whole, "given")
+    return reading.main if reads_source and not name.startswith("encoder.") else reading.sides[0]
 
 
 def directions(found: Sequence[Site], layer: int | None, side: str | None) -> list[Site]:

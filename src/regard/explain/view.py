@@ -10,6 +10,7 @@ SVG or PNG. Renderers only draw; every number they show is in the view.
     Bars      a value for each name
     Curves    lines over an axis, and bands around them
     Listing   a table of texts and numbers
+    Flow      the numbers of an input on their way through a model (regard.explain.flow)
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from regard.charts.formula import mathml
 from regard.errors import UsageError
 from regard.explain.packed import packed
 from regard.terminal.table import finite
@@ -56,18 +58,25 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Note(Panel):
-    """Words. style: "text", "equation" (set in a fixed width), "answer" (of a question the reader may ask)."""
+    """Words. style: "text", "equation" (set in a fixed width), "answer" (of a question the reader may ask).
+
+    tex  the same equation in TeX, which a page sets; elsewhere it stays as plain text.
+    """
 
     kind: ClassVar[str] = "note"
     text: str = ""
     style: str = "text"
+    tex: str = ""
+
+    def to_page(self, most: int | None = None) -> dict[str, Any]:
+        return _with_math(self, self.tex)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers(Panel):
     """A matrix (R, C) to be read number by number, in four digits.
 
-    equation      what was calculated, in plain text, such as "S = Q K^T".
+    equation      what was calculated, in plain text, such as "S = Q K^T"; tex: the same in TeX, which a page sets.
     rows, columns their labels, or none.
     marked        cells (row, column) worth a look, from 0 on.
     A masked value is NaN and is shown as a dot.
@@ -79,6 +88,10 @@ class Numbers(Panel):
     columns: Sequence[str] = ()
     equation: str = ""
     marked: Sequence[tuple[int, int]] = ()
+    tex: str = ""
+
+    def to_page(self, most: int | None = None) -> dict[str, Any]:
+        return _with_math(self, self.tex)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,6 +282,14 @@ class View:
     def _told(self, panels: list[dict[str, Any]]) -> dict[str, Any]:
         told = {"view": self.name, "title": self.title, "about": self.about, "caveat": self.caveat}
         return finite(told | {"panels": panels})
+
+
+def _with_math(panel: Panel, tex: str) -> dict[str, Any]:
+    """The panel with its equation as MathML in the place of the TeX."""
+    told = panel.to_dict()
+    if told.pop("tex", ""):
+        told["math"] = mathml(tex, block=True)
+    return told
 
 
 def _with_packed(panel: Heat | Links, weights: np.ndarray, most: int | None = None) -> dict[str, Any]:

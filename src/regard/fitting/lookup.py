@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -27,4 +28,13 @@ class LooksUp(Protocol):
 
     def looked_up(self, source: Tensor) -> list[Found]:
         """What it found for one source, (1, ...), the most similar first."""
+        ...
+
+
+@runtime_checkable
+class ComparesSquares(Protocol):
+    """A model that looks pictures up by their squares."""
+
+    def differences(self, source: Tensor, rows: Sequence[int]) -> Tensor:
+        """How far each square of one source, (1, ...), lies from those of examples of training, (n, R, C)."""
         ...

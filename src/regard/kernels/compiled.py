@@ -36,6 +36,7 @@ FUNCTIONS: dict[str, list[type]] = {
     "linear_blocks": [*[ADDRESS] * 4, *[COUNT] * 4],
     "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
     "attend": [*[ADDRESS] * 12, NUMBER, NUMBER],
+    "attend_bfloat16": [*[ADDRESS] * 12, NUMBER, NUMBER],
 }
 
 
@@ -68,7 +69,7 @@ def _opened(path: Path) -> ctypes.CDLL:
     found = ctypes.CDLL(str(path))
     for name, types in FUNCTIONS.items():
         function = getattr(found, name)
-        function.argtypes, function.restype = types, ctypes.c_int if name == "attend" else None
+        function.argtypes, function.restype = types, ctypes.c_int if name.startswith("attend") else None
     return found
 
 

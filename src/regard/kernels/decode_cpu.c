@@ -15,6 +15,8 @@ typedef float floats __attribute__((vector_size(4 * WIDTH)));
 typedef int8_t bytes __attribute__((vector_size(WIDTH)));
 typedef uint8_t ubytes __attribute__((vector_size(WIDTH)));
 typedef uint64_t pair __attribute__((vector_size(WIDTH)));
+typedef uint16_t shorts __attribute__((vector_size(2 * WIDTH)));
+typedef uint32_t words __attribute__((vector_size(4 * WIDTH)));
 
 static inline floats load(const float *at) {
     floats found;
@@ -44,6 +46,29 @@ static inline floats widened(bytes q) {
 
 static inline floats load_int8(const int8_t *at) { return widened(load_bytes(at)); }
 
+/* Numbers of bfloat16 are the upper halves of those of float32. */
+static inline floats load_bfloat16(const uint16_t *at) {
+    shorts found;
+    memcpy(&found, at, sizeof found);
+    return (floats)(__builtin_convertvector(found, words) << 16);
+}
+
+static inline float from_bfloat16(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float found;
+    memcpy(&found, &bits, sizeof found);
+    return found;
+}
+
+/* To the nearest, of two as near the even one; what is no number stays none. */
+static inline uint16_t to_bfloat16(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x == x ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : 0x7fc0;
+}
+
+static inline float same(float x) { return x; }
+
 static inline float total(floats v) {
     float sum = 0;
     for (int i = 0; i < WIDTH / 2; i++) v[i] += v[i + WIDTH / 2];
@@ -52,7 +77,7 @@ static inline float total(floats v) {
     return sum;
 }
 
-#define ROW_PRODUCT(NAME, NUMBER, LOAD)                                                                        \
+#define ROW_PRODUCT(NAME, NUMBER, LOAD, ONE)                                                                   \
     static float NAME(const float *x, const NUMBER *w, int64_t k) {                                           \
         floats a = {0}, b = {0}, c = {0}, d = {0};                                                            \
         int64_t i = 0;                                                                                        \
@@ -63,12 +88,13 @@ static inline float total(floats v) {
             d += load(x + i + 3 * WIDTH) * LOAD(w + i + 3 * WIDTH);                                           \
         }                                                                                                     \
         float rest = 0;                                                                                       \
-        for (; i < k; i++) rest += x[i] * (float)w[i];                                                        \
+        for (; i < k; i++) rest += x[i] * ONE(w[i]);                                                          \
         return total((a + b) + (c + d)) + rest;                                                               \
     }
 
-ROW_PRODUCT(row_float, float, load)
-ROW_PRODUCT(row_int8, int8_t, load_int8)
+ROW_PRODUCT(row_float, float, load, same)
+ROW_PRODUCT(row_int8, int8_t, load_int8, (float))
+ROW_PRODUCT(row_bfloat16, uint16_t, load_bfloat16, from_bfloat16)
 
 /* Rows of the matrix that a thread takes at a time: enough that taking them costs nothing, and few enough that threads end together. */
 static int64_t share(int64_t n, int64_t row_bytes) {
@@ -93,11 +119,9 @@ void linear_int8(float *y, const float *x, const int8_t *q, const float *scale, 
             y[i * n + j] = row_int8(x + i * k, q + j * k, k) * scale[j] + (bias ? bias[j] : 0);
 }
 
-static float dot(const float *a, const float *b, int64_t k) { return row_float(a, b, k); }
-
 /* x (k) over its root mean square, times weight; then pairs of its first 2 n numbers turned by p f_i. */
 static void placed(float *out, const float *x, int64_t k, const float *weight, float epsilon, const float *turns, int64_t n) {
-    float size = weight ? 1 / sqrtf(dot(x, x, k) / k + epsilon) : 1;
+    float size = weight ? 1 / sqrtf(row_float(x, x, k) / k + epsilon) : 1;
     for (int64_t i = 0; i < k; i++) out[i] = weight ? x[i] * size * weight[i] : x[i];
     for (int64_t i = 0; i < n; i++) {
         float real = out[2 * i], imaginary = out[2 * i + 1], cosine = turns[2 * i], sine = turns[2 * i + 1];
@@ -106,24 +130,28 @@ static void placed(float *out, const float *x, int64_t k, const float *weight, f
     }
 }
 
-/* What one head (q, k numbers) makes of the slots from `first` to `last`; scores: room for as many numbers. */
-static void looked(float *y, const float *q, const float *keys, const float *values, int64_t first, int64_t last, int64_t stride,
-                   int64_t k, float scale, float *scores) {
-    float largest = -INFINITY, sum = 0;
-    for (int64_t s = first; s <= last; s++) {
-        float score = dot(q, keys + s * stride, k) * scale;
-        scores[s - first] = score;
-        if (score > largest) largest = score;
+/* What one head makes of the slots from `first` to `last`, in the place of its query q (k); scores: room for as many numbers. */
+#define LOOKED(NAME, NUMBER, ROW, ONE)                                                                        \
+    static void NAME(float *q, const NUMBER *keys, const NUMBER *values, int64_t first, int64_t last,         \
+                     int64_t stride, int64_t k, float scale, float *scores) {                                 \
+        float largest = -INFINITY, sum = 0;                                                                   \
+        for (int64_t s = first; s <= last; s++) {                                                             \
+            float score = ROW(q, keys + s * stride, k) * scale;                                               \
+            scores[s - first] = score;                                                                        \
+            if (score > largest) largest = score;                                                             \
+        }                                                                                                     \
+        memset(q, 0, k * sizeof *q);                                                                          \
+        for (int64_t s = first; s <= last; s++) {                                                             \
+            float weight = expf(scores[s - first] - largest);                                                 \
+            const NUMBER *value = values + s * stride;                                                        \
+            sum += weight;                                                                                    \
+            for (int64_t i = 0; i < k; i++) q[i] += weight * ONE(value[i]);                                   \
+        }                                                                                                     \
+        for (int64_t i = 0; i < k; i++) q[i] /= sum;                                                          \
     }
-    memset(y, 0, k * sizeof *y);
-    for (int64_t s = first; s <= last; s++) {
-        float weight = expf(scores[s - first] - largest);
-        const float *value = values + s * stride;
-        sum += weight;
-        for (int64_t i = 0; i < k; i++) y[i] += weight * value[i];
-    }
-    for (int64_t i = 0; i < k; i++) y[i] /= sum;
-}
+
+LOOKED(looked, float, row_float, same)
+LOOKED(looked_bfloat16, uint16_t, row_bfloat16, from_bfloat16)
 
 /* Attention of one token in each of b rows; 0, or 1 with nothing done where a row has no slot left.
 
@@ -132,30 +160,46 @@ static void looked(float *y, const float *q, const float *keys, const float *val
    keys, values   (b, slots, g, k), into which the new ones are written at position count (b)
    norms    weights (k) of the norm of queries and of that of keys, or null
    turned   n frequencies of pairs, or null
-   scratch  room for h k + h slots numbers */
-int attend(float *y, const float *q, const float *key, const float *value, float *keys, float *values, const int64_t *count,
-           const float *query_norm, const float *key_norm, const double *turned, float *scratch, const int64_t *sizes, float scale,
-           float epsilon) {
-    int64_t b = sizes[0], h = sizes[1], g = sizes[2], k = sizes[3], slots = sizes[4], window = sizes[5], n = sizes[6], step = sizes[7];
-    float turns[2 * n + 2];
-    for (int64_t row = 0; row < b; row++)
-        if (count[row] < 0 || count[row] >= slots) return 1;
-    for (int64_t row = 0; row < b; row++) {
-        int64_t p = count[row], first = window > 0 && p >= window ? p - window + 1 : 0, start = row * slots * g * k;
-        for (int64_t i = 0; i < n; i++) turns[2 * i] = cos(p * turned[i]), turns[2 * i + 1] = sin(p * turned[i]);
-        for (int64_t i = 0; i < h; i++) placed(scratch + i * k, q + row * step + i * k, k, query_norm, epsilon, turns, n);
-        for (int64_t i = 0; i < g; i++)
-            placed(keys + start + (p * g + i) * k, key + row * step + i * k, k, key_norm, epsilon, turns, n);
-        memcpy(values + start + p * g * k, value + row * step, g * k * sizeof *value);
-#pragma omp parallel for if ((p - first) * k * h > 1 << 16)
-        for (int64_t i = 0; i < h; i++) {
-            int64_t own = start + i / (h / g) * k;
-            looked(y + (row * h + i) * k, scratch + i * k, keys + own, values + own, first, p, g * k, k, scale,
-                   scratch + h * k + i * slots);
-        }
+   scratch  room for b h (k + slots) + k numbers */
+#define ATTEND(NAME, NUMBER, LOOK, ONE, BACK)                                                                 \
+    int NAME(NUMBER *y, const NUMBER *q, const NUMBER *key, const NUMBER *value, NUMBER *keys,                \
+             NUMBER *values, const int64_t *count, const float *query_norm, const float *key_norm,            \
+             const double *turned, float *scratch, const int64_t *sizes, float scale, float epsilon) {        \
+        int64_t b = sizes[0], h = sizes[1], g = sizes[2], k = sizes[3], slots = sizes[4];                     \
+        int64_t window = sizes[5], n = sizes[6], step = sizes[7], seen = 0;                                   \
+        float turns[2 * n + 2], *made = scratch + b * h * k, *scores = made + k;                              \
+        for (int64_t row = 0; row < b; row++) {                                                               \
+            if (count[row] < 0 || count[row] >= slots) return 1;                                              \
+            seen += count[row] + 1;                                                                           \
+        }                                                                                                     \
+        for (int64_t row = 0; row < b; row++) {                                                               \
+            int64_t p = count[row], here = (row * slots + p) * g * k;                                         \
+            for (int64_t i = 0; i < n; i++)                                                                   \
+                turns[2 * i] = cos(p * turned[i]), turns[2 * i + 1] = sin(p * turned[i]);                     \
+            for (int64_t i = 0; i < h; i++) {                                                                 \
+                float *own = scratch + (row * h + i) * k;                                                     \
+                for (int64_t j = 0; j < k; j++) own[j] = ONE(q[row * step + i * k + j]);                      \
+                placed(own, own, k, query_norm, epsilon, turns, n);                                           \
+            }                                                                                                 \
+            for (int64_t i = 0; i < g; i++) {                                                                 \
+                for (int64_t j = 0; j < k; j++) made[j] = ONE(key[row * step + i * k + j]);                   \
+                placed(made, made, k, key_norm, epsilon, turns, n);                                           \
+                for (int64_t j = 0; j < k; j++) keys[here + i * k + j] = BACK(made[j]);                       \
+            }                                                                                                 \
+            memcpy(values + here, value + row * step, g * k * sizeof *value);                                 \
+        }                                                                                                     \
+        _Pragma("omp parallel for schedule(dynamic, 1) if (seen * k * h > 1 << 16)")                          \
+        for (int64_t i = 0; i < b * h; i++) {                                                                 \
+            int64_t row = i / h, p = count[row], first = window > 0 && p >= window ? p - window + 1 : 0;      \
+            int64_t own = row * slots * g * k + i % h / (h / g) * k;                                          \
+            LOOK(scratch + i * k, keys + own, values + own, first, p, g * k, k, scale, scores + i * slots);   \
+            for (int64_t j = 0; j < k; j++) y[i * k + j] = BACK(scratch[i * k + j]);                          \
+        }                                                                                                     \
+        return 0;                                                                                             \
     }
-    return 0;
-}
+
+ATTEND(attend, float, looked, same, same)
+ATTEND(attend_bfloat16, uint16_t, looked_bfloat16, from_bfloat16, to_bfloat16)
 
 /* Blocks of numbers as GGUF files have them; blocks.py says what each kind is. Groups of 32 numbers become whole numbers first:
 

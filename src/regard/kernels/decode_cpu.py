@@ -22,6 +22,8 @@ from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
 
 FEW_ROWS, SOME_ROWS = 4, 64
+# Attention of one token, by the numbers of the state.
+ATTENDS = {torch.float32: "attend", torch.bfloat16: "attend_bfloat16"}
 Norms = tuple[Tensor, Tensor, float]
 
 
@@ -60,11 +62,12 @@ class Step:
 class AttentionStep:
     """Attention of one token by C: what `decode_attention` (decode_attention.py) says, of these settings."""
 
-    __slots__ = ("_base", "_call", "_norms", "_scale", "_window")
+    __slots__ = ("_base", "_calls", "_norms", "_scale", "_window")
 
     def __init__(self, scale: float, window: int | None, norms: Norms | None, base: float | None) -> None:
-        self._scale, self._window, self._norms, self._base = scale, window or 0, norms, base
-        self._call = _library().attend
+        self._scale, self._window, self._base = scale, window or 0, base
+        self._norms = None if norms is None else (norms[0].float(), norms[1].float(), norms[2])
+        self._calls = {kind: getattr(_library(), name) for kind, name in ATTENDS.items()}
 
     def __call__(self, q: Tensor, new: tuple[Tensor, Tensor], cache: tuple[Tensor, Tensor], count: Tensor) -> Tensor:
         (k, v), (keys, values) = new, cache
@@ -73,20 +76,22 @@ class AttentionStep:
         if not q.stride()[1:] == k.stride()[1:] == v.stride()[1:] == own or not step == k.stride(0) == v.stride(0):
             q, k, v = torch.cat([q, k, v], 1).split([heads, groups, groups], 1)
             step = q.stride(0)
-        y, scratch = q.new_empty(rows, heads, width), q.new_empty(heads * (width + slots))
+        y = q.new_empty(rows, heads, width)
+        scratch = q.new_empty(rows * heads * (width + slots) + width, dtype=torch.float32)
         query, key, epsilon = self._norms or (None, None, 0.0)
         turned = None if self._base is None else _frequencies(width, self._base)
         pairs = 0 if turned is None else width // 2
         sizes = _EIGHT(rows, heads, groups, width, slots, self._window, pairs, step)
         given = [part.data_ptr() for part in (y, q, k, v, keys, values, count)]
         given += [_address(query), _address(key), _address(turned), scratch.data_ptr(), ctypes.addressof(sizes)]
-        if self._call(*given, self._scale, epsilon):
+        if self._calls[q.dtype](*given, self._scale, epsilon):
             raise ValueError(f"a state with room for {slots} tokens cannot hold {int(count.max()) + 1}: reserve more")
         return y
 
     def takes(self, q: Tensor, keys: Tensor) -> bool:
         """Whether it takes one query a row, (B, H, K), over a cache (B, S, G, K)."""
-        return q.dtype is torch.float32 and q.is_cpu and not torch.is_grad_enabled() and _is_read(keys)
+        plain = q.is_cpu and not torch.is_grad_enabled() and keys.is_contiguous() and type(keys) in PLAIN
+        return plain and q.dtype in ATTENDS and q.dtype is keys.dtype and keys.device.type == "cpu"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()

@@ -112,7 +112,8 @@ def check(target: str | MixerConfig | Callable[..., Any], device: str = "cpu") -
     device  where all of it lies. On a GPU it is the law of precision that meets the kernels: few of them take float64.
     """
     if not isinstance(target, str):
-        return _check_part(target, getattr(target, "__name__", type(target).__name__), device)
+        kind = target.kind if isinstance(target, MixerConfig) else type(target).__name__
+        return _check_part(target, getattr(target, "__name__", kind), device)
     examples = registry.mixer_examples()
     known = [*examples, *registry.names()]
     if target not in known and ":" in target:

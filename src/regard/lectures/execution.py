@@ -20,6 +20,7 @@ from typing import Any
 
 from regard.errors import RegardError, Stopped
 from regard.explain.view import View
+from regard.lectures import folder
 from regard.lectures.exercise import sitting_in
 from regard.lectures.notebook import Cell, Lecture, Screen
 
@@ -61,6 +62,7 @@ class SatScreen:
 
 def screens(lecture: Lecture) -> Iterator[SatScreen]:
     """Every screen, as soon as its cells have run. A cell that fails ends it with a CellError."""
+    folder.begin()
     with _module() as names:
         for number, screen in enumerate(lecture.screens, start=1):
             sat, n_code = [], 0
@@ -136,8 +138,11 @@ def _shown(value: Any) -> Output:
 
 def _named(view: View) -> View:
     """The view with its run called by the name of its folder, which lies somewhere else every time."""
-    run = view.about.get("run")
-    return replace(view, about=view.about | {"run": Path(str(run)).name}) if run else view
+    run, remake = view.about.get("run"), view.remake
+    if not run:
+        return view
+    again = None if remake is None else lambda values: _named(remake(values))
+    return replace(view, about=view.about | {"run": Path(str(run)).name}, remake=again)
 
 
 def _cut(text: str) -> str:

@@ -21,6 +21,12 @@ def new_folder(name: str = "run") -> str:
     return str(_place().path / (name if _numbers[name] == 1 else f"{name}-{_numbers[name]}"))
 
 
+def begin() -> None:
+    """A new place for a new sitting, whose runs are then called alike every time; the one before is removed."""
+    _place.cache_clear()
+    _numbers.clear()
+
+
 @cache
 def _place() -> TemporaryFolder:
     try:

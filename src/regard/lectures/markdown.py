@@ -10,10 +10,15 @@ from regard.lectures.execution import Output, SatCell, SatScreen
 from regard.lectures.notebook import Lecture
 from regard.storage import disk
 
+# Beside the folder, in the documentation: every statement of every lecture.
+ALL_STATEMENTS = "statements.md"
+
 
 def write(lecture: Lecture, sat: Iterable[SatScreen], folder: Path) -> Path:
     """Write NAME.md with NAME-1.svg and so on into a folder, which is made; what else lies there stays."""
     text, figures = page(lecture, sat)
+    if lecture.statements and (folder.parent / ALL_STATEMENTS).is_file():
+        text += f"\n[What was said in all lectures](../{ALL_STATEMENTS})\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

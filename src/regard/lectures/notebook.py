@@ -92,7 +92,7 @@ def read(path: Path) -> Lecture:
 
 def _lecture(told: Any, path: Path, digest: str) -> Lecture:
     if not isinstance(told, dict) or told.get("nbformat") != 4 or not isinstance(told.get("cells"), list):
-        raise DataError("not a notebook of format 4")
+        raise UsageError("not a notebook of format 4")
     about = _about(told)
     cells = [(cell, _about(cell)) for cell in told["cells"] if cell["cell_type"] in ("markdown", "code")]
     title = str(about.get("title") or next(_titles(cells), path.stem))

@@ -97,6 +97,6 @@ def _filled(lines: list[str], width: int) -> list[str]:
     if not lines:
         return []
     mark = LISTED.match(lines[0])
-    indent = " " * len(mark[0]) if mark else ""
-    found = wrapped(" ".join(lines), width - len(indent))
-    return [found[0], *(f"{indent}{line}" for line in found[1:])]
+    first = mark[0] if mark else ""
+    found = wrapped(" ".join(lines).removeprefix(first), width - len(first))
+    return [first + found[0], *(" " * len(first) + line for line in found[1:])]

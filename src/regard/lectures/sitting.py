@@ -11,7 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from regard.charts.prose import nodes
 from regard.core.version import __version__
+from regard.errors import DataError, blamed_on
 from regard.lectures.execution import SatCell, SatScreen, screens
 from regard.lectures.notebook import Lecture
 from regard.storage import disk
@@ -29,7 +31,8 @@ def gathered(lecture: Lecture, sat: Iterable[SatScreen], tell: Tell | None = Non
     """The sitting that these screens make, told as they come."""
     start, found = time.perf_counter(), []
     for one in sat:
-        found.append(screen(one))
+        with blamed_on(f"lecture {lecture.name}, screen {one.number} ({one.screen.title})", DataError):
+            found.append(screen(one))
         if tell is not None:
             tell(one.number, found[-1])
     about = {"name": lecture.name, "number": lecture.number, "title": lecture.title, "question": lecture.question}
@@ -43,8 +46,6 @@ def screen(sat: SatScreen) -> dict[str, Any]:
 
 
 def _cell(sat: SatCell) -> dict[str, Any]:
-    from regard.charts.prose import nodes
-
     if not sat.cell.is_code:
         told: dict[str, Any] = {"prose": nodes(sat.cell.source)}
         return told | {"is_solution": True} if sat.cell.is_solution else told

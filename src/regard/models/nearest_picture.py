@@ -7,6 +7,7 @@ What is done with them is in regard/models/soft_lookup.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -105,6 +106,14 @@ class NearestPicture(SoftLookup):
         asked, known = memory[:, 0].double(), self.pictures.double()
         squares = asked.square().sum(1)[:, None] + known.square().sum(1) - 2 * asked @ known.T
         return -squares.clamp(min=0) / self.d_memory
+
+    def differences(self, source: Tensor, rows: Sequence[int]) -> Tensor:
+        """How far each square of a picture, (1, ...), lies from those of training, (n, squares, squares).
+
+        Their mean over the squares is -s_k.
+        """
+        asked, known = self.encode(source)[0][0].double(), self.pictures[list(rows)].double()
+        return (asked - known).square().unflatten(1, (3, self.squares, self.squares)).mean(1)
 
     def _seen(self, pictures: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(pictures.float(), self.squares).flatten(1)

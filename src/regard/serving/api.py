@@ -9,16 +9,21 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from regard.errors import TooLong
+from regard.explain.flow import Flow
 from regard.explain.packed import MOST_EXACT, MOST_WHOLE, packed
-from regard.explain.view import Heat, Links, View
+from regard.explain.thumbnails import Thumbnails
+from regard.explain.view import Heat, Links, Panel, View
 from regard.serving.guard import Refused
 from regard.serving.provider import Provider
+from regard.training.follow import Place
 
 KEPT = 6  # views whose rows may be asked for
 LONGEST = 200_000  # characters of a text
 KINDS = {str: "a text", dict: "an object", list: "a list", int: "a whole number", bool: "true or false"}
-CURVE_OPTIONS = {"x": str, "y": str, "log": bool}
+MOST_RUNS = 60  # whose trainings are followed by one page
 
 
 class Api:
@@ -31,14 +36,19 @@ class Api:
         self.gets: dict[str, Callable[[], dict[str, Any]]] = {
             "/api/runs": lambda: {"runs": provider.runs()},
             "/api/examples": lambda: {"examples": provider.examples()},
+            "/api/lectures": lambda: {"lectures": provider.lectures()},
         }
         self.posts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "/api/run": lambda asked: provider.offer(_field(asked, "run", str)),
             "/api/tokens": lambda asked: {"tokens": provider.tokens(_field(asked, "run", str), _text(asked))},
             "/api/view": lambda asked: self._view(asked).to_page(MOST_WHOLE),
             "/api/example": lambda asked: self._view({"example": _field(asked, "name", str)}).to_page(MOST_WHOLE),
-            "/api/curves": self._curves,
+            "/api/progress": self._progress,
             "/api/row": self._row,
+            "/api/lecture": lambda asked: provider.sitting(
+                _field(asked, "name", str), _field(asked, "again", bool) if "again" in asked else False
+            ),
+            "/api/lecture/view": self._view_of_lecture,
         }
 
     def _view(self, asked: dict[str, Any]) -> View:
@@ -74,32 +84,48 @@ class Api:
             raise TooLong(takes, error.most, error.fits) from None
         raise Refused(413, f"{told} {LONGEST:,} are the most: give a shorter one")
 
-    def _curves(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _progress(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What came to some trainings: of each its name, and the place up to which its numbers are known."""
         runs = _field(asked, "runs", list)
-        if not all(isinstance(run, str) for run in runs):
-            raise Refused(400, "runs: expected names")
-        options = _field(asked, "options", dict) if "options" in asked else {}
-        unknown = set(options) - set(CURVE_OPTIONS)
-        if unknown:
-            raise Refused(400, f"options: curves have no {', '.join(sorted(unknown))}")
-        for name in options:
-            _field(options, name, CURVE_OPTIONS[name])
-        return self.provider.curves(runs, options).to_page()
+        if len(runs) > MOST_RUNS or not all(isinstance(run, dict) for run in runs):
+            raise Refused(400, f"runs: expected at most {MOST_RUNS}, each with name, offset and mark")
+        places = {_field(run, "name", str): Place(_field(run, "offset", int), _field(run, "mark", str)) for run in runs}
+        return {"runs": self.provider.progress(places)}
+
+    def _view_of_lecture(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """A view of the lecture that was sat last, with other values of its controls."""
+        place = _field(asked, "place", list)
+        if len(place) != 3 or not all(type(number) is int for number in place):
+            raise Refused(400, "place: expected the numbers of a screen, a cell and an output")
+        return self.provider.view_of_lecture(_field(asked, "name", str), place, _field(asked, "values", dict))
 
     def _row(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Some rows of a map in full, which the page got in eight bits a weight, or as a smaller map."""
         view = self._view(_field(asked, "of", dict))
         place, row = _field(asked, "panel", int), _field(asked, "row", int)
         count = _field(asked, "count", int) if "count" in asked else 1
-        panel = view.panels[place] if 0 <= place < len(view.panels) else None
-        if not isinstance(panel, (Heat, Links)):
-            raise Refused(400, f"panel {place} is no map")
-        rows, columns = panel.weights.shape
+        weights = _map(view.panels[place], asked) if 0 <= place < len(view.panels) else None
+        if weights is None:
+            raise Refused(400, f"panel {place} is no map whose rows can be had")
+        rows, columns = weights.shape
         if not (0 <= row < rows and 1 <= count <= rows - row):
             raise Refused(400, f"rows {row} to {row + count - 1}: the map has rows 0 to {rows - 1}")
         if count > max(1, MOST_EXACT // columns):
             raise Refused(400, f"{count} rows of {columns} weights are too many at once")
-        return {"weights": packed(panel.weights[row : row + count])}
+        return {"weights": packed(weights[row : row + count])}
+
+
+def _map(panel: Panel, asked: dict[str, Any]) -> np.ndarray | None:
+    """The matrix of a panel that is asked for: of many small maps one, of a diagram a part of one of its nodes."""
+    match panel:
+        case Heat() | Links():
+            return panel.weights
+        case Flow():
+            return panel.matrix(_field(asked, "node", str), _field(asked, "part", int))
+        case Thumbnails() if panel.block == 1:
+            number = _field(asked, "map", int)
+            return panel.maps[number] if 0 <= number < len(panel.maps) else None
+    return None
 
 
 def _text(asked: dict[str, Any]) -> str:

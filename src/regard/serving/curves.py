@@ -1,92 +1,97 @@
-"""The learning curves of several runs on the same axes."""
+"""The learning curves of runs as the page draws them: what came to each since it asked last."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from regard.errors import CheckpointError, UsageError, nearest
-from regard.explain.view import Control, Curves, Listing, Note, Panel, View
-from regard.training.metrics import evaluations, thinned
-from regard.training.run_folder import read_config
+from regard.errors import RegardError
+from regard.storage.lock import writer_of
+from regard.training import budget
+from regard.training.follow import MOST_BYTES, Place, follow
+from regard.training.run_folder import CONFIG, METRICS
 
-AXES = {"tokens": "tokens seen", "step": "steps", "seconds": "seconds of training"}
-LOSS = "loss"
+MOST_AT_ONCE = 4 * MOST_BYTES  # bytes that are read for one question; the page asks again for the rest
+MOST_SETTINGS, LONGEST = 120, 80  # of a run that the page can search, and letters of one
+PARTS = ("model", "train", "data")
+GONE = {"gone": True}
 
 
-def learning_curves(paths: Mapping[str, Path], x: str = "tokens", y: str = LOSS, log: bool = False) -> View:
-    """Held-out scores of runs by what they had seen.
+def progress(paths: Mapping[str, Path], asked: Mapping[str, Place]) -> dict[str, Any]:
+    """What came to each run that is asked for, by its name. A run that has gone, or cannot be read, says so."""
+    found, left = dict[str, Any](), MOST_AT_ONCE
+    for name, place in asked.items():
+        path = paths.get(name)
+        if path is None or not path.is_dir():
+            found[name] = GONE
+            continue
+        try:
+            came = follow(path, place, max(1, min(left, MOST_BYTES))) if left > 0 else None
+        except RegardError as error:
+            found[name] = {"error": str(error)}
+            continue
+        if came is None:
+            found[name] = {"offset": place.offset, "mark": place.mark, "points": [], "has_more": True}
+            continue
+        left -= came.place.offset - (0 if came.is_new else place.offset)
+        found[name] = {
+            "offset": came.place.offset,
+            "mark": came.place.mark,
+            "points": came.points,
+            "is_new": came.is_new,
+            "has_more": came.has_more,
+            "is_training": writer_of(path) is not None,
+        }
+    return found
 
-    x    tokens, step or seconds.
-    y    what was measured on held-out data while training: the loss, or a score of the task.
-    log  whether x goes by powers of ten.
+
+def told_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What curves want to know of a run: its settings, what it learns from, its budget, since when, and its numbers."""
+    told: dict[str, Any] = {"settings": settings_of(config), "has_curves": False, "began": 0.0}
+    with suppress(OSError):
+        told["began"] = (path / CONFIG).stat().st_mtime
+        told["has_curves"] = (path / METRICS).stat().st_size > 0
+    data = config.get("data", {})
+    told["data"] = [str(data.get("hash") or ""), str(data.get("path") or data.get("name") or "")]
+    with suppress(RegardError):
+        spent = budget.parse(config.get("train", {}).get("budget", ""))
+        told["budget"] = {"kind": spent.kind, "amount": spent.amount}
+    return told
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, str | float | bool]:
+    """The settings of a run by their names with the part that they are of, such as model.d_model.
+
+    What was chosen comes before what the model was built of, and what stands higher in that before what stands lower.
     """
-    if x not in AXES:
-        raise UsageError(f"x: unknown axis {x!r}{nearest(x, AXES)}")
-    points = {name: evaluations(path) for name, path in paths.items()}
-    measured = sorted({key for told in points.values() for one in told for key in one if key.startswith("valid_")})
-    scores = [LOSS, *(key.removeprefix("valid_") for key in measured if key != f"valid_{LOSS}")]
-    if not paths:
-        scores = [y]  # the reader may choose a run again, and finds what was shown of it before
-    if y not in scores:
-        raise UsageError(f"y: nothing of the name {y!r} was measured{nearest(y, scores)}")
-    lines = {name: _line(told, x, f"valid_{y}") for name, told in points.items()}
-    shown = {name: line for name, line in lines.items() if line}
-    controls = [
-        Control(name="x", label="by", kind="choice", value=x, values=list(AXES)),
-        Control(name="y", label="held-out", kind="choice", value=y, values=scores),
-        Control(name="log", label="powers of ten", kind="toggle", value=log),
-    ]
-    return View(
-        name="curves",
-        title=f"Held-out {y} while training",
-        panels=_unlike(paths, shown) + _panels(shown, [name for name in lines if name not in shown], x, y, log),
-        controls=controls,
-        remake=lambda asked: learning_curves(paths, **{"x": x, "y": y, "log": log} | asked),
-    )
+    found: dict[str, str | float | bool] = {}
+    about = config.get("model", {})
+    chosen = about.get("settings", {}) | {key: about[key] for key in ("name", "size") if key in about}
+    for part, values in zip(PARTS, (chosen, config.get("train", {}), config.get("data", {})), strict=True):
+        _add(found, part, values.items())
+    _add(found, PARTS[0], _leaves(about.get("config", {})))
+    return found
 
 
-def _line(points: list[dict[str, float]], x: str, y: str) -> list[tuple[float, float]]:
-    """The points that can be drawn: a score may be infinite."""
-    return [(point[x], point[y]) for point in points if x in point and y in point and math.isfinite(point[y])]
+def _add(found: dict[str, str | float | bool], part: str, values: Any) -> None:
+    for key, value in values:
+        is_plain = isinstance(value, (str, int, float)) and len(str(value)) <= LONGEST
+        is_plain &= not isinstance(value, float) or math.isfinite(value)
+        if is_plain and len(found) < MOST_SETTINGS:
+            found.setdefault(f"{part}.{key}", value)
 
 
-def _panels(lines: dict[str, list[tuple[float, float]]], empty: list[str], x: str, y: str, log: bool) -> list[Panel]:
-    panels: list[Panel] = []
-    if lines:
-        drawn: dict[str, Sequence[tuple[float, float]]] = {name: thinned(line) for name, line in lines.items()}
-        panels.append(Curves(key="curves", lines=drawn, x=AXES[x], y=f"held-out {y}", x_log=log))
-        columns = ["run", "evaluations#", f"last {y}#", f"lowest {y}#", f"highest {y}#"]
-        panels.append(Listing(key="ends", columns=columns, rows=[_row(name, line) for name, line in lines.items()]))
-    if empty:
-        panels.append(Note(text=f"Nothing of the kind was measured while training: {', '.join(empty)}."))
-    if not panels:
-        panels.append(Note(text="No run is chosen."))
-    return panels
-
-
-def _unlike(paths: Mapping[str, Path], shown: Collection[str]) -> list[Panel]:
-    """That the runs were not measured on the same, where they were not."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for name in shown:
-        with suppress(CheckpointError):  # of a damaged run the list says so
-            about = read_config(paths[name])["data"]
-            found.setdefault((str(about.get("hash")), _data(about)), []).append(name)
-    if len({number for number, _ in found}) < 2:
-        return []
-    told = "; ".join(f"{', '.join(names)} on {data}" for (_, data), names in found.items())
-    return [Note(text=f"Not of the same data or tokens, so that the curves do not compare the models: {told}.")]
-
-
-def _data(about: Mapping[str, Any]) -> str:
-    """What a run was trained on, and its tokens where somebody chose them."""
-    tokens = about.get("tokens") or "auto"
-    return (about.get("path") or "data unknown") + ("" if tokens == "auto" else f" in {tokens}")
-
-
-def _row(name: str, line: list[tuple[float, float]]) -> list[Any]:
-    values = [value for _, value in line]
-    return [name, len(values), values[-1], min(values), max(values)]
+def _leaves(tree: Any) -> Iterator[tuple[str, Any]]:
+    """Every key and value of a tree, the highest first."""
+    waiting = deque([tree])
+    while waiting:
+        at = waiting.popleft()
+        if isinstance(at, dict):
+            yield from at.items()
+            waiting += [value for value in at.values() if isinstance(value, (dict, list))]
+        elif isinstance(at, list):
+            waiting += at

@@ -102,6 +102,10 @@ class Lab(ThreadingHTTPServer):
         self.ends = True
         super().shutdown()
 
+    def server_close(self) -> None:
+        super().server_close()
+        self.api.provider.close()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that went away is no failure."""
         if not isinstance(sys.exception(), GONE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,9 +12,11 @@ from regard.errors import UsageError, nearest
 from regard.explain.view import View
 from regard.serving import wanted
 from regard.serving.beginning import example_input
-from regard.serving.curves import learning_curves
+from regard.serving.curves import progress
+from regard.serving.lecture_room import LectureRoom
 from regard.serving.pool import RunPool, Turns
 from regard.serving.shelf import facts
+from regard.training.follow import Place
 
 SHORT = 400  # characters of a text that is looked at without waiting for a turn
 
@@ -42,7 +44,25 @@ class Provider(Protocol):
 
     def example(self, name: str) -> View: ...
 
-    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View: ...
+    def progress(self, asked: Mapping[str, Place]) -> dict[str, Any]:
+        """What came to the trainings of runs since a place in their metrics; see `regard.serving.curves`."""
+        ...
+
+    def lectures(self) -> list[dict[str, Any]]:
+        """Every lecture: name, number, title, question, and is_ready where it need not be run first."""
+        ...
+
+    def sitting(self, name: str, again: bool) -> dict[str, Any]:
+        """A `sitting` of a lecture with is_live, whether its views answer; or how far it is: screen, of, waits_for."""
+        ...
+
+    def view_of_lecture(self, name: str, place: list[int], values: dict[str, Any]) -> dict[str, Any]:
+        """A view of the lecture that was sat last, by the numbers of screen, cell and output, as `View.to_page`."""
+        ...
+
+    def close(self) -> None:
+        """End what runs beside the page."""
+        ...
 
 
 class RunProvider:
@@ -65,6 +85,7 @@ class RunProvider:
         self.pool = RunPool(self._loaded)
         self.turns = Turns()
         self.kept: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
+        self.room = LectureRoom()
 
     def runs(self) -> list[dict[str, Any]]:
         self.paths = self.find()
@@ -105,8 +126,22 @@ class RunProvider:
 
         return worked.example(name)
 
-    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
-        return learning_curves({name: self._path(name) for name in runs}, **options)
+    def progress(self, asked: Mapping[str, Place]) -> dict[str, Any]:
+        if not set(asked) <= set(self.paths):
+            self.paths = self.find()
+        return progress(self.paths, asked)
+
+    def lectures(self) -> list[dict[str, Any]]:
+        return self.room.lectures()
+
+    def sitting(self, name: str, again: bool) -> dict[str, Any]:
+        return self.room.sitting(name, again)
+
+    def view_of_lecture(self, name: str, place: list[int], values: dict[str, Any]) -> dict[str, Any]:
+        return self.room.view(name, place, values)
+
+    def close(self) -> None:
+        self.room.close()
 
     def _kept(self, run: Any, of: tuple[str, str | None]) -> dict[str, Any]:
         """What was seen of a run while it read this; of what it read before that nothing is kept."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.errors import CheckpointError
 from regard.run.readers import reader_of
+from regard.serving.curves import told_of
 from regard.tasks import TEXT, saved_task
 from regard.training.run_folder import CONFIG, near_runs, read_config
 
@@ -49,7 +50,7 @@ def facts(name: str, path: Path) -> dict[str, Any]:
         about = {"model": _told(config, "model", "name"), "task": saved_task(CONFIG, config).name}
     except Exception as error:  # one folder, whatever is in it, must not keep the others from being listed
         return told | {"error": str(error) or type(error).__name__}
-    return told | about
+    return told | about | told_of(path, config)
 
 
 def _told(config: dict[str, Any], part: str, key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from threading import Lock
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 HEAD = 4  # bytes of a length
 LARGEST = 1 << 26  # bytes of a message
@@ -21,7 +21,7 @@ def packed(message: Message) -> bytes:
 class Outbox:
     """Messages written one after the other, whoever sends them."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self.stream, self.lock = stream, Lock()
 
     def send(self, message: Message) -> None:
@@ -31,7 +31,7 @@ class Outbox:
             self.stream.flush()
 
 
-def messages(stream: BinaryIO) -> Iterator[Message]:
+def messages(stream: IO[bytes]) -> Iterator[Message]:
     """Every message, until the other side is gone."""
     while len(head := stream.read(HEAD)) == HEAD:
         yield json.loads(stream.read(int.from_bytes(head, "big")))

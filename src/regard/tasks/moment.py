@@ -127,6 +127,7 @@ def reading_of(model: Any, processor: SeriesProcessor, moment: Moment, given: st
         "past_times": past,
         "came": series.target[history:],
         "unit": processor.target_name,
+        "season": processor.season,
         "invert": processor.of(series).target.invert,
     }
     return Reading(

@@ -29,7 +29,7 @@ from regard.training.losses import TrainingStep
 from regard.training.metrics import Metrics
 from regard.training.optimiser import Optimiser
 from regard.training.parallel.ranks import ALONE, Ranks
-from regard.training.precision import precision_of
+from regard.training.precision import precision_of, products_in
 from regard.training.problem import TrainingProblem
 from regard.training.random_streams import seed_step
 from regard.training.report import read_is_due, read_pending
@@ -196,7 +196,7 @@ def new_session(
         torch.set_num_threads(settings.threads)
     ranks.require_rows(settings.batch_size)
     device = ranks.device(device_named(settings.device))
-    precision_of(settings.precision, device)
+    products = products_in(precision_of(settings.precision, device))
     move(model, device)
     blocks = outer_blocks(model)
     if settings.gradient_checkpointing and not blocks:
@@ -204,7 +204,7 @@ def new_session(
     for block in blocks:
         block.recomputes = settings.gradient_checkpointing
     training_step = TrainingStep(model, task.objective)
-    ranks.shard(training_step)
+    ranks.shard(training_step, products)
     trackers = tracking(settings.track, run.path, display.note) if ranks.is_first else None
     metrics = Metrics(run.path / METRICS if ranks.is_first else None, display.note, trackers)
     optimiser, ema = Optimiser(model, settings, ranks), Ema(model, settings.ema, ranks)

@@ -56,9 +56,9 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
             number = 0
             while line := file.readline(LONGEST_LINE):
                 number += 1
-                record = _record(line)
+                record = record_in(line)
                 if record is not None:
-                    yield _checked(record, f"{path}, line {number}")
+                    yield checked(record, f"{path}, line {number}")
     except FileNotFoundError:
         return
     except OSError as error:
@@ -70,7 +70,8 @@ def up_to(path: Path, step: int) -> Iterator[bytes]:
     return (json.dumps(record).encode() + b"\n" for record in read(path) if record["step"] <= step)
 
 
-def _record(line: bytes) -> dict[str, Any] | None:
+def record_in(line: bytes) -> dict[str, Any] | None:
+    """The record of a line; None of one that is torn, or holds no object."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -78,7 +79,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _checked(record: dict[str, Any], where: str) -> dict[str, Any]:
+def checked(record: dict[str, Any], where: str) -> dict[str, Any]:
     """A record whose numbers are numbers: whoever draws or prints them does not ask again."""
     if "step" not in record:
         raise CheckpointError(f"{where}: says of no step what it measured; the file is not one of regard")

@@ -52,6 +52,11 @@ def _told(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"a {device.type.upper()}"
 
 
+def products_in(precision: Precision) -> torch.dtype:
+    """The numbers to which the matrices of large products are cast; those of fp8 are scaled from float32."""
+    return {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision, torch.float32)
+
+
 def autocast(precision: Precision, device: torch.device) -> torch.autocast:
     """The context in which forward passes are made."""
     dtype = torch.float16 if precision == "float16" else torch.bfloat16

@@ -110,6 +110,7 @@ def test_cases_and_aligned_lines_begin_at_one_place() -> None:
     assert cases.count('columnalign="left"') == 4
     lines = to_html(mathml(r"a &= b \\ &= c"))
     assert [part.split('"')[0] for part in lines.split('columnalign="')[1:]] == ["right", "left"] * 2
+    assert to_html(mathml(r"a = b \\ c = d")).count('columnalign="left"') == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -39,6 +41,19 @@ def test_quantiles_are_in_the_units_of_the_series_and_never_cross():
     assert panel.x_names[4] == "2024-01-02 16:00"
     assert panel.x_ticks == [(2.0, "2024-01-02"), (5.0, "2024-01-03")]  # midnights
     assert "50% of what came lies between q0.1 and q0.9" in view["forecast"].note
+
+
+def test_the_naive_forecast_is_the_last_season_repeated():
+    given = reading([12.0, 70.0])
+    season = dataclasses.replace(given, about=given.about | {"season": 3})
+    view = forecast(season, Options())
+    assert view["forecast"].lines["naive"] == [(4.0, 2.0), (5.0, 3.0)]  # of 0 1 2 3 4 the last three begin with 2
+    assert "Naive, the same time 3 steps before, misses it by 38.5." in view["forecast"].note  # (10 + 67) / 2
+    assert view["quantiles"].columns[-2:] == ["naive#", "came#"]
+    assert [row[-2:] for row in view["quantiles"].rows] == [[2.0, 12.0], [3.0, 70.0]]
+    for short in (0, 6):
+        none = dataclasses.replace(given, about=given.about | {"season": short})
+        assert "naive" not in forecast(none, Options())["forecast"].lines
 
 
 def test_what_has_not_come_is_no_point_of_a_line():

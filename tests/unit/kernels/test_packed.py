@@ -70,6 +70,17 @@ def test_contexts_may_overlap_and_gradients_pass_by_the_copy() -> None:
     assert part.packed is None
 
 
+@needs_onednn
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [1, 16])
+def test_bfloat16_is_copied_where_the_processor_multiplies_it(rows: int) -> None:
+    part, x = Linear(48, 33).bfloat16(), torch.randn(rows, 48).bfloat16()
+    exact = torch.nn.functional.linear(x.double(), part.weight.double(), part.bias.double())
+    with packed_weights(part, rows):
+        assert bool(part.packed) == packed._has_bfloat16()
+        torch.testing.assert_close(part(x).double(), exact, rtol=2**-8, atol=2**-8)
+
+
 def test_what_is_too_large_or_of_another_type_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = Linear(8, 12).double()
     with packed_weights(wide, 1):

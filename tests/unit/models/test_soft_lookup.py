@@ -141,6 +141,9 @@ def test_pictures_are_weighed_by_a_softmax_of_their_distance():
     weights = np.exp(-distance / 0.3) / np.exp(-distance / 0.3).sum()
     found = {one.row: one.weight for one in model.looked_up(asked)}
     assert np.allclose([found[row] for row in range(5)], weights, atol=1e-6)
+    apart = model.differences(asked, [4, 0]).numpy()  # where they differ, a square a pixel here
+    assert np.allclose(apart, ((seen - asked.numpy()) ** 2).mean(1)[[4, 0]], atol=1e-6)
+    assert np.allclose(apart.mean((1, 2)), distance[[4, 0]], atol=1e-6)
 
 
 def test_a_gap_is_told_by_both_sides_then_each_then_none():

@@ -148,7 +148,7 @@ def test_requests_of_the_page_that_went_wild_meet_no_bug(server: Lab, capfd: pyt
 
 
 def wild_question(chance: random.Random, views: Mapping[str, Sequence[str]]) -> bytes:
-    path = chance.choice(["view"] * 6 + ["run", "tokens", "row", "example", "curves"])
+    path = chance.choice(["view"] * 6 + ["run", "tokens", "row", "example", "progress"])
     body = json.dumps(wild_body(chance, path, views)).encode()
     head = b"POST /api/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" % path.encode()
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
@@ -169,7 +169,9 @@ def wild_body(chance: random.Random, path: str, views: Mapping[str, Sequence[str
         "tokens": {"run": run, "text": wild_text(chance)},
         "row": {"of": view, "panel": chance.choice([0, 0, 1]), "row": chance.choice([0, 3, -1, 10**9])},
         "example": {"name": chance.choice(["ab", "lstm", "x" * 3000])},
-        "curves": {"runs": [run] * chance.randrange(3), "options": {}},
+        "progress": {
+            "runs": [{"name": run, "offset": chance.choice([0, -9, 2**70]), "mark": ""}] * chance.randrange(3)
+        },
     }[path]
     if chance.random() < 0.15:
         asked[chance.choice([*asked, "else"])] = wild_value(chance)
@@ -182,6 +184,7 @@ FITTING: dict[str, Sequence[Any]] = {
     **dict.fromkeys(("position", "reduce", "seed"), (0, 1, 2, 7, 2**31, 2**63 - 1)),
     **dict.fromkeys(("merge", "hide_sink", "by_values"), (True, False)),
     **dict.fromkeys(("temperature", "top_p"), (0.0, 1e-320, 0.01, 1, 2.0, 1e308)),
+    "sort": ("", "layer", "name", "entropy", "first", "entrophy"),
     **dict.fromkeys(("target", "other"), ("", " ", "dog", "the dog sees a cat", "\x00", "dog " * 3000)),
     "side": ["source", "target", "text", "past"],
     "word": ["dog", "the", "\x00", ""],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 from open_lab import answering
 from regard.errors import ResourceError, UsageError
 from regard.explain.packed import packed
+from regard.explain.thumbnails import Thumbnails
 from regard.explain.view import Bars, Heat, View
 from regard.serving.guard import HEADERS, LARGEST
 from regard.serving.lab import Lab
+from regard.training.follow import Place
 
 WEIGHTS = np.array([[1.0, 0.0], [np.nan, 1 / 3]])
 JSON = {"Content-Type": "application/json"}
@@ -52,8 +55,22 @@ class Few:
     def example(self, name: str) -> View:
         return View(name, [Heat(weights=WEIGHTS)], name="steps")
 
-    def curves(self, runs: Sequence[str], options: Mapping[str, Any]) -> View:
-        return View(",".join(runs), [], about=dict(options), name="curves")
+    def progress(self, asked: Mapping[str, Place]) -> dict[str, Any]:
+        return {name: {"offset": place.offset + 1, "mark": place.mark} for name, place in asked.items()}
+
+    def lectures(self) -> list[dict[str, Any]]:
+        return [{"name": "counting", "number": 1, "title": "Counting", "question": "How far?", "is_ready": False}]
+
+    def sitting(self, name: str, again: bool) -> dict[str, Any]:
+        if name != "counting":
+            raise UsageError(f"unknown lecture {name!r}")
+        return {"screen": int(again), "of": 2}
+
+    def view_of_lecture(self, name: str, place: list[int], values: dict[str, Any]) -> dict[str, Any]:
+        return {"name": name, "place": place, "values": values}
+
+    def close(self) -> None:
+        self.made = -1
 
 
 @pytest.fixture
@@ -180,24 +197,38 @@ def test_the_questions_of_the_page_are_answered(server: Lab, few: Few) -> None:
     made = few.view("runs/a", "attention", "a <b>", {"head": 2})
     assert ask(server, "/api/view", of)[2] == json.loads(json.dumps(made.to_page()))
     assert ask(server, "/api/example", {"name": "ab"})[2]["title"] == "ab"
-    assert ask(server, "/api/curves", {"runs": ["x", "y"], "options": {"x": "step"}})[2]["about"] == {"x": "step"}
+    asked = {"runs": [{"name": "x", "offset": 4, "mark": "m"}]}
+    assert ask(server, "/api/progress", asked)[2] == {"runs": {"x": {"offset": 5, "mark": "m"}}}
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("runs", "told"),
     [
-        ({"runs": [1]}, "runs: expected names"),
-        ({"runs": [], "options": {"z": 1}}, "options: curves have no z"),
-        ({"runs": [], "options": {"x": ["a"]}}, "x: expected a text"),
-        ({"runs": [], "options": {"y": 5}}, "y: expected a text"),
-        ({"runs": [], "options": {"log": "yes"}}, "log: expected true or false"),
-        ({"runs": [], "options": {"log": 1}}, "log: expected true or false"),
+        ([1], "runs: expected at most 60, each with name, offset and mark"),
+        ([{"name": "a", "offset": 0, "mark": ""}] * 61, "runs: expected at most 60, each with name, offset and mark"),
+        ([{"name": 5, "offset": 0, "mark": ""}], "name: expected a text"),
+        ([{"name": "a", "offset": True, "mark": ""}], "offset: expected a whole number"),
+        ([{"name": "a", "offset": 0}], "mark: expected a text"),
+        ("a", "runs: expected a list"),
     ],
 )
-def test_curves_asked_for_badly_get_one_clear_line(server: Lab, question: Any, told: str) -> None:
-    assert ask(server, "/api/curves", question)[::2] == (400, {"error": told})
-    good = {"runs": ["a"], "options": {"x": "step", "y": "loss", "log": True}}
-    assert ask(server, "/api/curves", good)[2]["about"] == good["options"]
+def test_progress_asked_for_badly_gets_one_clear_line(server: Lab, runs: Any, told: str) -> None:
+    assert ask(server, "/api/progress", {"runs": runs})[::2] == (400, {"error": told})
+
+
+def test_rows_of_one_of_many_small_maps_come_in_full(server: Lab, few: Few) -> None:
+    maps = np.random.default_rng(0).random((3, 2, 2)).astype(np.float32)
+    told = {"places": [(1, 1), (1, 2), (2, 1)], "labels": ["1.1", "1.2", "2.1"], "names": [""] * 3}
+    panel = Thumbnails(maps=maps, figures={}, highs=[1.0] * 3, **told)
+    few.view = lambda *_: View("Maps", [panel, replace(panel, block=2)], name="grid")  # pyright: ignore[reportAttributeAccessIssue]
+    of = {"run": "runs/a", "view": "grid", "text": "", "options": {}}
+    for number in range(3):
+        rows = ask(server, "/api/row", {"of": of, "panel": 0, "row": 1, "map": number})[2]
+        assert rows == {"weights": packed(maps[number, 1:2])}
+    for panel_number, number in ((0, 3), (0, -1), (1, 0)):
+        status, _, refused = ask(server, "/api/row", {"of": of, "panel": panel_number, "row": 0, "map": number})
+        assert status == 400
+        assert "no map" in refused["error"]
 
 
 def test_a_row_is_given_in_full_without_making_the_view_again(server: Lab, few: Few) -> None:
@@ -219,3 +250,38 @@ def test_a_port_in_use_is_one_line(server: Lab) -> None:
     port = server.server_address[1]
     with pytest.raises(ResourceError, match=rf"port {port} is in use; choose another with --port"):
         Lab(Few(), port)
+
+
+def test_lectures_are_listed_sat_and_asked_for_otherwise(server: Lab, few: Few) -> None:
+    assert ask(server, "/api/lectures")[2]["lectures"] == few.lectures()
+    assert ask(server, "/api/lecture", {"name": "counting"})[2] == {"screen": 0, "of": 2}
+    assert ask(server, "/api/lecture", {"name": "counting", "again": True})[2] == {"screen": 1, "of": 2}
+    asked = {"name": "counting", "place": [0, 1, 2], "values": {"head": 2}}
+    assert ask(server, "/api/lecture/view", asked)[2] == asked
+    evil = {"Origin": "http://evil.example"}
+    assert ask(server, "/api/lecture", {"name": "counting"}, headers=JSON | evil)[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "question", "told"),
+    [
+        ("/api/lecture", {}, "name: expected a text"),
+        ("/api/lecture", {"name": "no"}, "unknown lecture 'no'"),
+        ("/api/lecture", {"name": "counting", "again": 1}, "again: expected true or false"),
+        ("/api/lecture/view", {"name": "counting", "place": [0, 1], "values": {}}, "place: expected the numbers of"),
+        ("/api/lecture/view", {"name": "counting", "place": [0, 1, True], "values": {}}, "place: expected the numbers"),
+        ("/api/lecture/view", {"name": "counting", "place": [0, 1, 2], "values": 3}, "values: expected an object"),
+    ],
+)
+def test_questions_about_lectures_asked_badly_get_one_clear_line(
+    server: Lab, path: str, question: dict[str, Any], told: str
+) -> None:
+    status, _, answer = ask(server, path, question)
+    assert status == 400
+    assert told in answer["error"]
+
+
+def test_what_runs_beside_the_page_ends_with_the_server(few: Few) -> None:
+    with answering(few):
+        assert few.made == 0
+    assert few.made == -1

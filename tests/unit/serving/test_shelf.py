@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import CheckpointError, UsageError
+from regard.errors import CheckpointError
 from regard.serving import curves
-from regard.serving.curves import learning_curves
 from regard.serving.provider import RunProvider
 from regard.serving.shelf import MOST, facts, found_runs
 from regard.storage import manifest
+from regard.storage.lock import only_writer
 from regard.storage.manifest import Manifest
+from regard.training.follow import BEGINNING, Place
 from regard.training.metrics import CURVE, curve
 
 
@@ -97,7 +98,7 @@ def test_runs_whose_names_have_spaces_and_odd_characters_are_found_by_the_name_t
     assert len(told) == len(names)
     for name in told:
         assert name.encode()  # it can be printed and sent
-        assert provider.curves([name], {})["curves"].lines
+        assert provider.progress({name: BEGINNING})[name]["points"]
 
 
 def test_a_folder_that_may_not_be_looked_into_is_passed_over(tmp_path: Path) -> None:
@@ -145,52 +146,74 @@ def test_a_config_of_nonsense_keeps_no_other_run_from_being_listed(tmp_path: Pat
     assert told["error"]
 
 
-def test_the_curves_of_runs_are_their_held_out_scores(tmp_path: Path) -> None:
-    paths = {"a": trained(tmp_path / "a", 4.0, 2.0), "b": trained(tmp_path / "b", 5.0), "c": made(tmp_path / "c")}
-    view = RunProvider(lambda: paths).curves(["a", "b", "c"], {})
-    assert view["curves"].lines == {"a": [(1000, 4.0), (2000, 2.0)], "b": [(1000, 5.0)]}
-    assert view.panels[-1].text.endswith(": c.")  # pyright: ignore[reportAttributeAccessIssue]
-    other = learning_curves({"a": paths["a"]}, x="step", y="bleu", log=True)
-    assert other["curves"].lines == {"a": [(10, 2.5), (20, 5.0)]}
-    assert other["curves"].x_log
-    assert [control.value for control in other.controls] == ["step", "bleu", True]
-    assert other.remake is not None
-    by_time = other.remake({"x": "seconds"})
-    assert by_time["curves"].lines == {"a": [(2.0, 2.5), (4.0, 5.0)]}  # what was not asked for stays
-    assert [control.value for control in by_time.controls] == ["seconds", "bleu", True]
+def test_what_came_to_a_training_is_told_once_and_goes_on_from_there(tmp_path: Path) -> None:
+    paths = {"a": trained(tmp_path / "a", 4.0, 2.0), "c": made(tmp_path / "c")}
+    provider = RunProvider(lambda: paths)
+    first = provider.progress({"a": BEGINNING, "c": BEGINNING})
+    assert [(point["step"], point["valid_loss"]) for point in first["a"]["points"]] == [(10, 4.0), (20, 2.0)]
+    assert first["c"]["points"] == []  # a run without metrics
+    assert not first["a"]["is_training"]
+    with (paths["a"] / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 30, "valid_loss": 1.5}\n{"step": 40, "val')
+    place = Place(first["a"]["offset"], first["a"]["mark"])
+    came = provider.progress({"a": place})["a"]
+    assert [point["step"] for point in came["points"]] == [30]
+    assert came["points"][0]["tokens"] is None  # the page knows those of the step before
+    assert not came["is_new"]
+    assert not came["has_more"]
 
 
-def test_curves_of_runs_over_different_data_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_has_gone_or_is_none_of_ours_says_so_and_the_others_are_told(tmp_path: Path) -> None:
     paths = {name: trained(tmp_path / name, 4.0) for name in ("a", "b", "c")}
-    data = {"a": ("1", "auto"), "b": ("1", "auto"), "c": ("2", "words")}
-    told = {
-        paths[name]: {"data": {"hash": number, "path": "my.txt", "tokens": tokens}}
-        for name, (number, tokens) in data.items()
+    shutil.rmtree(paths["a"])
+    (paths["b"] / "metrics.jsonl").write_text('{"loss": 3}\n')
+    found = RunProvider(lambda: paths).progress(dict.fromkeys(("a", "b", "c", "never"), BEGINNING))
+    assert found["a"] == found["never"] == {"gone": True}
+    assert "says of no step what it measured" in found["b"]["error"]
+    assert len(found["c"]["points"]) == 1
+
+
+def test_one_question_reads_so_many_bytes_and_the_rest_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = {name: trained(tmp_path / name, *[4.0] * 40) for name in ("a", "b")}
+    size = (paths["a"] / "metrics.jsonl").stat().st_size
+    monkeypatch.setattr(curves, "MOST_AT_ONCE", size)
+    found = curves.progress(paths, {"a": BEGINNING, "b": BEGINNING})
+    assert len(found["a"]["points"]) == 40
+    assert found["b"] == {"offset": 0, "mark": "", "points": [], "has_more": True}
+
+
+def test_a_training_that_is_under_way_is_told_by_its_lock(tmp_path: Path) -> None:
+    run = trained(tmp_path / "a", 4.0)
+    with only_writer(run):
+        # The lock is that of another open file, as that of another process would be.
+        assert curves.progress({"a": run}, {"a": BEGINNING})["a"]["is_training"]
+    assert not curves.progress({"a": run}, {"a": BEGINNING})["a"]["is_training"]
+
+
+def test_settings_can_be_searched_by_name_the_chosen_ones_before_those_of_parts(tmp_path: Path) -> None:
+    config = {
+        "model": {
+            "name": "gpt",
+            "size": "small",
+            "settings": {"n_layers": 3, "tied": True},
+            "config": {"kind": "language", "d_model": 64, "stack": {"d_model": 99, "layers": [{"n_heads": 4}]}},
+        },
+        "data": {"task": "text", "path": "my.txt", "hash": "abc"},
+        "train": {"lr": 3e-4, "budget": "500steps"},
     }
-    monkeypatch.setattr(curves, "read_config", told.__getitem__)
-    assert len(learning_curves({name: paths[name] for name in ("a", "b")}).panels) == 2
-    note = learning_curves(paths).panels[0]  # above the picture that it is about
-    assert "models: a, b on my.txt; c on my.txt in words." in note.text  # pyright: ignore[reportAttributeAccessIssue]
+    told = facts("runs/x", hashed(tmp_path / "x", config))
+    settings = told["settings"]
+    wanted = {"model.n_layers": 3, "model.tied": True, "model.d_model": 64, "model.n_heads": 4, "train.lr": 3e-4}
+    assert wanted.items() <= settings.items()
+    assert told["budget"] == {"kind": "steps", "amount": 500.0}
+    assert told["data"] == ["abc", "my.txt"]
+    assert not told["has_curves"]
+    json.dumps(told, allow_nan=False)
 
 
-def test_the_table_of_a_long_training_is_of_every_evaluation(tmp_path: Path) -> None:
-    losses = [5.0] * 403
-    losses[100], losses[101], losses[-1] = 9.0, 0.5, 1.0
-    view = learning_curves({"a": trained(tmp_path / "a", *losses)}, x="step")
-    assert view["ends"].rows == [["a", 403, 1.0, 0.5, 9.0]]
-    line = view["curves"].lines["a"]
-    assert len(line) <= CURVE
-    assert (line[0], line[-1]) == ((10, 5.0), (4030, 1.0))
-    assert curve(tmp_path / "a")[-1]["step"] == 4030  # and in the reports of studies
-
-
-def test_curves_of_what_was_not_measured_are_refused(tmp_path: Path) -> None:
-    paths = {"a": trained(tmp_path / "a", 4.0)}
-    with pytest.raises(UsageError, match="y: nothing of the name 'bler' was measured, did you mean 'bleu'"):
-        learning_curves(paths, y="bler")
-    with pytest.raises(UsageError, match="x: unknown axis"):
-        learning_curves(paths, x="watts")
-    for score in ("loss", "bleu"):
-        assert learning_curves({}, y=score).panels[0].text == "No run is chosen."  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(UsageError, match="no run 'b' here"):
-        RunProvider(lambda: paths).curves(["b"], {})
+def test_the_curve_of_a_report_is_thinned_with_its_ends(tmp_path: Path) -> None:
+    found = curve(trained(tmp_path / "a", *[5.0] * 403))
+    assert len(found) <= CURVE
+    assert (found[0]["step"], found[-1]["step"]) == (10, 4030)

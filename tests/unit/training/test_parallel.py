@@ -56,6 +56,15 @@ def test_muon_clipping_the_average_and_the_best_weights_are_those_of_one_process
     assert differences[f"{way} trained"] <= 1e-9
 
 
+@pytest.mark.parametrize("name", parallel_steps.HALF)
+def test_linear_maps_travel_in_the_half_numbers_in_which_they_are_multiplied(
+    name: str, differences: dict[str, float]
+) -> None:
+    """Two that share the weights out come to what two do that hold all of them, from half of the bytes."""
+    assert differences[f"half {name}"] <= 1e-5
+    assert differences[f"half bytes {name}"] == 0.5
+
+
 @pytest.mark.parametrize("name", [name for name in names() if not entry(name).config(EXAMPLE, "tiny").fitted])
 def test_a_hook_of_every_part_of_a_model_is_called_in_training(name: str) -> None:
     model: Any = entry(name).config(EXAMPLE, "tiny", **parallel_steps.SETTINGS.get(name, {})).build().double()

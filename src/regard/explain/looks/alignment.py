@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from regard.errors import UsageError
 from regard.explain.look import Look, Options, register_look
+from regard.explain.overlay import Overlay, picture_of
 from regard.explain.view import Heat, Links, Listing, Panel, View
 from regard.explain.weights import Weights, controls, weights_of
 from regard.tasks.reading import Reading
@@ -18,7 +21,6 @@ OF_COUNTS = (
     "A lexicon knows which words stood in the same pairs, and neither their order nor their neighbours: words that "
     "always come together share their weight, and one never met belongs to all of the source alike."
 )
-MOST_PICTURES = 8
 
 
 def alignment(reading: Reading, options: Options) -> View:
@@ -34,7 +36,7 @@ def alignment(reading: Reading, options: Options) -> View:
     title = "How likely each word came from each" if counted else f"Layer {found.site.layer}, {of_all}"
     made = [_map(found, title, source.name)]
     if source.name == "picture":
-        panels: list[Panel] = [*_grids(found), *made]
+        panels: list[Panel] = [*_over_picture(reading, found), *made]
     elif source.words:
         pairs = aligned(weights_of(reading, "alignment", words.changed(hide_sink=False)).matrix)
         about["pharaoh"] = " ".join(f"{j}-{i}" for i, j in sorted(pairs, key=lambda pair: (pair[1], pair[0])))
@@ -87,19 +89,21 @@ def _table(found: Weights, pairs: list[tuple[int, int]]) -> Listing:
     )
 
 
-def _grids(found: Weights) -> list[Heat]:
-    """The picture as a grid, once for each written token."""
-    across = round(found.matrix.shape[1] ** 0.5)
-    places = [str(number + 1) for number in range(across)]
+def _over_picture(reading: Reading, found: Weights) -> list[Panel]:
+    """The weights of each written word over the picture that was read, where they are those of a square of it."""
+    across = math.isqrt(found.matrix.shape[1])
+    if across**2 != found.matrix.shape[1]:
+        return []
     return [
-        Heat(
-            title=f"Where it looks while it writes {label!r}",
-            weights=row.reshape(across, across),
-            rows=places,
-            columns=places,
-            high=float(row.max()),
+        Overlay(
+            title="Where it looks in the picture, word by word",
+            key="picture",
+            picture=picture_of(reading),
+            weights=found.matrix.reshape(-1, across, across),
+            words=found.rows,
+            note=f"The model reads the picture in {across} x {across} squares and weighs each. Between their centres "
+            "the shade is drawn softly, which is no finer knowledge.",
         )
-        for label, row in zip(found.rows[:MOST_PICTURES], found.matrix, strict=False)
     ]
 
 

@@ -1,4 +1,7 @@
-"""What is forecast: quantiles over the horizon, and what came."""
+"""What is forecast: quantiles over the horizon, what came, and what the same time a season before would have said.
+
+naive_h = x_(h - season)     the last season of the past, repeated: what every forecast has to beat
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from regard.tasks.reading import Reading
 
 PAST = 2  # horizons of the past that are shown before the forecast
 MOST_TICKS = 7  # dates along the axis
+NAIVE = "naive"
 MIDDLE, BANDS = "q0.5", (("q0.1", "q0.9"), ("q0.3", "q0.7"))
 
 
@@ -25,16 +29,17 @@ def forecast(reading: Reading, _options: Options) -> View:
     times = (*about["past_times"][-len(past) :], *reading.side("horizon").labels)
     steps = np.arange(len(past), len(times))
     lines = {"past": points(np.arange(len(past)), past), "forecast": points(steps, quantiles[MIDDLE])}
-    known = ~np.isnan(came)
-    if known.any():
-        lines["what came"] = points(steps[known], came[known])
+    naive = _naive(about["past"], about.get("season", 0), len(values))
+    for name, line in (("what came", came), (NAIVE, naive)):
+        if (known := ~np.isnan(line)).any():
+            lines[name] = points(steps[known], line[known])
     bands = [(low, high) for low, high in BANDS if low in quantiles and high in quantiles]
     curves = Curves(
         title=f"{about['unit']} over the horizon",
         lines=lines,
         x="time",
         y=about["unit"],
-        note=_note(quantiles, came, bands[0]) if bands else "",
+        note=_note(quantiles, came, bands[0]) + _note_of_naive(naive, came, about.get("season", 0)) if bands else "",
         key="forecast",
         bands={
             f"{low} to {high}": list(zip(map(float, steps), *(quantiles[q].tolist() for q in (low, high)), strict=True))
@@ -44,15 +49,34 @@ def forecast(reading: Reading, _options: Options) -> View:
         x_names=times,
         x_ticks=_ticks(times),
     )
-    columns = ["time", *(f"{name}#" for name in quantiles), "came#"]
+    columns = ["time", *(f"{name}#" for name in quantiles), f"{NAIVE}#", "came#"]
     rows = [
-        [time, *(float(line[step]) for line in quantiles.values()), None if np.isnan(came[step]) else float(came[step])]
+        [time, *(float(line[step]) for line in quantiles.values()), _cell(naive[step]), _cell(came[step])]
         for step, time in enumerate(reading.side("horizon").labels)
     ]
     numbers = Listing(title="Every quantile", columns=columns, rows=rows, key="quantiles")
     title = f"The {len(values)} values from {reading.side('horizon').labels[0]} on"
     caveat = "One forecast that was right or wrong does not tell whether its quantiles hold; many of them do."
     return View(title, [curves, numbers], caveat=caveat)
+
+
+def _naive(past: np.ndarray, season: int, horizon: int) -> np.ndarray:
+    """The last season of a past, repeated over the horizon; nothing known where the past is shorter."""
+    if not 1 <= season <= len(past):
+        return np.full(horizon, np.nan)
+    return np.resize(past[-season:], horizon)
+
+
+def _cell(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _note_of_naive(naive: np.ndarray, came: np.ndarray, season: int) -> str:
+    known = ~np.isnan(came) & ~np.isnan(naive)
+    if not known.any():
+        return ""
+    error = float(np.abs(came[known] - naive[known]).mean())
+    return f" {NAIVE.capitalize()}, the same time {season} steps before, misses it by {error:.3g}."
 
 
 def _note(quantiles: dict[str, np.ndarray], came: np.ndarray, band: tuple[str, str]) -> str:

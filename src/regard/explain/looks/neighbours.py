@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from regard.explain.look import Look, Options, register_look
+from regard.explain.overlay import Overlay, picture_of
 from regard.explain.view import Bars, Listing, Panel, View
-from regard.fitting.lookup import Found, LooksUp
+from regard.fitting.lookup import ComparesSquares, Found, LooksUp
 from regard.tasks.reading import Reading
 
 MOST = 12  # that are shown
@@ -41,8 +42,29 @@ def neighbours(reading: Reading, _options: Options) -> View:
         ),
         Listing(title="What was looked up", key="found", columns=columns, rows=rows),
     ]
+    panels += _apart(reading, shown, [text for _, text in told])
     about = {"written": " ".join(reading.main.groups.labels[1:]), "rows": [one.row + 1 for one in shown]}
     return View("Which examples of training were looked up", panels, about, CAVEAT)
+
+
+def _apart(reading: Reading, shown: list[Found], texts: list[str]) -> list[Panel]:
+    """Where the picture that was read differs from each that was found, of a model that compares their squares."""
+    model = reading.owner.model
+    if not isinstance(model, ComparesSquares) or not shown:
+        return []
+    apart = model.differences(reading.inputs[0], [one.row for one in shown]).cpu().numpy()
+    return [
+        Overlay(
+            title="Where the picture differs from each that was looked up",
+            key="picture",
+            picture=picture_of(reading),
+            weights=apart,
+            words=[f"{one.row + 1}: {text}" for one, text in zip(shown, texts, strict=True)],
+            scale="difference",
+            note="Squared differences of the mean colours of squares; the less there is of them, the more an example "
+            "counts. Bright is where most of the difference is, and not what the caption is about.",
+        )
+    ]
 
 
 def _told(reading: Reading, one: Found) -> tuple[str, str]:

@@ -93,6 +93,7 @@ def _answer(reading: Reading, site: Site, place: int) -> list[Panel]:
             title="The answer",
             key="answer",
             equation="p = softmax(W_out h)",
+            tex=r"p = \softmax(W_{\text{out}} \, h)",
             values=values,
             rows=[reading.named(int(number)) for number in best.indices],
             columns=["logit", "p"],

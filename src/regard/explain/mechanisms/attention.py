@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from regard.explain.look import numbered, numbers
 from regard.explain.mechanism import Mechanism, register_mechanism
 from regard.explain.mechanisms.calculation import Calculation, heaviest
+from regard.explain.notation import tex_of
 from regard.explain.view import Bars, Note, Numbers, Panel
 from regard.mixers.attention import SelfAttention
 from regard.mixers.cross import CrossAttention
@@ -53,11 +55,20 @@ def _looking(config: Any, names: list[str], scores: np.ndarray, weights: np.ndar
     farther = " - m (t - j), m the slope of the head" if getattr(config, "position", "") == "alibi" else ""
     equation = SCORES[config.score] + farther
     return [
-        Numbers(title="Scores", key="scores", equation=equation, values=scores[None], columns=names, note=few),
+        Numbers(
+            title="Scores",
+            key="scores",
+            equation=equation,
+            tex=tex_of(equation),
+            values=scores[None],
+            columns=names,
+            note=few,
+        ),
         Numbers(
             title="Weights",
             key="weights",
             equation=f"a = softmax(e){base}",
+            tex=tex_of(f"a = softmax(e){base}"),
             values=weights[kept][None],
             columns=names,
             marked=[(0, int(weights[kept].argmax()))],
@@ -80,7 +91,8 @@ def _vectors(
     shown = given.short(vectors)
     columns = [str(number + 1) for number in range(shown.shape[-1])]
     title = key.capitalize()
-    return Numbers(title=title, key=key, equation=equation, values=shown, rows=rows, columns=columns, note=note)
+    told = Numbers(title=title, key=key, values=shown, rows=rows, columns=columns, note=note)
+    return replace(told, equation=equation, tex=tex_of(equation))
 
 
 def _order(module: SelfAttention) -> str:

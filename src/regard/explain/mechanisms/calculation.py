@@ -11,8 +11,9 @@ import numpy as np
 
 from regard.core.tap import Trace
 from regard.explain.look import Options
+from regard.explain.notation import tex_of
 from regard.explain.site import Site
-from regard.explain.view import Numbers
+from regard.explain.view import Note, Numbers
 from regard.explain.weights import as_array
 from regard.tasks.reading import Reading
 
@@ -64,6 +65,11 @@ def calculation(reading: Reading, site: Site, place: int, options: Options) -> C
     """What the taps of a site see of a reading; `place` is an index of the text."""
     trace = reading.trace(f"{site.name}.*")
     return Calculation(site, len(site.rows) - 1 - place if site.backward else place, trace, options)
+
+
+def equation(text: str) -> Note:
+    """An equation by itself."""
+    return Note(text=text, style="equation", tex=tex_of(text))
 
 
 def rows_of(names: Sequence[str], values: Sequence[np.ndarray], **about: Any) -> Numbers:

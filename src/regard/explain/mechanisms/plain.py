@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.explain.look import numbered, numbers
 from regard.explain.mechanism import Mechanism, register_mechanism
-from regard.explain.mechanisms.calculation import READABLE, Calculation, heaviest
+from regard.explain.mechanisms.calculation import READABLE, Calculation, equation, heaviest
 from regard.explain.view import Note, Numbers, Panel
 from regard.layers.mlp import Mlp
 from regard.layers.pooling import Pooling
@@ -23,7 +23,7 @@ def mean(given: Calculation) -> list[Panel]:
     rows = [*given.labels[first : given.place + 1], "mean of all"]
     values = np.concatenate([given.short(vectors[first:]), given.short(vectors.mean(0))[None]])
     return [
-        Note(text="y_t = (x_1 + .. + x_t) / t", style="equation"),
+        equation("y_t = (x_1 + .. + x_t) / t"),
         Numbers(
             title=f"Vectors up to {given.label!r}",
             key="mean",
@@ -50,7 +50,7 @@ def window(given: Calculation) -> list[Panel]:
     rows = [*(f"W_{slot + 1} {label}" for slot, label in enumerate(labels)), "b", "sum"]
     values = np.stack([given.short(row) for row in [*each, bias, sum(each) + bias]])
     return [
-        Note(text="y_t = g(W [x_(t-W+1) ; .. ; x_t] + b) = g(sum of a part for each place + b)", style="equation"),
+        equation("y_t = g(W [x_(t-W+1) ; .. ; x_t] + b) = g(sum of a part for each place + b)"),
         Numbers(
             title=f"The window that ends at {given.label!r}",
             key="window",
@@ -74,10 +74,7 @@ def senses(given: Calculation) -> list[Panel]:
     output = np.einsum("CS,SCD->D", weights, vectors)
     best = np.unravel_index(weights[:, kept].T.argmax(), (len(kept), len(weights)))
     return [
-        Note(
-            text="o_t = sum_j sum_l alpha_ljt C(x_j)_l        the senses C(x) never change with the context",
-            style="equation",
-        ),
+        equation("o_t = sum_j sum_l alpha_ljt C(x_j)_l        the senses C(x) never change with the context"),
         Numbers(
             title=f"Weights alpha of the senses at {given.label!r}",
             key="weights",

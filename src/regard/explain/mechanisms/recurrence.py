@@ -7,9 +7,9 @@ from torch import Tensor
 
 from regard.core.tap import Trace
 from regard.explain.mechanism import Mechanism, register_mechanism
-from regard.explain.mechanisms.calculation import Calculation, rows_of
+from regard.explain.mechanisms.calculation import Calculation, equation, rows_of
 from regard.explain.site import Site
-from regard.explain.view import Note, Panel
+from regard.explain.view import Panel
 from regard.mixers.gru import Gru
 from regard.mixers.lstm import Lstm
 from regard.mixers.rnn import Rnn, cell_weights
@@ -28,7 +28,7 @@ def rnn(given: Calculation) -> list[Panel]:
     from_input = w.input.detach().cpu().double().numpy() @ x
     from_state = w.hidden.detach().cpu().double().numpy() @ before
     return [
-        Note(text="h = tanh(W_i x + W_h h' + b)", style="equation"),
+        equation("h = tanh(W_i x + W_h h' + b)"),
         _step(
             given,
             {
@@ -51,7 +51,7 @@ def lstm(given: Calculation) -> list[Panel]:
     )
     before = _before(given.seen["memory"], given)
     return [
-        Note(text="c = f * c' + i * g        h = o * tanh(c)", style="equation"),
+        equation("c = f * c' + i * g        h = o * tanh(c)"),
         _step(
             given,
             {
@@ -76,7 +76,7 @@ def gru(given: Calculation) -> list[Panel]:
     keeps = "(1 - z) * h' + z * n" if given.site.module.resets_first else "(1 - z) * n + z * h'"
     before = _before(given.seen["hidden"], given)
     return [
-        Note(text=f"h = {keeps}", style="equation"),
+        equation(f"h = {keeps}"),
         _step(given, {"h'": before, "r (reset)": r, "z (update)": z, "n (candidate)": n, "h": h}),
     ]
 

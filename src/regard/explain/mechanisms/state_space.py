@@ -9,9 +9,9 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.explain.mechanism import Mechanism, register_mechanism
-from regard.explain.mechanisms.calculation import READABLE, Calculation
+from regard.explain.mechanisms.calculation import READABLE, Calculation, equation
 from regard.explain.scan import mamba_states, rate_of, s4d_states, ssd_states, states
-from regard.explain.view import Note, Numbers, Panel
+from regard.explain.view import Numbers, Panel
 from regard.mixers.mamba import Mamba
 from regard.mixers.s4d import S4d
 from regard.mixers.ssd import Ssd
@@ -27,7 +27,7 @@ def s4d(given: Calculation) -> list[Panel]:
     skip = float(_numbers(given.site.module.skip)[channel]) * given.input[given.place, channel]
     whole = float(kernel[: given.place + 1][::-1] @ given.input[: given.place + 1, channel])
     return [
-        Note(text="y_t = sum_j K_j u_(t-j) + D u_t        K_j = 2 Re(C A^j B)", style="equation"),
+        equation("y_t = sum_j K_j u_(t-j) + D u_t        K_j = 2 Re(C A^j B)"),
         Numbers(
             title=f"Channel {channel + 1} at {given.label!r}",
             key="convolution",
@@ -69,7 +69,7 @@ def selective(given: Calculation) -> list[Panel]:
     values = np.stack([u, dt, decay[:, 0], written[:, 0], h[:, 0], read[:, 0]], 1)[last]
     result = np.array([[y[given.place], skip * u[given.place], y[given.place] + skip * u[given.place]]])
     return [
-        Note(text="h_t = exp(dt_t A) h_(t-1) + dt_t B_t u_t        y_t = C_t . h_t + D u_t", style="equation"),
+        equation("h_t = exp(dt_t A) h_(t-1) + dt_t B_t u_t        y_t = C_t . h_t + D u_t"),
         Numbers(
             title=f"Channel {channel + 1}, the first of {h.shape[1]} states",
             key="scan",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from regard.explain.view import View
 
 HEIGHTS = {"note": 90, "numbers": 320, "heat": 720, "links": 320, "bars": 320, "curves": 430, "listing": 380}
+HEIGHTS |= {"flow": 900, "thumbnails": 720, "overlay": 640}
 ABOVE, TALLEST = 160, 900
 
 

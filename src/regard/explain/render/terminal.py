@@ -7,10 +7,15 @@ import shutil
 import sys
 from typing import TextIO
 
+from regard.explain.flow import Flow
+from regard.explain.overlay import Overlay
 from regard.explain.render.cells.curves import curves
+from regard.explain.render.cells.flow import flow
 from regard.explain.render.cells.maps import heat, links
 from regard.explain.render.cells.numbers import bars, listing, note, numbers
 from regard.explain.render.cells.paper import Line, Paper, said
+from regard.explain.render.cells.pictures import overlay, thumbnails
+from regard.explain.thumbnails import Thumbnails
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel, View
 from regard.terminal.label import facts
 
@@ -64,6 +69,12 @@ def _drawn(panel: Panel, paper: Paper) -> list[Line]:
             return curves(panel, paper)
         case Listing():
             return listing(panel, paper)
+        case Flow():
+            return flow(panel, paper)
+        case Thumbnails():
+            return thumbnails(panel, paper)
+        case Overlay():
+            return overlay(panel, paper)
     raise TypeError(f"no way to print a panel of kind {panel.kind!r}")
 
 

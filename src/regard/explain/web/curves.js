@@ -2,8 +2,9 @@
 
 import { endsOf, shareOf, ticksOf } from "./axis.js";
 import { SERIES } from "./colour.js";
-import { draw, make, token, visible, whenSized } from "./element.js";
+import { draw, letterScale, make, token, visible, whenSized } from "./element.js";
 import { four, short } from "./number.js";
+import { tell, whenTold } from "./shared.js";
 
 const HEIGHT = 300;
 const EDGE = { left: 56, right: 16, top: 14, bottom: 44 };
@@ -12,22 +13,49 @@ const SHADE = 0.2; // of a band; one within another is darker
 const LETTER = 7; // the width of one, about
 const DOTS = 12; // points of a line up to which each is shown
 
+/** The colour of the line of a number, and its dashes where colours come again. */
+export function lookOf(number) {
+  const round = Math.floor(number / SERIES.length);
+  return { colour: SERIES[number % SERIES.length], dash: [null, "6 4", "2 3"][Math.min(2, round)] };
+}
+
 /** The body of a panel of curves. */
 export function drawCurves(panel) {
   return new Chart(panel).element;
 }
 
-class Chart {
+/** Lines, bands and their legend. */
+export class Chart {
   constructor(panel) {
+    this.hidden = new Set();
+    const label = `${panel.title || "Curves"}: ${panel.y ?? ""} by ${panel.x ?? ""}. Arrow keys read values.`;
+    const roles = { role: "application", "aria-roledescription": "chart", "aria-label": label };
+    this.picture = draw("svg", { class: "chart", tabindex: 0, ...roles });
+    this.legend = make("div", { class: "series", role: "group", "aria-label": "Lines" });
+    this.live = make("p", { class: "spoken", role: "status" });
+    this.element = make("div", { class: "curves" }, this.picture, this.legend, this.live);
+    this.picture.addEventListener("pointermove", (event) => this.point(event));
+    this.picture.addEventListener("pointerleave", () => this.ask(null));
+    this.picture.addEventListener("keydown", (event) => this.press(event));
+    this.show(panel);
+    whenTold(this.picture, ({ x }) => this.width && this.read(x));
+    whenSized(this.element, (width) => {
+      this.scale = letterScale();
+      this.paint(Math.min(width / this.scale, WIDEST));
+    });
+  }
+
+  /** Shows other numbers; what the reader hid or points at stays so. */
+  show(panel) {
     this.panel = panel;
     const fits = (value, isLog) => Number.isFinite(value) && (value > 0 || !isLog);
     const isFit = ([x, y]) => fits(x, panel.x_log) && fits(y, panel.y_log);
     this.lines = Object.entries(panel.lines ?? {}).map(([name, points], number) => ({
       name,
       points: points.filter(isFit),
-      colour: SERIES[number % SERIES.length],
-      dash: number >= SERIES.length ? "6 4" : null,
-      isHidden: false,
+      behind: (panel.behind?.[name] ?? []).filter(isFit),
+      ...(panel.looks?.[name] ?? lookOf(number)),
+      isHidden: this.hidden.has(name),
     }));
     const around = this.lines.find((line) => line.name === panel.around) ?? this.lines[0];
     this.bands = Object.entries(panel.bands ?? {}).map(([name, points], number) => ({
@@ -36,19 +64,14 @@ class Chart {
       colour: around?.colour ?? SERIES[0],
       depth: number + 1,
       isBand: true,
-      isHidden: false,
+      isHidden: this.hidden.has(name),
     }));
-    const label = `${panel.title || "Curves"}: ${panel.y ?? ""} by ${panel.x ?? ""}. Arrow keys read values.`;
-    const roles = { role: "application", "aria-roledescription": "chart", "aria-label": label };
-    this.picture = draw("svg", { class: "chart", tabindex: 0, ...roles });
-    const keys = [...this.lines, ...this.bands].map((line) => this.key(line));
-    this.legend = make("div", { class: "series", role: "group", "aria-label": "Lines" }, ...keys);
-    this.live = make("p", { class: "spoken", role: "status" });
-    this.element = make("div", { class: "curves" }, this.picture, this.legend, this.live);
-    this.picture.addEventListener("pointermove", (event) => this.point(event));
-    this.picture.addEventListener("pointerleave", () => this.read(null));
-    this.picture.addEventListener("keydown", (event) => this.press(event));
-    whenSized(this.element, (width) => this.paint(Math.min(width, WIDEST)));
+    const everything = [...this.lines, ...this.bands];
+    const told = JSON.stringify(everything.map(({ name, colour, dash }) => [name, colour, dash]));
+    if (told !== this.told) this.legend.replaceChildren(...everything.map((line) => this.key(line)));
+    else everything.forEach((line, place) => (line.value = this.legend.children[place].lastChild));
+    this.told = told;
+    if (this.width) this.paint(this.width);
   }
 
   /** The name of a line, its value where the reader points, and a switch. */
@@ -59,11 +82,12 @@ class Chart {
     swatch.append(line.isBand ? draw("rect", shade) : draw("path", { d: "M0 4H22", ...look }));
     line.value = make("span", { class: "number" });
     const press = () => {
-      line.isHidden = !line.isHidden;
-      button.setAttribute("aria-pressed", String(!line.isHidden));
+      if (!this.hidden.delete(line.name)) this.hidden.add(line.name);
+      for (const one of [...this.lines, ...this.bands]) one.isHidden = this.hidden.has(one.name);
+      button.setAttribute("aria-pressed", String(!this.hidden.has(line.name)));
       this.paint(this.width);
     };
-    const given = { type: "button", "aria-pressed": "true", onclick: press };
+    const given = { type: "button", "aria-pressed": String(!line.isHidden), onclick: press };
     const button = make("button", given, swatch, token(line.name), line.value);
     return button;
   }
@@ -82,18 +106,19 @@ class Chart {
   }
 
   paint(width) {
+    const at = this.at ?? null;
     this.width = width;
     const edges = this.areas.flatMap((band) => band.points.flatMap(([x, low, high]) => [[x, low], [x, high]]));
-    const points = [...this.shown.flatMap((line) => line.points), ...edges];
+    const points = [...this.shown.flatMap((line) => [...line.points, ...line.behind]), ...edges];
     const { x_log: xLog, y_log: yLog } = this.panel;
     this.ends = { x: endsOf(points.map(([x]) => x), xLog), y: endsOf(points.map(([, y]) => y), yLog) };
     const paths = [...this.areas.map((band) => this.area(band)), ...this.shown.map((line) => this.line(line))];
     this.cross = draw("g", { class: "cross" });
     this.picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    this.picture.setAttribute("width", width);
-    this.picture.setAttribute("height", HEIGHT);
+    this.picture.setAttribute("width", width * this.scale);
+    this.picture.setAttribute("height", HEIGHT * this.scale);
     this.picture.replaceChildren(this.frame(), ...paths, this.cross);
-    this.read(null);
+    this.read(this.stops().includes(at) ? at : null);
   }
 
   place([x, y]) {
@@ -130,12 +155,13 @@ class Chart {
     return parts;
   }
 
-  line({ points, colour, dash }) {
+  line({ points, behind, colour, dash }) {
     const places = points.map((point) => this.place(point));
-    const path = places.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
-    const line = draw("polyline", { points: path, stroke: colour, "stroke-dasharray": dash });
+    const path = (all) => all.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
+    const raw = { points: path(behind.map((point) => this.place(point))), stroke: colour, class: "raw" };
+    const line = draw("polyline", { points: path(places), stroke: colour, "stroke-dasharray": dash });
     const dots = places.length > DOTS ? [] : places.map(([cx, cy]) => draw("circle", { cx, cy, r: 3, fill: colour }));
-    return draw("g", { class: "line" }, line, ...dots);
+    return draw("g", { class: "line" }, ...(behind.length ? [draw("polyline", raw)] : []), line, ...dots);
   }
 
   area({ points, colour }) {
@@ -149,7 +175,7 @@ class Chart {
     const x = ((event.clientX - box.left) / box.width) * this.width;
     const near = (value) => Math.abs(this.place([value, this.ends.y[0]])[0] - x);
     const values = this.stops();
-    if (values.length) this.read(values.reduce((best, value) => (near(value) < near(best) ? value : best)));
+    if (values.length) this.ask(values.reduce((best, value) => (near(value) < near(best) ? value : best)));
   }
 
   /** Every x at which some line has a point. */
@@ -162,11 +188,17 @@ class Chart {
     const values = this.stops();
     if (step === undefined || !values.length) return;
     const at = this.at === null ? (step < 0 ? values.length : -1) : values.indexOf(this.at);
-    this.read(values[Math.min(values.length - 1, Math.max(0, at + step))]);
+    this.ask(values[Math.min(values.length - 1, Math.max(0, at + step))]);
     const told = this.shown.map((line) => `${visible(line.name)} ${line.value.textContent}`);
     this.live.textContent = `${this.panel.x ?? "x"} ${this.named(this.at)}: ${told.join(", ")}`;
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  /** Reads at x, here and in a second window. */
+  ask(x) {
+    this.read(x);
+    tell(this.picture, { x });
   }
 
   /** Shows what every line is at x. */

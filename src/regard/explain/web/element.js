@@ -30,6 +30,13 @@ export function visible(text) {
   return told === "" ? "(empty)" : told;
 }
 
+/** Puts parts into a holder, unless they are what it holds. */
+export function fill(holder, parts) {
+  const { children } = holder;
+  const isSame = parts.length === children.length && parts.every((one, place) => one === children[place]);
+  if (!isSame) holder.replaceChildren(...parts);
+}
+
 /** Calls `act` with the width of an element, now and whenever it changes. */
 export function whenSized(element, act) {
   let before = 0;
@@ -41,6 +48,20 @@ export function whenSized(element, act) {
     }
   });
   observer.observe(element);
+}
+
+/** An element that is reached by the keyboard as long as it scrolls sideways. */
+export function reachable(element) {
+  whenSized(element, () => {
+    if (element.scrollWidth > element.clientWidth + 1) element.tabIndex = 0;
+    else element.removeAttribute("tabindex");
+  });
+  return element;
+}
+
+/** How much larger than usual the letters of the page are: what is drawn in pixels grows with them. */
+export function letterScale() {
+  return Math.max(1, Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16);
 }
 
 let count = 0;

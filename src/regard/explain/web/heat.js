@@ -158,12 +158,14 @@ class HeatMap {
     const { selected } = this.plane;
     if (!selected.delete(row)) selected.add(row);
     this.plane.repaint();
+    this.plane.share();
     this.look(true);
   }
 
   clear() {
     this.plane.selected.clear();
     this.plane.repaint();
+    this.plane.share();
     this.look(true);
   }
 

@@ -1,13 +1,14 @@
 // A table of texts and numbers, in the order of any of its columns.
 
-import { make, token } from "./element.js";
+import { make, reachable, token } from "./element.js";
 import { counted, four } from "./number.js";
 
 const MOST = 200;
+const TIME = /^\d{4}-\d\d-\d\d[ T\d:.]*$/;
 
 /** The body of a panel with a table. memory: the order the reader chose, and whether all rows were wanted. */
 export function drawListing(panel, { memory = {} } = {}) {
-  const holder = make("div", { class: "wide" });
+  const holder = reachable(make("div", { class: "wide" }));
   const element = make("div", { class: "listing" }, holder);
   const show = (focus = null) => {
     holder.replaceChildren(table(panel, memory, show));
@@ -54,7 +55,7 @@ function table(panel, memory, show) {
 function cellOf(cell, isNumber) {
   if (cell === null) return make("td", { class: "masked" }, "");
   if (typeof cell === "number") return make("td", { class: "number", title: String(cell) }, four(cell));
-  return make("td", { class: isNumber ? "number" : null }, token(cell));
+  return make("td", { class: isNumber ? "number" : TIME.test(cell) ? "time" : null }, token(cell));
 }
 
 function sorted(rows, { column, down }) {

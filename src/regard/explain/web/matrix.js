@@ -80,7 +80,9 @@ export function largestOf(values) {
 }
 
 /** The matrix that `View.to_page` packed; a smaller map is spread over the blocks that it stands for. */
-export function unpacked({ shape, type, data, low, high, block = 1 }) {
+export function unpacked(given) {
+  if (given instanceof Matrix) return given;
+  const { shape, type, data, low, high, block = 1 } = given;
   if (block > 1) {
     const [rows, columns] = shape;
     const few = unpacked({ shape: shape.map((count) => Math.ceil(count / block)), type, data, low, high });
@@ -108,7 +110,8 @@ export function unpacked({ shape, type, data, low, high, block = 1 }) {
   return new Matrix(rows, columns, values, error);
 }
 
-function decoded(data) {
+/** The bytes of base64. */
+export function decoded(data) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(data);
   const text = atob(data);
   const bytes = new Uint8Array(text.length);

@@ -1,6 +1,7 @@
 // A matrix with every number written out.
 
-import { make, token } from "./element.js";
+import { make, reachable, token } from "./element.js";
+import { drawFormula } from "./note.js";
 import { counted, four } from "./number.js";
 
 const MANY = 8; // columns from which on four are enough to follow a calculation
@@ -11,9 +12,10 @@ const MOST_ROWS = 32;
 export function drawNumbers(panel, { memory = {} } = {}) {
   const values = panel.values ?? [];
   const width = values.reduce((most, row) => Math.max(most, row.length), 0);
-  const holder = make("div", { class: "wide" });
+  const holder = reachable(make("div", { class: "wide" }));
   const element = make("div", { class: "numbers" });
-  if (panel.equation) element.append(make("p", { class: "equation" }, panel.equation));
+  if (panel.math) element.append(drawFormula(panel.math));
+  else if (panel.equation) element.append(make("p", { class: "equation" }, panel.equation));
   const show = () => {
     const columns = width > MANY && !memory.allColumns ? FEW : width;
     const rows = values.length > MOST_ROWS && !memory.allRows ? MOST_ROWS : values.length;

@@ -4,8 +4,8 @@ import { inkOn } from "./colour.js";
 import { asToken } from "./element.js";
 import { tiny } from "./number.js";
 
-const FONT = "12px system-ui, sans-serif";
-const BOLD = "600 12px system-ui, sans-serif";
+const FAMILY = "system-ui, sans-serif";
+const BOLD = `600 12px ${FAMILY}`;
 const WIDEST_LABEL = { left: 130, top: 96 };
 const LINE = 13; // pixels between two labels
 const GRID = 12; // cells from this size on stand apart
@@ -15,12 +15,12 @@ const ruler = document.createElement("canvas").getContext("2d");
 const scratch = document.createElement("canvas");
 
 /** Room for the labels of both sides of a map. isFlat: those of the columns fit above cells without being turned. */
-export function gutters({ rows, columns }, width, largest) {
-  const left = room(rows, WIDEST_LABEL.left);
-  const top = room(columns, WIDEST_LABEL.top);
+export function gutters({ rows, columns }, width, largest, scale) {
+  const left = room(rows, WIDEST_LABEL.left) * scale;
+  const top = room(columns, WIDEST_LABEL.top) * scale;
   const cell = Math.min(largest, (width - left) / (columns.length || 1));
   const isFlat = columns.length > 0 && top - 10 <= cell;
-  return { left, top: isFlat ? 22 : top, isFlat };
+  return { left, top: isFlat ? 22 * scale : top, isFlat };
 }
 
 /** Draws what can be seen of a plane. */
@@ -37,7 +37,7 @@ export function paint(plane) {
   clipTo(context, frame.left, frame.top, width - frame.left, height - frame.top);
   cells(frame);
   if (plane.cell >= GRID) grid(frame);
-  if (plane.cell >= NUMBERED) numbers(frame);
+  if (plane.cell >= NUMBERED * plane.scale) numbers(frame);
   outlines(frame);
   context.restore();
   labels(frame);
@@ -105,7 +105,7 @@ function numbers(frame) {
   const { context, plane } = frame;
   const { cell, map } = plane;
   const shades = map.shades.level(0).bytes;
-  context.font = `${cell >= 38 ? 12 : 11}px system-ui, sans-serif`;
+  context.font = `${(cell >= 38 * plane.scale ? 12 : 11) * plane.scale}px ${FAMILY}`;
   context.textAlign = "center";
   context.textBaseline = "middle";
   for (const [row, y] of along(frame, true)) {
@@ -141,9 +141,9 @@ function outlines(frame) {
 
 function labels(frame) {
   const { context, plane, look, left, top } = frame;
-  const { cell, cursor, map } = plane;
+  const { cell, cursor, map, scale } = plane;
   const { isFlat } = plane.gutter;
-  const every = Math.max(1, Math.ceil(LINE / cell));
+  const every = Math.max(1, Math.ceil((LINE * plane.scale) / cell));
   context.fillStyle = look.ink;
   context.textBaseline = "middle";
   context.textAlign = "right";
@@ -152,7 +152,7 @@ function labels(frame) {
   for (const [row, y] of along(frame, true)) {
     if (row % every !== 0 && row !== cursor?.row) continue;
     const isBold = row === cursor?.row || plane.selected.has(row);
-    write(context, map.rows[row], { x: left - 8, y: y + cell / 2, isBold, most: left - 12 });
+    write(context, map.rows[row], { x: left - 8, y: y + cell / 2, isBold, most: left - 12, scale });
   }
   context.restore();
   context.save();
@@ -160,7 +160,7 @@ function labels(frame) {
   context.textAlign = isFlat ? "center" : "left";
   for (const [column, x] of along(frame, false)) {
     if (column % every !== 0 && column !== cursor?.column) continue;
-    const place = { x: x + cell / 2, y: top - (isFlat ? 9 : 7), isBold: column === cursor?.column };
+    const place = { x: x + cell / 2, y: top - (isFlat ? 9 * scale : 7), isBold: column === cursor?.column, scale };
     write(context, map.columns[column], { ...place, most: isFlat ? cell : top - 12, turn: isFlat ? 0 : -Math.PI / 2 });
   }
   context.restore();
@@ -172,13 +172,13 @@ function clipTo(context, ...box) {
   context.clip();
 }
 
-function write(context, label, { x, y, isBold, most, turn = 0 }) {
+function write(context, label, { x, y, isBold, most, scale, turn = 0 }) {
   if (label === undefined) return;
   context.save();
   context.translate(x, y);
   context.rotate(turn);
-  context.font = isBold ? BOLD : FONT;
-  context.fillText(shortened(label, most), 0, 0);
+  context.font = `${isBold ? "600 " : ""}${12 * scale}px ${FAMILY}`;
+  context.fillText(shortened(label, most / scale), 0, 0);
   context.restore();
 }
 

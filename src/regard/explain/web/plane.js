@@ -1,7 +1,8 @@
 // A map on a canvas that scrolls: as large as its cells make it, of which only what can be seen is drawn.
 
-import { make } from "./element.js";
+import { letterScale, make } from "./element.js";
 import { gutters, paint } from "./paint.js";
+import { tell, whenTold } from "./shared.js";
 
 const TALLEST = 560;
 const SMALLEST_READ = 13; // pixels of a cell whose label can still be read
@@ -25,6 +26,7 @@ export class Plane {
     this.cell = null;
     this.waits = false;
     this.listen();
+    whenTold(this.element, (change) => this.take(change));
   }
 
   /** Shows other weights. map: matrix, shades, ramp, rows and columns (labels). */
@@ -35,19 +37,22 @@ export class Plane {
 
   /** Whether the whole map can be read at once. */
   get isWhole() {
-    return this.least >= SMALLEST_READ;
+    return this.least >= SMALLEST_READ * this.scale;
   }
 
   /** Makes the map as wide as there is room. */
   fit(width) {
     this.width = width;
-    this.gutter = gutters(this.map, width, LARGEST);
+    this.scale = letterScale();
+    this.largest = LARGEST * this.scale;
+    this.tallest = TALLEST * this.scale;
+    this.gutter = gutters(this.map, width, this.largest, this.scale);
     const { rows, columns } = this.map.matrix;
     const across = (width - this.gutter.left - 2) / columns;
-    const down = (TALLEST - this.gutter.top - 2) / rows;
-    this.least = Math.min(LARGEST, across, down);
-    if (this.cell === null || this.isWhole) this.cell = Math.max(this.least, SMALLEST_READ);
-    this.cell = Math.min(LARGEST, Math.max(this.least, this.cell));
+    const down = (this.tallest - this.gutter.top - 2) / rows;
+    this.least = Math.min(this.largest, across, down);
+    if (this.cell === null || this.isWhole) this.cell = Math.max(this.least, SMALLEST_READ * this.scale);
+    this.cell = Math.min(this.largest, Math.max(this.least, this.cell));
     this.resize();
   }
 
@@ -59,7 +64,7 @@ export class Plane {
       column: (scrollLeft + (clientWidth - this.gutter.left) / 2) / this.cell,
     };
     const wanted = direction === 0 ? this.least : this.cell * ZOOM ** direction;
-    this.cell = Math.min(LARGEST, Math.max(this.least, wanted));
+    this.cell = Math.min(this.largest, Math.max(this.least, wanted));
     this.resize();
     this.centre(middle.row, middle.column);
   }
@@ -95,11 +100,11 @@ export class Plane {
   resize() {
     const { rows, columns } = this.map.matrix;
     const size = { width: this.gutter.left + columns * this.cell + 1, height: this.gutter.top + rows * this.cell + 1 };
-    const bar = size.width > this.width + 1 || size.height > TALLEST + 1 ? 16 : 0; // room for scroll bars
+    const bar = size.width > this.width + 1 || size.height > this.tallest + 1 ? 16 : 0; // room for scroll bars
     this.space.style.width = `${size.width}px`;
     this.space.style.height = `${size.height}px`;
     this.element.style.width = `${Math.min(this.width, size.width + bar)}px`;
-    this.element.style.height = `${Math.min(TALLEST, size.height + bar)}px`;
+    this.element.style.height = `${Math.min(this.tallest, size.height + bar)}px`;
     const ratio = window.devicePixelRatio || 1;
     const [wide, tall] = [this.element.clientWidth, this.element.clientHeight];
     const shown = { width: Math.min(wide, Math.ceil(size.width)), height: Math.min(tall, Math.ceil(size.height)) };
@@ -158,6 +163,20 @@ export class Plane {
     this.cursor = cell;
     if (byKey) this.reveal(cell);
     this.calls.onmove(cell.row, cell.column, byKey);
+    this.repaint();
+    this.share();
+  }
+
+  /** Tells a second window where the cursor is, and what is selected. */
+  share() {
+    tell(this.element, { cursor: this.cursor, selected: [...this.selected] });
+  }
+
+  /** Takes the cursor and the selection of a second window. */
+  take({ cursor, selected }) {
+    this.cursor = cursor;
+    this.selected = new Set(selected);
+    if (cursor) this.calls.onmove(cursor.row, cursor.column, false);
     this.repaint();
   }
 

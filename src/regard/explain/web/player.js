@@ -1,6 +1,7 @@
 // Panels one after the other. Panels out of sight stay as they are, so that nothing chosen in one is lost.
 
 import { make } from "./element.js";
+import { tell, whenTold } from "./shared.js";
 
 const OTHERS = "input, select, textarea, [role=application]";
 
@@ -8,10 +9,10 @@ const OTHERS = "input, select, textarea, [role=application]";
 export function playerOf(panels, memory) {
   memory.step = Math.min(memory.step ?? 0, panels.length - 1);
   const where = make("span", { class: "where", role: "status" });
-  const button = (label, act) => make("button", { type: "button", onclick: act }, label);
-  const previous = button("← Previous", () => go(memory.step - 1));
-  const next = button("Next →", () => go(memory.step + 1));
-  const all = button("All", () => show({ showsAll: !memory.showsAll }));
+  const button = (label, act, given = {}) => make("button", { type: "button", onclick: act, ...given }, label);
+  const previous = button("← Previous", () => go(memory.step - 1), { "data-step": "previous" });
+  const next = button("Next →", () => go(memory.step + 1), { "data-step": "next" });
+  const all = button("All", () => turn({ showsAll: !memory.showsAll }));
   const dots = panels.map((panel, place) => {
     const label = `Step ${place + 1}: ${panel.getAttribute("aria-label")}`;
     const given = { type: "button", class: "dot", title: label, "aria-label": label };
@@ -30,13 +31,18 @@ export function playerOf(panels, memory) {
     previous.disabled = !memory.showsAll && memory.step === 0;
     next.disabled = !memory.showsAll && memory.step === panels.length - 1;
   };
+  const turn = (change) => {
+    show(change);
+    tell(element, { step: memory.step, showsAll: Boolean(memory.showsAll) });
+  };
   const go = (step) => {
-    if (step >= 0 && step < panels.length) show({ step, showsAll: false });
+    if (step >= 0 && step < panels.length) turn({ step, showsAll: false });
   };
   const bar = make("div", { class: "steps-bar", role: "group", "aria-label": "Steps" }, previous, where, next, all);
   const parts = [bar, make("div", { class: "dots" }, ...dots), make("div", { class: "panels" }, ...panels)];
   const element = make("div", { class: "player" }, ...parts);
   listen(element, (step) => go(memory.step + step));
+  whenTold(element, show);
   show({});
   return element;
 }

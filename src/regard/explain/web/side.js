@@ -2,21 +2,21 @@
 
 import { addressOf } from "./address.js";
 import { make, visible } from "./element.js";
-
-const MOST_CURVES = 8; // that are shown before the reader chooses
+import { RunList, comparable } from "./runs.js";
 
 /**
- * Both lists. oncurves(names) is called when other runs are to be shown beside each other, onagain() when the reader
- * wants to know of new ones.
+ * Both lists. looks: the colours of runs. oncurves(names) is called when other runs are to be shown beside each other,
+ * onagain() when the reader wants to know of new ones.
  */
 export class Side {
-  constructor(oncurves, onagain) {
-    this.oncurves = oncurves;
+  constructor(looks, oncurves, onagain) {
+    this.beside = new RunList(looks, oncurves);
     const again = { type: "button", class: "again", title: "Look for new runs", "aria-label": "Look for new runs" };
     this.again = make("button", { ...again, onclick: onagain }, "↻");
     this.tabs = {
       inside: make("a", { href: "#", class: "tab" }, "Look inside"),
       curves: make("a", { class: "tab" }, "Learning curves"),
+      lectures: make("a", { class: "tab", href: addressOf({ lecture: "" }) }, "Lectures"),
     };
     const tabs = make("nav", { "aria-label": "Pages", class: "tabs" }, ...Object.values(this.tabs));
     this.links = make("div", { class: "links-of-side" });
@@ -28,38 +28,45 @@ export class Side {
     ];
   }
 
-  list(runs, examples) {
-    const first = runs.filter(({ error }) => !error).slice(0, MOST_CURVES);
-    this.tabs.curves.href = addressOf({ curves: first.map(({ name }) => name) });
+  list(runs, examples, lectures) {
+    this.tabs.curves.href = addressOf({ curves: comparable(runs) });
+    this.beside.list(runs);
     this.marks = [];
     const run = (one) => this.entry({ run: one.name }, one.label, one.error ?? `${one.model}, ${one.task}`, one.error);
     const example = ([name, about]) => this.entry({ example: name }, name, about);
-    this.boxes = runs.map((one) => this.box(one));
     this.inside = make("ul", { class: "runs" }, ...runs.map(run));
-    this.beside = make("ul", { class: "boxes" }, ...this.boxes.map(({ item }) => item));
-    const none = runs.length ? null : make("p", { class: "unit" }, "none here: regard train my.txt --out runs/first");
+    this.none = runs.length ? make("span") : make("p", { class: "unit" }, "none here: regard train my.txt --out runs/first");
     const worked = make("ul", {}, ...Object.entries(examples).map(example));
     this.worked = make("div", {}, make("h2", {}, "Worked examples"), worked);
-    const isFocused = document.activeElement === this.again;
-    const parts = [make("h2", {}, "Runs", this.again), none, this.inside, this.beside, this.worked];
+    const lecture = ({ name, number, title, question }) => this.entry({ lecture: name }, `${number} ${title}`, question);
+    this.taught = make("div", {}, make("h2", {}, "Lectures"), make("ul", {}, ...lectures.map(lecture)));
+    const focus = document.activeElement;
+    const { scrollTop } = this.beside.boxes;
+    this.heading = make("h2", {}, "Runs", this.again);
+    const parts = [this.heading, this.none, this.inside, this.beside.element, this.worked, this.taught];
     this.links.replaceChildren(...parts.filter(Boolean));
-    if (isFocused) this.again.focus();
+    // What is taken out for a moment loses both.
+    if (this.links.contains(focus)) focus.focus();
+    this.beside.boxes.scrollTop = scrollTop;
   }
 
   /** Marks the place that is shown. */
   mark(place) {
     const showsCurves = Boolean(place.curves);
-    this.inside.hidden = this.worked.hidden = showsCurves;
-    this.beside.hidden = !showsCurves;
-    for (const { name, box } of this.boxes) box.checked = showsCurves && place.curves.includes(name);
+    const showsLectures = place.lecture !== undefined;
+    this.inside.hidden = this.worked.hidden = showsCurves || showsLectures;
+    this.heading.hidden = this.none.hidden = showsLectures;
+    this.beside.element.hidden = !showsCurves;
+    this.taught.hidden = !showsLectures;
+    this.beside.mark(place.curves ?? []);
     for (const { link, at } of this.marks) {
-      const isIt = at.run === place.run && at.example === place.example && !showsCurves;
+      const isIt = at.run === place.run && at.example === place.example && at.lecture === place.lecture && !showsCurves;
       link.setAttribute("aria-current", isIt ? "page" : "false");
       if (isIt) this.reveal(link);
     }
-    if (!showsCurves) this.tabs.inside.href = addressOf(place);
-    this.tabs.inside.setAttribute("aria-current", showsCurves ? "false" : "page");
-    this.tabs.curves.setAttribute("aria-current", showsCurves ? "page" : "false");
+    const current = showsLectures ? "lectures" : showsCurves ? "curves" : "inside";
+    if (current === "inside") this.tabs.inside.href = addressOf(place);
+    for (const [name, tab] of Object.entries(this.tabs)) tab.setAttribute("aria-current", name === current ? "page" : "false");
   }
 
   /** Scrolls the lists alone: the page stays where the reader is. */
@@ -78,13 +85,6 @@ export class Side {
     const link = make("a", { href: addressOf(at) }, ...parts);
     this.marks.push({ link, at });
     return make("li", {}, link);
-  }
-
-  box({ name, label, model, error }) {
-    const change = () => this.oncurves(this.boxes.filter((one) => one.box.checked).map((one) => one.name));
-    const box = make("input", { type: "checkbox", onchange: change, disabled: Boolean(error) });
-    const words = make("label", {}, box, make("span", {}, visible(label), make("small", {}, model ?? "")));
-    return { name, box, item: make("li", {}, words) };
   }
 }
 

@@ -3,13 +3,16 @@
 import { drawBars } from "./bars.js";
 import { drawCurves } from "./curves.js";
 import { make, visible } from "./element.js";
+import { drawFlow } from "./flow.js";
 import { drawHeat } from "./heat.js";
 import { drawLinks } from "./links.js";
 import { drawListing } from "./listing.js";
 import { drawNote } from "./note.js";
 import { four } from "./number.js";
 import { drawNumbers } from "./numbers.js";
+import { drawOverlay } from "./overlay.js";
 import { playerOf } from "./player.js";
+import { drawThumbnails } from "./thumbnails.js";
 
 const FEW = 5; // columns of a matrix
 const SHORT = 12; // bars
@@ -19,25 +22,29 @@ const MEANINGS = {
 const KINDS = {
   bars: drawBars,
   curves: drawCurves,
+  flow: drawFlow,
   heat: drawHeat,
   links: drawLinks,
   listing: drawListing,
   note: drawNote,
   numbers: drawNumbers,
+  overlay: drawOverlay,
+  thumbnails: drawThumbnails,
 };
 
 /**
  * A view as an element.
  * memory    an object that keeps what the reader chose when the view is drawn again with other numbers.
- * exactRows asks for rows (panel, first, count) of a map in full, where somebody can answer.
+ * exactRows asks for rows (panel, first, count) of a map in full, where somebody can answer; of: which map of a panel.
+ * onask     is called with another question, a view and its options, where somebody can answer.
  */
-export function drawView(view, { memory = {}, exactRows = null } = {}) {
+export function drawView(view, { memory = {}, exactRows = null, onask = null } = {}) {
   // Where the view itself can be had without the sink, a map does not offer the same once more.
   const hidesSink = !(view.controls ?? []).some(({ name }) => name === "hide_sink");
   const panels = view.panels.map((panel, place) => {
     const name = panel.key || `${panel.kind} ${place}`;
-    const exact = exactRows && ((first, count) => exactRows(place, first, count));
-    return drawPanel(panel, { memory: (memory[name] ??= {}), exactRows: exact, hidesSink });
+    const exact = exactRows && ((first, count, of) => exactRows(place, first, count, of));
+    return drawPanel(panel, { memory: (memory[name] ??= {}), exactRows: exact, hidesSink, onask });
   });
   memory.player ??= {};
   return make(

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.explain.notation import tex_of
 from regard.explain.view import Heat, Note, Numbers, Panel, View
 
 # Every fraction of the examples has a smaller denominator.
@@ -51,6 +52,7 @@ def numbers(
         rows=rows,
         columns=columns,
         equation=equation,
+        tex=tex_of(equation),
         note=note,
         marked=marked,
     )
@@ -75,7 +77,8 @@ def text(words: str, title: str = "") -> Note:
 
 
 def formula(*lines: str, title: str = "") -> Note:
-    return Note(title=title, text="\n".join(lines), style="equation")
+    plain = "\n".join(lines)
+    return Note(title=title, text=plain, style="equation", tex=tex_of(plain))
 
 
 def answer(question: str, words: str) -> Note:

@@ -34,7 +34,7 @@ from regard.serving.http.texts import Texts
 LEFT = 499  # nobody reads the answer
 SILENT = 10.0  # seconds without a word of the engine after which it is taken for stuck
 LAB_GETS = ("/api/runs", "/api/examples")
-LAB_POSTS = ("/api/run", "/api/tokens", "/api/view", "/api/example", "/api/curves", "/api/row")
+LAB_POSTS = ("/api/run", "/api/tokens", "/api/view", "/api/example", "/api/progress", "/api/row")
 
 Handler = Callable[[Request], Awaitable[Response]]
 

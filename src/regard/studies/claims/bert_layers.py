@@ -18,7 +18,7 @@ from regard.core.tap import record
 from regard.data.batch import NOT_COUNTED
 from regard.data.corpus import prepare
 from regard.mixers.attention import SelfAttention
-from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.fitting import LinearProbe, accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.registry import register_study
 
@@ -140,7 +140,7 @@ def _probe(vectors: Tensor, classes: Tensor, count: int, lab: Lab) -> float:
     """How often a linear map fitted on the first half of the rows is right in the second."""
     half = len(vectors) // 2
     torch.manual_seed(lab.seed)
-    probe = nn.Sequential(nn.LayerNorm(vectors.shape[-1]), nn.Linear(vectors.shape[-1], count)).to(vectors.device)
+    probe = LinearProbe(vectors.shape[-1], count, is_normed=True).to(vectors.device)
     fit(probe, lambda _: (vectors[:half], classes[:half]), 100, 0.02)
     return accuracy(probe, vectors[half:], classes[half:])
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from regard.core.context import EMPTY, Context
 from regard.core.model import logits_of
 from regard.core.registry import build, entry
 from regard.data.batch import NOT_COUNTED
@@ -48,6 +49,18 @@ def fit(
         losses.append(loss.detach())
     model.eval()
     return torch.stack(losses).tolist() if losses else []
+
+
+class LinearProbe(nn.Module):
+    """A linear map of given vectors to the logits of classes, which is fitted and asked as a model is."""
+
+    def __init__(self, width: int, classes: int, *, is_normed: bool = False) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width) if is_normed else nn.Identity()
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, vectors: Tensor, state: None = None, context: Context = EMPTY) -> tuple[Tensor, None]:
+        return self.norm(vectors), None
 
 
 @torch.no_grad()

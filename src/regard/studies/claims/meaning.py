@@ -13,7 +13,7 @@ from regard.charts.chart import bar_chart
 from regard.core.registry import build
 from regard.core.tap import record
 from regard.data.batch import NOT_COUNTED
-from regard.studies.claims.fitting import accuracy, fit
+from regard.studies.claims.fitting import LinearProbe, accuracy, fit
 from regard.studies.claims.study import Found, Lab, Study, Verdict, judged, mean
 from regard.studies.registry import register_study
 
@@ -142,7 +142,7 @@ def _probe(parts: list[tuple[Tensor, Tensor]], classes: int, lab: Lab) -> float:
     """How often a linear map trained on the first part tells the class in the second."""
     train, test = parts
     torch.manual_seed(lab.seed)
-    probe = nn.Linear(train[0].shape[1], classes).to(lab.device)
+    probe = LinearProbe(train[0].shape[1], classes).to(lab.device)
     fit(probe, lambda _: train, 200, 0.05)
     return accuracy(probe, *test)
 

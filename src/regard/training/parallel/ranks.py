@@ -157,9 +157,12 @@ class Ranks:
 
     # A step.
 
-    def shard(self, step: nn.Module) -> None:
-        """Leave to each process its part of every parameter of a training step, where they are shared out."""
-        del step
+    def shard(self, step: nn.Module, products: torch.dtype) -> None:
+        """Leave to each process its part of every parameter of a training step, where they are shared out.
+
+        products  the numbers in which the large products are computed.
+        """
+        del step, products
 
     def wrapped(self, step: nn.Module) -> nn.Module:
         """A training step whose gradients are those of all processes."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard
 from torch.nn.utils import get_total_norm
 
@@ -48,8 +48,12 @@ class ShardedRanks(JoinedRanks):
     def holders(self) -> int:
         return self.size
 
-    def shard(self, step: nn.Module) -> None:
-        """Blocks, the head, what is left of the model, and the whole step, each put together when it is called."""
+    def shard(self, step: nn.Module, products: torch.dtype) -> None:
+        """Blocks, the head, what is left of the model, and the whole step, each put together when it is called.
+
+        The linear maps of a block travel in the numbers in which they are multiplied: a step casts them to these
+        anyhow, so that half of the bytes say the same. All else, and every sum of gradients, stays in float32.
+        """
         for name, parameter in step.named_parameters():
             if parameter.dim() == 0:
                 raise UsageError(
@@ -62,6 +66,8 @@ class ShardedRanks(JoinedRanks):
         model = step.get_submodule("model")
         for part in step.modules():
             if isinstance(part, Block):
+                if products != torch.float32:
+                    self._shard_maps(part, products)
                 fully_shard(part, mesh=self._mesh)
         # A head that shares its table is called after the model: the table stays together until then.
         head = getattr(model, "head", None)
@@ -75,6 +81,12 @@ class ShardedRanks(JoinedRanks):
         for part in self._parts:
             # Gloo adds and does not average; by NCCL the two cost the same.
             part.set_force_sum_reduction_for_comms(True)
+
+    def _shard_maps(self, block: Block, products: torch.dtype) -> None:
+        policy = MixedPrecisionPolicy(products, torch.float32, cast_forward_inputs=False)
+        for part in block.modules():
+            if isinstance(part, nn.Linear) and "weight" in part._parameters:
+                fully_shard(part, mesh=self._mesh, mp_policy=policy)
 
     def wrapped(self, step: nn.Module) -> nn.Module:
         return step

@@ -35,7 +35,7 @@ def heat(panel: Heat, paper: Paper) -> list[Line]:
     edge = paper.either("│", "|")
     lines: list[Line] = [said(" " * (left + 2) + text) for text in _head(shown, cell, paper)]
     for text, row in zip(labels, shares(panel, shown.weights), strict=True):
-        lines.append([Span(f"{text} {edge}"), *_shaded_row(row, cell, panel.low < 0, paper), Span(edge)])
+        lines.append([Span(f"{text} {edge}"), *shaded_row(row, cell, panel.low < 0, paper), Span(edge)])
     named = [f"{what}: {name}" for what, name in (("rows", panel.row_name), ("columns", panel.column_name)) if name]
     remarks = [", ".join(named)] if named else []
     lines += [said(line, "faint") for text in (*remarks, *shown.said) for line in paper.prose(text)]
@@ -64,7 +64,7 @@ def _fitted(panel: Heat, paper: Paper) -> tuple[Cells, int, int]:
     return shown, left, next((cell for cell in widths if cell * count <= room), widths[-1])
 
 
-def _shaded_row(row: np.ndarray, cell: int, signed: bool, paper: Paper) -> list[Span]:
+def shaded_row(row: np.ndarray, cell: int, signed: bool, paper: Paper) -> list[Span]:
     """Cells of one row; neighbours of the same look are one span."""
     spans: list[Span] = []
     for share in row.tolist():
@@ -120,7 +120,7 @@ def _scale(panel: Heat, paper: Paper, masked: bool) -> Line:
     room = (paper.width - width(before) - width(after)) // 2
     steps = next((steps for steps in (LEVELS, LEVELS // 2, LEVELS // 4) if sides * steps + 1 <= room), 1)
     scale = np.linspace(1.0 - sides, 1.0, sides * steps + 1)
-    return [Span(before), *_shaded_row(scale, 2, panel.low < 0, paper), Span(after)]
+    return [Span(before), *shaded_row(scale, 2, panel.low < 0, paper), Span(after)]
 
 
 def links(panel: Links, paper: Paper) -> list[Line]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from regard.charts.drawing import HEAD, SMALL, Drawing
+from regard.explain.flow import Flow
+from regard.explain.overlay import Overlay
 from regard.explain.render.shapes.curves import curves
+from regard.explain.render.shapes.flow import flow
 from regard.explain.render.shapes.maps import heat, links
 from regard.explain.render.shapes.numbers import bars, listing, note, numbers
+from regard.explain.render.shapes.pictures import overlay, thumbnails
+from regard.explain.thumbnails import Thumbnails
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, Panel
 
 
@@ -43,5 +48,11 @@ def _draw(panel: Panel, drawing: Drawing) -> None:
             curves(panel, drawing)
         case Listing():
             listing(panel, drawing)
+        case Flow():
+            flow(panel, drawing)
+        case Thumbnails():
+            thumbnails(panel, drawing)
+        case Overlay():
+            overlay(panel, drawing)
         case _:
             raise TypeError(f"no way to draw a panel of kind {panel.kind!r}")

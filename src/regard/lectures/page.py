@@ -1,1 +1,0 @@
-"""A sitting as one HTML file: it opens from disk, needs no network, and may not use any."""
