@@ -23,7 +23,8 @@ NAMED = {
 FOLDERS = {"benchmarks/results": "results", "examples": "examples"}
 FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
-LINK = re.compile(r"(\]\()([^()\s]+)(\))")
+# Of Markdown, and of a picture that is written as HTML.
+LINK = re.compile(r"(\]\(|\b(?:src|srcset)=\")([^()\s\"]+)(\)|\")")
 # Where the text of a link is the name of a page's file, the site has the name of the page.
 FILE_NAME = re.compile(r"\[(?:\.\./)?(?:docs/|benchmarks/results/)?([\w-]+)\.md\](?=\()")
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".sbatch": "bash", ".service": "ini", ".conf": "nginx"}

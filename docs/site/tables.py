@@ -12,7 +12,7 @@ def boxed(html: str) -> str:
     """The page with its tables in boxes. One of many columns keeps their width, one of few fits a phone."""
 
     def box(match: re.Match[str]) -> str:
-        columns = match[0].partition("</tr>")[0].count("<th")
+        columns = len(re.findall(r"<th[ >]", match[0].partition("</tr>")[0]))
         # A class of its own, so that the theme's script does not box it again.
         table = match[0].replace("<table>", '<table class="data">', 1)
         size = " few" if columns <= FEW else " many" if columns >= MANY else ""

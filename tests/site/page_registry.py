@@ -123,6 +123,7 @@ HERE = {
     "docs/contract.md": Fixture(plain, runs_python=False),
     "docs/counting.md": Fixture(counted, {"/scratch": "."}, runs_python=False),
     "docs/generation.md": Fixture(with_runs, before='import regard\nrun = regard.load("runs/mine")\n'),
+    "docs/lectures.md": Fixture(plain),
     "docs/release.md": Fixture(plain),
     "docs/scale.md": Fixture(plain, read=("--devices", "--workers", "--ray")),
     "docs/serving.md": Fixture(plain, runs_python=False),
