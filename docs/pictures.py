@@ -53,6 +53,7 @@ INSIDE = {
     "tags": Shown("The old man the boats near the market .", "answer"),
     "shapes": Shown(""),
     "market": Shown("", "forecast"),
+    "flow": Shown("Jonas lived in a small house near the harbour .", "flow", run="gpt"),
     # Of weights of others, imported as docs/weights.md says.
     "lens": Shown("The capital of France is", "lens", run="gemma"),
     "neurons": Shown("The capital of France is", "neurons", {"layer": 13, "neuron": 1543}, run="gemma"),
