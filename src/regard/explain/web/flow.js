@@ -13,8 +13,7 @@ import { Stage } from "./stage.js";
 import { PAGE } from "./strokes.js";
 
 const TAKES = 900; // milliseconds of a column while the animation plays
-const HELP =
-  "Drag or arrow keys move, plus and minus zoom, 0 shows the whole, full stop and comma step. The outline below the diagram has every part.";
+const HELP = "Drag or arrow keys move, plus and minus zoom, 0 shows the whole, full stop and comma step. The outline below the diagram has every part.";
 
 /** The body of a panel of the kind flow. memory: what the reader chose before. exactRows: asks for numbers in full. */
 export function drawFlow(panel, given = {}) {
@@ -264,9 +263,9 @@ class Diagram {
     }
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const last = this.whole.columns - 1;
-    let began = performance.now();
     this.reach(this.state.column === null || this.state.column === last ? 0 : this.state.column);
     this.playing.textContent = "❚❚ pause";
+    let began = performance.now();
     const turn = (now) => {
       const share = (now - began) / TAKES;
       this.state.share = isStill ? null : Math.min(1, share);
