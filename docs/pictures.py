@@ -74,6 +74,7 @@ INSIDE = {
     "tags": Shown("The old man the boats near the market .", "answer", data="world:tags"),
     "shapes": Shown("", data="world:shapes"),
     "market": Shown("", "forecast", data="world:electricity"),
+    "flow": Shown("Jonas lived in a small house near the harbour .", "flow", run="gpt"),
     # Of weights of others, imported as docs/weights.md says.
     "lens": Shown("The capital of France is", "lens", run="gemma", data=None),
     "neurons": Shown("The capital of France is", "neurons", {"layer": 13, "neuron": 1543}, run="gemma", data=None),

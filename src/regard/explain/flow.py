@@ -193,7 +193,14 @@ def blocks(matrix: np.ndarray, rows: int, columns: int) -> np.ndarray:
     >>> blocks(np.array([[1.0, 2.0, 0.0], [0.0, -3.0, 1.0]]), 2, 2)
     array([[-3.,  1.]])
     """
-    at = [range(0, size, step) for size, step in zip(matrix.shape, (rows, columns), strict=True)]
-    high = np.fmax.reduceat(np.fmax.reduceat(matrix, at[0], 0), at[1], 1)
-    low = np.fmin.reduceat(np.fmin.reduceat(matrix, at[0], 0), at[1], 1)
+    high, low = (_reduced(ufunc, matrix, rows, columns) for ufunc in (np.fmax, np.fmin))
     return np.where(high >= -low, high, low)
+
+
+def _reduced(ufunc: np.ufunc, matrix: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Blocks one after the other along each axis, the rest of the last one empty: much faster than `reduceat`."""
+    for step in (rows, columns):
+        short = -len(matrix) % step
+        filled = np.concatenate([matrix, np.full((short, matrix.shape[1]), np.nan, matrix.dtype)]) if short else matrix
+        matrix = np.ascontiguousarray(ufunc.reduce(filled.reshape(-1, step, matrix.shape[1]), axis=1).T)
+    return matrix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from typing import Any
@@ -23,7 +24,9 @@ from regard.explain.packed import packed
 from regard.explain.registry import shown
 from regard.explain.render.terminal import lines
 from regard.run.run import Run
+from regard.serving.api import Api
 from regard.serving.beginning import example_input
+from regard.serving.guard import Refused
 from regard.tasks import task_named
 
 WRITERS = ("gpt", "lstm", "gru", "rnn", "mamba", "mamba2", "s4d", "backpack", "fnn", "dan")
@@ -285,3 +288,28 @@ def _options(**values: Any) -> Any:
     from regard.explain.look import options_from
 
     return options_from(values)
+
+
+class OneView:
+    """A provider of one view."""
+
+    def __init__(self, view: Any) -> None:
+        self.given = view
+
+    def view(self, *_: Any) -> Any:
+        return self.given
+
+
+def test_the_lab_sends_the_rows_of_any_node_in_full():
+    view = seen(text_run("gpt"), flow)
+    api = Api(OneView(view))  # type: ignore[arg-type]
+    of = {"run": "gpt", "view": "flow", "text": TEXT, "options": {}}
+    asked = {"of": of, "panel": 0, "row": 2, "count": 3, "node": "stack.layers.0.mixer.weights", "part": 1}
+    told = api.posts["/api/row"](asked)["weights"]
+    found = np.frombuffer(base64.b64decode(told["data"]), "<f4").reshape(told["shape"])
+    panel = view.panels[0]
+    assert isinstance(panel, Flow)
+    np.testing.assert_array_equal(found, _values(panel, "stack.layers.0.mixer.weights")[1, 2:5])
+    for wrong in ({"node": "nothing"}, {"part": 9}):
+        with pytest.raises(Refused, match="panel 0 is no map"):
+            api.posts["/api/row"](asked | wrong)

@@ -1,7 +1,6 @@
 // The diagram of a model: the numbers of one input on their way to an answer, and everything that can be done with it.
 
-import { barList } from "./bars.js";
-import { chancesAt } from "./chances.js";
+import { Answers } from "./answers.js";
 import { isDark, whenTurned } from "./colour.js";
 import { asToken, freshName, make } from "./element.js";
 import { Graph } from "./graph.js";
@@ -11,20 +10,10 @@ import { four } from "./number.js";
 import { Outline, toldOf } from "./outline.js";
 import { Scene, mapOf, sizeAt } from "./scene.js";
 import { Stage } from "./stage.js";
+import { PAGE } from "./strokes.js";
 
 const TAKES = 900; // milliseconds of a column while the animation plays
-const HELP =
-  "Drag or arrow keys move, plus and minus zoom, 0 shows the whole, full stop and comma step. The outline below the diagram has every part.";
-
-// A canvas knows no custom colours: those of style.css once more.
-const PAGE = {
-  light: {
-    ground: "#ffffff", raised: "#f5f7f9", ink: "#1a1f26", soft: "#56606c", line: "#cdd4dc", accent: "#0a62a8", mark: "#d55e00",
-  },
-  dark: {
-    ground: "#14171c", raised: "#1d2129", ink: "#e7eaee", soft: "#a3adb9", line: "#3c4551", accent: "#79bdf7", mark: "#ff9f4a",
-  },
-};
+const HELP = "Drag or arrow keys move, plus and minus zoom, 0 shows the whole, full stop and comma step. The outline below the diagram has every part.";
 
 /** The body of a panel of the kind flow. memory: what the reader chose before. exactRows: asks for numbers in full. */
 export function drawFlow(panel, given = {}) {
@@ -40,7 +29,6 @@ class Diagram {
     [memory.opened, memory.spread] = [this.graph.opened, this.graph.spread];
     const place = memory.of === this.labels.length ? memory.place : panel.place;
     this.state = { place, main: panel.main, chosen: null, hovered: null, column: null, share: null };
-    this.chance = { temperature: 1, topK: 0 };
     this.scene = new Scene(this.graph, { isDark: false });
     this.inspector = new Inspector(this.graph, this.scene, panel.asks ? exactRows : null);
     this.outline = new Outline(this.graph, {
@@ -49,7 +37,7 @@ class Diagram {
     });
     this.build();
     this.recolour();
-    this.answer();
+    this.answers.show(this.state.place);
     this.arrange(true);
     whenTurned(this.element, () => this.recolour());
   }
@@ -68,7 +56,7 @@ class Diagram {
     this.tip = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.live = make("p", { class: "spoken", role: "status" });
     this.caption = make("p", { class: "unit caption" });
-    this.answers = make("div", { class: "answers" });
+    this.answers = new Answers(this.panel.answers, () => this.stage.repaint());
     this.element = make(
       "div",
       { class: "flow" },
@@ -76,7 +64,7 @@ class Diagram {
       make("div", { class: "stage-room" }, this.stage.canvas, this.tip),
       this.caption,
       this.live,
-      make("div", { class: "beside" }, this.inspector.element, this.answers),
+      make("div", { class: "beside" }, this.inspector.element, this.answers.element),
       this.outline.element,
     );
     this.inspector.element.append(make("p", { class: "hint" }, "Choose a box to read its numbers; a stack of sheets opens."));
@@ -120,7 +108,7 @@ class Diagram {
     this.state.place = place;
     Object.assign(this.memory, { place, of: this.labels.length });
     this.select.value = String(place);
-    this.answer();
+    this.answers.show(this.state.place);
     this.choose(this.state.chosen);
     this.stage.repaint();
   }
@@ -154,7 +142,7 @@ class Diagram {
       this.wasPlaced = true;
       this.recolour(); // only on the page is it known whether that is dark
     }
-    this.scene.paint(context, size, look, this.shown, { ...this.state, told: this.told });
+    this.scene.paint(context, size, look, this.shown, { ...this.state, told: this.answers.told });
   }
 
   /** What a ribbon and its width stand for. */
@@ -275,9 +263,9 @@ class Diagram {
     }
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const last = this.whole.columns - 1;
-    let began = performance.now();
     this.reach(this.state.column === null || this.state.column === last ? 0 : this.state.column);
     this.playing.textContent = "❚❚ pause";
+    let began = performance.now();
     const turn = (now) => {
       const share = (now - began) / TAKES;
       this.state.share = isStill ? null : Math.min(1, share);
@@ -308,39 +296,5 @@ class Diagram {
     this.state.column = null;
     this.explain();
     this.stage.repaint();
-  }
-
-  /** The answers at the position, as the temperature and the cut make them. */
-  answer() {
-    const { answers } = this.panel;
-    if (!answers) return;
-    this.told = chancesAt(answers, this.state.place, this.chance);
-    if (!this.answers.childElementCount) this.answers.append(...this.sliders(answers));
-    const entries = this.told.names.map((name, place) => ({ name, value: this.told.values[place] }));
-    const others = this.told.others === null || answers.count <= entries.length ? "" : `all ${answers.count - entries.length} others ${four(this.told.others)}`;
-    const at = answers.places.length ? ` at ${asToken(answers.places[Math.min(this.state.place, answers.places.length - 1)])}` : "";
-    const heading = make("h4", {}, `${answers.kind === "chance" ? "Chances" : "Numbers"}${at}`);
-    this.bars?.remove();
-    this.bars = make("div", {}, heading, barList(entries), make("p", { class: "unit" }, others));
-    this.answers.append(this.bars);
-    this.stage?.repaint();
-  }
-
-  sliders({ kind, names }) {
-    if (kind !== "chance") return [];
-    const slider = (label, name, given) => {
-      const told = make("output", {}, name === "topK" ? "all" : four(this.chance[name]));
-      const turn = ({ target }) => {
-        this.chance[name] = Number(target.value);
-        told.textContent = name === "topK" && !this.chance.topK ? "all" : four(this.chance[name]);
-        this.answer();
-      };
-      const input = make("input", { type: "range", id: freshName(name), oninput: turn, ...given });
-      return make("label", { class: "control", for: input.id }, label, input, told);
-    };
-    return [
-      slider("temperature", "temperature", { min: 0.1, max: 2, step: 0.05, value: 1 }),
-      slider("top k", "topK", { min: 0, max: names[0]?.length ?? 0, step: 1, value: 0 }),
-    ];
   }
 }

@@ -4,7 +4,8 @@ import { freshName, make } from "./element.js";
 import { drawHeat } from "./heat.js";
 import { Matrix, unpacked } from "./matrix.js";
 import { counted, four } from "./number.js";
-import { rangeOf, sizeAt } from "./scene.js";
+import { sizeAt } from "./scene.js";
+import { rangeOf } from "./strokes.js";
 
 const MOST_AT_ONCE = 256 * 256; // numbers of rows that are asked for together
 const MOST = 1024 * 1024; // numbers of a matrix that is asked for

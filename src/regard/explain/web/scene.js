@@ -1,10 +1,10 @@
 // A diagram on a canvas: frames, ribbons, boxes with small maps, tokens and answers.
 
-import { rampOf } from "./colour.js";
 import { asToken } from "./element.js";
 import { LINE, MOST_LINES } from "./lanes.js";
-import { largestOf, unpacked } from "./matrix.js";
+import { unpacked } from "./matrix.js";
 import { four } from "./number.js";
+import { backPath, bezier, forthPath, painted } from "./strokes.js";
 
 /** Of Okabe and Ito, by what a box is; the same in light and dark. */
 const COLOURS = {
@@ -174,7 +174,7 @@ export class Scene {
     const told = (node.shape ?? []).join(" × ");
     const size = sizeAt(node, state.place, state.main);
     const measure = node.measure === "largest weight" ? "max" : "‖·‖";
-    this.words(context, told, x, box.y + 96, { colour: this.colours.soft, size: 11 });
+    this.words(context, told, x, box.y + 96, { colour: this.colours.soft, size: 11, room: width - 46 });
     const amount = (node.sizes ?? []).length ? `${measure} ${four(Number(size.toPrecision(3)))}` : "";
     this.words(context, amount, x + width, box.y + 96, { colour: this.colours.soft, size: 11, align: "right" });
   }
@@ -263,50 +263,4 @@ export class Scene {
 export function windowOf(count, place, isMain) {
   if (count <= MOST_LINES || !isMain) return 0;
   return Math.min(count - MOST_LINES, Math.max(0, place - Math.floor(MOST_LINES / 2)));
-}
-
-/** The ends of shades of a matrix: from zero on, or both ways from it. */
-export function rangeOf(matrix, node) {
-  const high = node.kind === "weights" ? 1 : largestOf(matrix.values) || 1;
-  return { low: matrix.values.some((value) => value < 0) ? -high : 0, high };
-}
-
-function painted(matrix, node, isDark) {
-  const { low, high } = rangeOf(matrix, node);
-  const ramp = rampOf(low < 0, isDark);
-  const canvas = document.createElement("canvas");
-  Object.assign(canvas, { width: matrix.columns, height: matrix.rows });
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(matrix.columns, matrix.rows);
-  const pixels = new Uint32Array(image.data.buffer);
-  matrix.values.forEach((value, cell) => {
-    const share = Math.min(1, Math.max(0, (value - low) / (high - low)));
-    if (!Number.isNaN(value)) pixels[cell] = ramp.packed[1 + Math.round(254 * share)];
-  });
-  context.putImageData(image, 0, 0);
-  return canvas;
-}
-
-function forthPath(from, to) {
-  const start = [from.x + from.width, middle(from)];
-  const end = [to.x, middle(to)];
-  const bend = Math.max(24, (end[0] - start[0]) / 2);
-  return [start, [start[0] + bend, start[1]], [end[0] - bend, end[1]], end];
-}
-
-/** From a step before: below the boxes, to the left. */
-function backPath(from, to) {
-  const start = [from.x + from.width * 0.6, from.y + from.height];
-  const end = [to.x + to.width * 0.4, to.y + to.height];
-  const deep = from === to ? 26 : 34;
-  return [start, [start[0] + 8, start[1] + deep], [end[0] - 8, end[1] + deep], end];
-}
-
-function middle(box) {
-  return box.y + Math.min(box.height, 104) / 2;
-}
-
-function bezier([a, b, c, d], t) {
-  const s = 1 - t;
-  return [0, 1].map((axis) => s ** 3 * a[axis] + 3 * s * s * t * b[axis] + 3 * s * t * t * c[axis] + t ** 3 * d[axis]);
 }
