@@ -13,16 +13,16 @@ from regard.explain.view import View
 
 OpenPage = Callable[..., Any]
 SEEN = """() => {
-  const canvas = document.querySelector("canvas.stage");
+  const canvas = document.querySelector("canvas.diagram");
   const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
   const colours = new Set();
   for (let at = 0; at < pixels.length; at += 404) colours.add(pixels.slice(at, at + 3).join());
   return colours.size;
 }"""
 GROUND = """() => Array.from(
-  document.querySelector("canvas.stage").getContext("2d").getImageData(2, 2, 1, 1).data)"""
+  document.querySelector("canvas.diagram").getContext("2d").getImageData(2, 2, 1, 1).data)"""
 RATE = """async () => {
-  const canvas = document.querySelector("canvas.stage");
+  const canvas = document.querySelector("canvas.diagram");
   canvas.focus();
   const times = [];
   for (let frame = 0; frame < 40; frame += 1) {
@@ -41,7 +41,7 @@ def gpt() -> View:
 def opened(open_page: OpenPage, saved: Callable[[str], str], view: View, **given: Any) -> Any:
     # To read a canvas often, as these tests do, a browser would have it elsewhere.
     page = open_page(saved(view.to_html()), expects=("willReadFrequently",), **given)
-    page.wait_for_selector("canvas.stage")
+    page.wait_for_selector("canvas.diagram")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.evaluate(SEEN) > 12
     return page
@@ -115,7 +115,7 @@ def test_the_numbers_are_followed_step_by_step(open_page: OpenPage, saved: Calla
 
 def test_encoder_and_decoder_stand_in_one_diagram(open_page: OpenPage, saved: Callable[[str], str]):
     page = opened(open_page, saved, seen(pair_run("transformer"), flow, target="the cat"), width=1200)
-    page.locator("canvas.stage").press("0")
+    page.locator("canvas.diagram").press("0")
     assert page.evaluate(SEEN) > 12
     page.locator("summary", has_text="as an outline").click()
     for side in ("encoder", "decoder"):

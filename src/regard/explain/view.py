@@ -25,6 +25,7 @@ import numpy as np
 from regard.charts.formula import mathml
 from regard.errors import UsageError
 from regard.explain.packed import packed
+from regard.explain.plain import plain_values
 from regard.terminal.table import finite
 
 
@@ -46,7 +47,7 @@ class Panel:
         """Plain values for JSON, every number in full; what may be left out is, where it is empty."""
         told: dict[str, Any] = {"kind": self.kind}
         for part in fields(self):
-            value = _plain(getattr(self, part.name))
+            value = plain_values(getattr(self, part.name))
             if part.default is MISSING or value not in ("", [], {}, None):
                 told[part.name] = value
         return told
@@ -235,7 +236,7 @@ class View:
     def to_page(self, most: int | None = None) -> dict[str, Any]:
         """The same for a page, with its controls. most: weights of a map that is sent whole, where rows can be had."""
         told = self._told([panel.to_page(most) for panel in self.panels])
-        return told | {"controls": [_plain(vars(control)) for control in self.controls]}
+        return told | {"controls": [plain_values(vars(control)) for control in self.controls]}
 
     def show(self) -> None:
         """Print it."""
@@ -296,13 +297,3 @@ def _with_packed(panel: Heat | Links, weights: np.ndarray, most: int | None = No
     """The panel with packed weights, which are never written out: a large map would take seconds and gigabytes."""
     told = replace(panel, weights=np.zeros((0, 0))).to_dict()
     return told | {"weights": packed(weights, most)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
