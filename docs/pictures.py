@@ -132,7 +132,7 @@ def _inside(given: argparse.Namespace) -> None:
 
 def _trained(name: str, shown: Shown, folder: Path) -> Any:
     """The model of that name on the world that docs/inside.md names, or the one that its task has by default."""
-    model = name if name in regard.models() else None
+    model = name if name in regard.model_names() else None
     return regard.train(model, shown.data, budget="60s", out=folder, quiet=True, device="cpu")
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from regard.core.context import Context
     from regard.core.mixer import Mixer
     from regard.core.registry import build, register
-    from regard.core.registry import names as models
+    from regard.core.registry import names as model_names
     from regard.core.stack import MixerConfig
     from regard.core.state import State
     from regard.core.tap import Tap, record
@@ -57,7 +57,7 @@ __all__ = [
     "compare",
     "import_run",
     "load",
-    "models",
+    "model_names",
     "prepare",
     "record",
     "register",
@@ -80,7 +80,7 @@ _HOMES = {
     "compare": "regard.studies.compare:compare",
     "import_run": "regard.interop.import_run:import_run",
     "load": "regard.run.run:load",
-    "models": "regard.core.registry:names",
+    "model_names": "regard.core.registry:names",
     "prepare": "regard.data.corpus:prepare",
     "record": "regard.core.tap:record",
     "register": "regard.core.registry:register",

@@ -53,7 +53,7 @@ def train(
 ) -> Run:
     """Train a registered model on data, and give back the run. What is told meanwhile goes to stderr.
 
-    model     a name of `regard.models()`; None: the one that suits the data.
+    model     a name of `regard.model_names()`; None: the one that suits the data.
     data      a path, a pattern, world:NAME or hf:NAME; or data itself: a list of texts, of (text, label), of
               (source, target), of (words, tags) or of mappings, a mapping of columns, a frame of pandas or polars, an
               Arrow table, a `datasets.Dataset`, or an iterator of such rows. None: the world of stories.

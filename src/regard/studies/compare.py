@@ -74,7 +74,7 @@ def compare(
 ) -> Comparison:
     """Train several models on the same data under the same budget and rank them. What is told goes to stderr.
 
-    models      names of `regard.models()`, also with settings as in "lstm?n_layers=3", or folders of runs to begin
+    models      names of `regard.model_names()`, also with settings as in "lstm?n_layers=3", or folders of runs to begin
                 with, as in "runs/gpt2?lora=8"; None: the ladder of the task.
     data        what `regard.train` takes; None: world:witness, 700 steps of each model.
     budget      of each model, such as "1m" or "500steps".

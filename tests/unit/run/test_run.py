@@ -42,6 +42,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
     )
 
 
+def test_no_public_name_is_hidden_by_a_part_of_the_package():
+    rooms = {path.name for path in Path(regard.__file__).parent.iterdir() if path.is_dir()}
+    assert not rooms & set(regard.__all__)
+    assert {"ngram", "lstm", "gpt"} <= set(regard.model_names())
+
+
 def test_every_public_name_is_there():
     assert len(regard.__all__) <= 20
     assert all(getattr(regard, name) is not None for name in regard.__all__)
