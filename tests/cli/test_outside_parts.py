@@ -28,7 +28,7 @@ from regard.explain.registry import looks as all_looks
 from regard.serving.provider import RunProvider
 from regard.studies import registry as studies
 
-GENERAL = {"next", "forgetting", "meaning", "lens", "neurons", "drop", "shuffle", "future"}
+GENERAL = {"next", "flow", "forgetting", "meaning", "lens", "neurons", "drop", "shuffle", "future"}
 LABELLED = "text\tlabel\n" + "".join(
     f"a {word} day for the {one} and the {other}\t{label}\n"
     for word, label in (("good", "good"), ("bad", "bad"))
