@@ -87,11 +87,11 @@ def test_tokens_are_counted_as_they_are_read_without_running_the_model(name: str
     assert length_of(run, TEXT) == len(side)
 
 
-def test_every_look_says_how_many_tokens_it_takes_and_one_that_reads_a_text_often_takes_few() -> None:
+def test_every_look_says_how_many_tokens_it_takes_and_one_that_keeps_or_reads_much_takes_few() -> None:
     by_name = {look.name: look.max_tokens for look in registry.looks()}
     assert all(0 < most <= ONE_PASS for most in by_name.values())
     often = {name for name, most in by_name.items() if most <= MANY_PASSES}
-    assert often == {"forgetting", "contributions", "number"}
+    assert often == {"forgetting", "contributions", "number", "flow"}
     assert set(limits(text_run("lstm"))) == set(registry.views(text_run("lstm")))
     assert set(limits(text_run("backpack", position="learned")).values()) == {64}  # positions of the tiny one
     with pytest.raises(TooLong, match="the text has 81 tokens, and the model has positions for 64: give"):
