@@ -24,6 +24,8 @@ import tables
 
 # A list that follows a line of text is one on GitHub; Python-Markdown wants an empty line before it.
 LIST_AFTER_TEXT = re.compile(r"^(?![-*+|>#\s]|\d+\. )([^\n]+\n)(?=(?:[-*+]|\d+\.) )", re.MULTILINE)
+# A box to tick is one on GitHub; here it is a sign.
+TO_TICK = re.compile(r"^- \[ \] ", re.MULTILINE)
 
 SEARCH = 'data-md-component="search" role="dialog"'
 # The page is there to be read before the theme's script, a third of its bytes, is looked at: site.js starts it.
@@ -98,7 +100,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     path = homes.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     if path.startswith("docs/") and page.file.generated_by:
         return markdown
-    markdown = pages.in_text(markdown, lambda text: LIST_AFTER_TEXT.sub(r"\1\n", text))
+    markdown = pages.in_text(markdown, lambda text: LIST_AFTER_TEXT.sub(r"\1\n", TO_TICK.sub("- \u2610 ", text)))
     # What is folded away is Markdown too, as on GitHub.
     markdown = markdown.replace("<details>", '<details markdown="1">')
     return pages.rewritten(markdown, path, page.file.src_uri)

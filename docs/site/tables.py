@@ -15,6 +15,7 @@ def boxed(html: str) -> str:
         columns = len(re.findall(r"<th[ >]", match[0].partition("</tr>")[0]))
         # A class of its own, so that the theme's script does not box it again.
         table = match[0].replace("<table>", '<table class="data">', 1)
+        table = table.replace("<th></th>", "<td></td>")  # a corner that says nothing heads nothing
         size = " few" if columns <= FEW else " many" if columns >= MANY else ""
         return f'<div class="wide{size}">{table}</div>'
 

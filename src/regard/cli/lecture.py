@@ -84,16 +84,18 @@ def _sit(screen: Screen, found: Lecture, ways: Ways) -> None:
     if screen.json:
         screen.object(_sitting(screen, found, ways.again))
     elif ways.markdown is None and ways.html is None:
-        _print(found, ways.solutions)
+        _print(screen, found, ways.solutions)
 
 
-def _print(found: Lecture, solutions: bool) -> None:
+def _print(screen: Screen, found: Lecture, solutions: bool) -> None:
     from regard.lectures.execution import screens
     from regard.lectures.printed import Printer
 
     printer = Printer(sys.stdout)
     for one in screens(found):
         printer.screen(one, len(found.screens), solutions)
+    if found.exercises:
+        screen.hint(f"exercises are answered in the notebook: regard lecture {found.name} --notebook mine.ipynb")
 
 
 def _page(screen: Screen, found: Lecture, ways: Ways) -> None:

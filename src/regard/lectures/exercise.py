@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, Stopped, UsageError
 from regard.lectures.catalogue import lecture
 from regard.lectures.notebook import SUFFIX, Exercise, Lecture
 
@@ -59,13 +59,20 @@ def passes(mixer: Any) -> bool | None:
     """Whether a mixer of one's own keeps every law of `regard check`; those that it breaks are printed.
 
     mixer  a class that takes its width, or a function that makes one; None: not written yet.
+    What is no mixer is no answer: a line says why.
     """
     if mixer is None:
         return None
     from regard.laws import check
     from regard.laws.check import failures
 
-    broken = failures(check(mixer))
+    try:
+        broken = failures(check(mixer))
+    except Stopped:
+        raise
+    except Exception as error:  # somebody's own class: whatever it raises is a wrong answer
+        print(error if isinstance(error, RegardError) else f"{type(error).__name__}: {error}")
+        return False
     for one in broken:
         print(f"{one.law} does not hold: {one.detail}")
     return not broken
@@ -93,13 +100,13 @@ def difference(given: Any, truth: Any, tolerance: float | None = None) -> str:
             return f"{len(truth)} values are expected, {len(given)} {'was' if len(given) == 1 else 'were'} given"
         wrong = [place for place in range(len(truth)) if difference(given[place], truth[place], tolerance)]
         return f"value {wrong[0] + 1} of {len(truth)} is not it" if wrong else ""
+    if _is_number(truth) and not _is_number(given):
+        return "a number is expected"
     is_right = _is_near(given, truth, tolerance) if _is_number(truth) else _is_same(given, truth)
     return "" if is_right else f"{_told(given)} is not it"
 
 
-def _is_near(given: Any, truth: float, tolerance: float | None) -> bool:
-    if not _is_number(given):
-        return False
+def _is_near(given: float, truth: float, tolerance: float | None) -> bool:
     if isinstance(truth, int) and tolerance is None:
         return given == truth
     return math.isclose(given, truth, rel_tol=NEAR if tolerance is None else 0.0, abs_tol=tolerance or 0.0)
@@ -123,6 +130,8 @@ def _told(value: Any) -> str:
 def _exercise(name: str) -> Exercise | None:
     """The exercise of that name: of the lecture that is sat, of the package, or of a notebook in this folder."""
     owner, _, number = str(name).rpartition("/")
+    if not owner:
+        raise UsageError('name the lecture and the exercise, as "counting/1"')
     now = _sat.get()
     if now is None or now.name != owner:
         here = Path(f"{owner}{SUFFIX}")

@@ -12,7 +12,7 @@ import pytest
 
 from regard.charts.prose import nodes
 from regard.lectures.catalogue import folder, lectures
-from regard.lectures.exercise import OPEN, RIGHT, sitting_in, verdict
+from regard.lectures.exercise import OPEN, RIGHT, passes, sitting_in, verdict
 from regard.lectures.notebook import KINDS, Lecture
 
 NOTEBOOKS = sorted(folder().glob("*.ipynb"))
@@ -102,3 +102,25 @@ def wrong(truth: Any) -> list[Any]:
     if isinstance(truth, list):
         return [truth[:-1], [*truth, truth[-1]], [wrong(part)[0] for part in truth], 0.5, "none"]
     return [f"not {truth}", 0.5, [truth]]
+
+
+def broken_at_once(width: int) -> Any:
+    raise ZeroDivisionError(f"no {width} can be divided so")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (3, "int is neither a mixer"),
+        (lambda width: None, "<lambda> gives a NoneType, not a regard.Mixer"),
+        (broken_at_once, "ZeroDivisionError: no"),
+    ],
+)
+def test_what_is_no_mixer_is_a_wrong_answer(given: Any, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert passes(given) is False
+    assert capsys.readouterr().out.startswith(told)
+
+
+def test_a_word_for_a_number_is_told_so_and_an_exercise_without_its_lecture_how_they_are_named() -> None:
+    assert verdict("recurrence/2", "14").startswith("not yet: a number is expected")
+    assert verdict("recurrence", 14) == 'name the lecture and the exercise, as "counting/1"'

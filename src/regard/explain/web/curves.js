@@ -7,7 +7,7 @@ import { four, short } from "./number.js";
 import { tell, whenTold } from "./shared.js";
 
 const HEIGHT = 300;
-const EDGE = { left: 56, right: 16, top: 14, bottom: 44 };
+const EDGE = { left: 68, right: 16, top: 14, bottom: 44 };
 const WIDEST = 760;
 const SHADE = 0.2; // of a band; one within another is darker
 const LETTER = 7; // the width of one, about
