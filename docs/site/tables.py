@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+EMPTY = re.compile(r"<th([^>]*)></th>")  # a corner that says nothing heads nothing
 FEW, MANY = 3, 7
 
 
@@ -15,7 +16,7 @@ def boxed(html: str) -> str:
         columns = len(re.findall(r"<th[ >]", match[0].partition("</tr>")[0]))
         # A class of its own, so that the theme's script does not box it again.
         table = match[0].replace("<table>", '<table class="data">', 1)
-        table = table.replace("<th></th>", "<td></td>")  # a corner that says nothing heads nothing
+        table = EMPTY.sub(r"<td\1></td>", table)
         size = " few" if columns <= FEW else " many" if columns >= MANY else ""
         return f'<div class="wide{size}">{table}</div>'
 
