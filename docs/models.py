@@ -62,7 +62,7 @@ def main() -> None:
     options.add_argument("what", nargs="?", choices=["facts", "laws", "pictures"], default="facts")
     options.add_argument("--only", default="", help="the name of one model")
     given = options.parse_args()
-    cards = [card for card in models() if given.only in ("", card.name)]
+    cards = [card for card in own_models() if given.only in ("", card.name)]
     if given.what == "pictures":
         for name in [card.name for card in cards if card.name in DRAWN]:
             draw(name)
@@ -199,9 +199,14 @@ def _kinds(part: Any) -> Iterable[str]:
 FACTS: dict[str, Callable[[ModelCard, list[str]], str]] = {"facts": facts, "cost": costs, "settings": settings}
 
 
+def own_models() -> list[ModelCard]:
+    """Those of the package, whatever else was registered."""
+    return [card for card in models() if card.name in registry.MODELS]
+
+
 def index(page: str) -> str:
     """The index with the table of all models told anew, by task in the order of the road."""
-    found = models()
+    found = own_models()
     tasks = dict.fromkeys(card.task for card in found)
     parts = []
     for task in tasks:

@@ -106,7 +106,17 @@ def test_a_model_without_a_head_gives_vectors(folders: Path, tmp_path: Path) -> 
     assert isinstance(run.model, Embeds)
     first = run.model.encode(torch.from_numpy(run.task.ids(run.processor, "a dog"))[None])[0, 0]  # pyright: ignore
     torch.testing.assert_close(vectors[1], first / first.norm())
-    assert set(run.views) == {"attention", "heads", "induction", "rollout", "neurons", "meaning", "steps"}
+    assert set(run.views) == {
+        "attention",
+        "heads",
+        "induction",
+        "rollout",
+        "neurons",
+        "meaning",
+        "steps",
+        "grid",
+        "flow",
+    }
     for view in run.views:
         assert run.explain("the cat sat on the cat", view=view).to_dict()
     with pytest.raises(UsageError, match="has no fill to show"):

@@ -58,4 +58,4 @@ def test_a_parameter_of_a_single_number_cannot_be_cut_and_is_named() -> None:
             self.scale = nn.Parameter(torch.tensor(1.0))
 
     with pytest.raises(UsageError, match=r"train\.parallel=fsdp: scale is a single number, which cannot be cut"):
-        ShardedRanks.__new__(ShardedRanks).shard(TrainingStep(Scaled(), model_loss))
+        ShardedRanks.__new__(ShardedRanks).shard(TrainingStep(Scaled(), model_loss), torch.float32)
