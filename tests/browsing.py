@@ -71,3 +71,9 @@ def open_page(browser: Any) -> Iterator[OpenPage]:
     for context in contexts:
         context.close()
     assert not wrong
+
+
+def page_width(page: Any) -> int:
+    """How wide the page is, once what follows a size has followed: observers of sizes are called after the layout."""
+    frames = "requestAnimationFrame(() => requestAnimationFrame(done))"
+    return int(page.evaluate(f"new Promise((done) => {frames}).then(() => document.documentElement.scrollWidth)"))

@@ -13,6 +13,7 @@ import pytest
 from picture_book import Book
 from playwright.sync_api import expect
 
+from browsing import page_width
 from open_lab import answering
 from regard.serving.curves import progress
 from regard.serving.lab import Lab
@@ -260,4 +261,4 @@ def test_two_hundred_runs_are_listed_and_sixty_drawn(open_page: Any, tmp_path: P
 def test_nothing_sticks_out(open_page: Any, board: Lab, width: int) -> None:
     page = open_board(open_page, board, "#curves=runs/r1&curves=runs/r3", width=width, dark=width == 400)
     expect(charts(page)).to_have_count(4)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page_width(page) <= width

@@ -11,7 +11,13 @@ import pytest
 from picture_book import HOSTILE, WORDS, attention, large, steps, weights_of
 from playwright.sync_api import expect
 
+from browsing import page_width
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Numbers, View
+
+RIBBONS = """([least, most]) => {
+  const found = document.querySelectorAll(".ribbon").length;
+  return least <= found && found <= most;
+}"""
 
 Saved = Callable[[str], str]
 
@@ -124,16 +130,17 @@ def test_numbers_are_shown_in_four_digits_with_the_whole_number_beside(open_page
 def test_a_token_shows_its_own_ribbons_and_their_weights(open_page: Any, saved: Saved) -> None:
     page = open_page(saved(attention(head=1).to_html()))
     lower = page.locator(".tokens.lower button")
-    everything = page.locator(".ribbon").count()
+    page.wait_for_function(RIBBONS, arg=[5, 1000])
     lower.nth(3).hover()
-    assert 0 < page.locator(".ribbon").count() <= 4 < everything
+    page.wait_for_function(RIBBONS, arg=[1, 4])
     shares = page.locator(".tokens.upper .share").all_inner_texts()
     weights = weights_of(1)[3]
     for text, weight in zip(shares, weights, strict=True):
         assert text == "" if weight < 0.002 else float(text) == pytest.approx(weight, rel=0.06)
     lower.nth(3).click()
     page.mouse.move(0, 0)
-    assert page.locator(".ribbon").count() <= 4
+    assert page_width(page) > 0  # two frames later
+    page.wait_for_function(RIBBONS, arg=[1, 4])
     assert lower.nth(3).get_attribute("aria-pressed") == "true"
 
 
@@ -210,4 +217,4 @@ def test_nothing_sticks_out_of_a_narrow_page(open_page: Any, saved: Saved, width
     panels = [panel for view in (attention(), steps(), large(60)) for panel in view.panels]
     page = open_page(saved(View("Three", panels, name="view").to_html()), width=width)
     page.wait_for_function("document.querySelectorAll('.plane canvas')[0].width > 50")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page_width(page) <= width

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from browsing import page_width
 from look_run import pair_run, seen, text_run
 from regard.explain.looks.flow import flow
 from regard.explain.view import View
@@ -58,7 +59,7 @@ def test_the_diagram_is_drawn_and_moves_smoothly(open_page: OpenPage, saved: Cal
 @pytest.mark.parametrize(("width", "dark"), [(400, False), (400, True), (1200, True)])
 def test_it_fits_its_page(open_page: OpenPage, saved: Callable[[str], str], gpt: View, width: int, dark: bool):
     page = opened(open_page, saved, gpt, width=width, dark=dark)
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page_width(page) <= page.evaluate("window.innerWidth")
     ground = page.evaluate(GROUND)
     assert (sum(ground[:3]) < 200) == dark
 

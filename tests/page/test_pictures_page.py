@@ -11,6 +11,7 @@ import pytest
 from picture_book import Book
 from playwright.sync_api import expect
 
+from browsing import page_width
 from open_lab import answering
 from regard.explain.overlay import Overlay
 from regard.explain.thumbnails import Thumbnails
@@ -239,4 +240,4 @@ def test_nothing_sticks_out(open_page: Any, saved: Saved, width: int, dark: bool
     is_painted(page)
     page.locator(".thumb").nth(6).click()
     page.locator(".opened .plane").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page_width(page) <= width

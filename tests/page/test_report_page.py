@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from browsing import page_width
 from regard.charts.page import html_table, numbers, page
 
 COLUMNS = ["rank", "model", "bits_per_byte", "+-", "over best", "parameters", "rate", "steps", "time", "use", "state"]
@@ -20,7 +21,7 @@ def test_a_ranking_needs_no_scrolling_on_a_usual_screen(width: int, open_page: A
     file.write_text(page("Comparison", html_table(columns, [row] * 3, set(range(2, 12)))), encoding="utf-8")
     shown = open_page(file.as_uri(), width=width)
     table = shown.locator(".wide").first
-    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    assert page_width(shown) <= width
     if width > 1000:
         assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
 

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from browsing import page_width
+
 FEW = ("index.html", "choose.html", "inside.html", "api/mixers.html", "results/compare.html", "steps/lstm.html")
 AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LARGEST = 200_000
@@ -40,7 +42,7 @@ def seen(open_page: Any, address: str, names: list[str], width: int, dark: bool 
 @pytest.mark.parametrize("width", [400, 800, 1280])
 def test_no_page_is_wider_than_its_window(open_page: Any, address: str, names: list[str], width: int):
     for name, page in seen(open_page, address, names, width):
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        wide = page_width(page) - page.evaluate("document.documentElement.clientWidth")
         assert wide <= 0, (name, width, wide)
 
 
