@@ -77,3 +77,12 @@ def page_width(page: Any) -> int:
     """How wide the page is, once what follows a size has followed: observers of sizes are called after the layout."""
     frames = "requestAnimationFrame(() => requestAnimationFrame(done))"
     return int(page.evaluate(f"new Promise((done) => {frames}).then(() => document.documentElement.scrollWidth)"))
+
+
+def wait_until(page: Any, expression: str, arg: object = None) -> None:
+    """Asked from here: Playwright's own waiting evaluates in the page, which the policy of our pages forbids."""
+    for _ in range(600):
+        if page.evaluate(expression, arg):
+            return
+        page.wait_for_timeout(30)
+    raise AssertionError(f"never true: {expression}")

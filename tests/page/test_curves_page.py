@@ -13,7 +13,7 @@ import pytest
 from picture_book import Book
 from playwright.sync_api import expect
 
-from browsing import page_width
+from browsing import page_width, wait_until
 from open_lab import answering
 from regard.serving.curves import progress
 from regard.serving.lab import Lab
@@ -130,10 +130,10 @@ def test_numbers_come_while_a_run_trains_with_its_speed_and_what_is_left(
     trainings.write("runs/r1", range(4, 11))
     with (trainings.paths["runs/r1"] / "metrics.jsonl").open("a") as file:
         file.write('{"step": 11, "val')  # torn, and still being written
-    page.wait_for_function(
+    wait_until(
+        page,
         "one => one.querySelector('polyline').getAttribute('points').split(' ').length === 10",
         arg=chart,
-        timeout=WAITED,
     )
     assert page.evaluate("one => document.activeElement === one", chart)  # no reload: what is pointed at stays
     expect(charts(page).first.locator(".cross text")).to_have_text("1")
@@ -151,7 +151,7 @@ def test_a_run_that_vanishes_or_begins_again_is_no_error(open_page: Any, board: 
     (trainings.paths["runs/r2"] / "metrics.jsonl").unlink()
     trainings.write("runs/r2", range(1, 8))
     page.get_by_text("Not there any more: r1.").wait_for(timeout=WAITED)
-    page.wait_for_function(f"() => {{ const one = document.querySelector('.board'); return {COUNT} === 7; }}")
+    wait_until(page, f"() => {{ const one = document.querySelector('.board'); return {COUNT} === 7; }}")
     expect(charts(page).first.locator(".line")).to_have_count(1)
 
 
@@ -185,7 +185,7 @@ def test_axes_are_chosen_and_may_go_by_powers_of_ten(open_page: Any, board: Lab)
     expect(charts(page).first.locator(".cross text")).to_have_text("1.5")  # three steps of half a second
     page.get_by_label("x in powers of ten").check()
     page.get_by_label("y in powers of ten").check()
-    page.wait_for_function("() => location.hash.includes('log_x') && location.hash.includes('log_y')")
+    wait_until(page, "() => location.hash.includes('log_x') && location.hash.includes('log_y')")
     charts(page).first.focus()
     page.keyboard.press("Home")
     first = charts(page).first.locator(".cross circle").get_attribute("cx")

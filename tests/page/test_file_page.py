@@ -11,7 +11,7 @@ import pytest
 from picture_book import HOSTILE, WORDS, attention, large, steps, weights_of
 from playwright.sync_api import expect
 
-from browsing import page_width
+from browsing import page_width, wait_until
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Numbers, View
 
 RIBBONS = """([least, most]) => {
@@ -130,9 +130,9 @@ def test_numbers_are_shown_in_four_digits_with_the_whole_number_beside(open_page
 def test_a_token_shows_its_own_ribbons_and_their_weights(open_page: Any, saved: Saved) -> None:
     page = open_page(saved(attention(head=1).to_html()))
     lower = page.locator(".tokens.lower button")
-    page.wait_for_function(RIBBONS, arg=[5, 1000])
+    wait_until(page, RIBBONS, arg=[5, 1000])
     lower.nth(3).hover()
-    page.wait_for_function(RIBBONS, arg=[1, 4])
+    wait_until(page, RIBBONS, arg=[1, 4])
     shares = page.locator(".tokens.upper .share").all_inner_texts()
     weights = weights_of(1)[3]
     for text, weight in zip(shares, weights, strict=True):
@@ -140,7 +140,7 @@ def test_a_token_shows_its_own_ribbons_and_their_weights(open_page: Any, saved: 
     lower.nth(3).click()
     page.mouse.move(0, 0)
     assert page_width(page) > 0  # two frames later
-    page.wait_for_function(RIBBONS, arg=[1, 4])
+    wait_until(page, RIBBONS, arg=[1, 4])
     assert lower.nth(3).get_attribute("aria-pressed") == "true"
 
 
@@ -216,5 +216,5 @@ def test_without_scripts_the_file_still_says_what_it_is(browser: Any, saved: Sav
 def test_nothing_sticks_out_of_a_narrow_page(open_page: Any, saved: Saved, width: int) -> None:
     panels = [panel for view in (attention(), steps(), large(60)) for panel in view.panels]
     page = open_page(saved(View("Three", panels, name="view").to_html()), width=width)
-    page.wait_for_function("document.querySelectorAll('.plane canvas')[0].width > 50")
+    wait_until(page, "document.querySelectorAll('.plane canvas')[0].width > 50")
     assert page_width(page) <= width

@@ -10,7 +10,7 @@ import pytest
 from picture_book import LIMIT, Book
 from playwright.sync_api import expect
 
-from browsing import page_width
+from browsing import page_width, wait_until
 from open_lab import answering
 from regard.errors import TooLong
 from regard.explain.view import Heat, Listing, Numbers, View
@@ -79,7 +79,7 @@ def test_a_view_that_answers_another_question_is_greyed(open_page: Any, odd: Lab
     page.get_by_role("button", name="Look inside").click()
     expect(page.get_by_role("alert")).to_be_hidden()
     page.locator("main[aria-busy=false]").wait_for()
-    page.wait_for_function("getComputedStyle(document.querySelector('.shown')).opacity === '1'")
+    wait_until(page, "getComputedStyle(document.querySelector('.shown')).opacity === '1'")
 
 
 def test_the_beginning_of_a_text_of_any_length_is_offered(open_page: Any, odd: Lab) -> None:

@@ -11,7 +11,7 @@ import pytest
 from picture_book import Book
 from playwright.sync_api import expect
 
-from browsing import page_width
+from browsing import page_width, wait_until
 from open_lab import answering
 from regard.explain.overlay import Overlay
 from regard.explain.thumbnails import Thumbnails
@@ -93,7 +93,7 @@ def labels(page: Any) -> list[str]:
 
 
 def is_painted(page: Any) -> None:
-    page.wait_for_function("[...document.querySelectorAll('.thumb canvas')].every((one) => one.width === 10)")
+    wait_until(page, "[...document.querySelectorAll('.thumb canvas')].every((one) => one.width === 10)")
 
 
 def shown_row(page: Any) -> list[float]:
@@ -163,14 +163,14 @@ def test_a_head_of_a_long_text_is_opened_in_blocks_in_a_file_and_in_full_in_the_
 ) -> None:
     server, book = shown
     page = open_page(saved(grid(80).to_html()))
-    page.wait_for_function("document.querySelector('.thumb canvas').width === 40")
+    wait_until(page, "document.querySelector('.thumb canvas').width === 40")
     page.locator(".thumb").nth(5).click()
     assert "largest weight of 2 x 2" in page.locator(".opened .legend").inner_text()
     page.locator(".opened .plane").focus()
     page.keyboard.press("End")
     assert page.locator(".opened .row h4").inner_text().startswith("w78 … w79")
     page = open_page(server.url)
-    page.wait_for_function("() => document.querySelector('.thumb canvas')?.width === 40")
+    wait_until(page, "() => document.querySelector('.thumb canvas')?.width === 40")
     page.locator(".thumb").nth(5).click()
     page.locator(".opened .plane").focus()
     page.keyboard.press("End")
@@ -188,7 +188,7 @@ def colour(page: Any, x: float, y: float) -> list[int]:
 
 def test_a_picture_is_bright_where_a_word_looks_and_dim_elsewhere(open_page: Any, saved: Saved) -> None:
     page = open_page(saved(overlay().to_html()), expects=READS)
-    page.wait_for_function("document.querySelector('.under canvas').width > 300")
+    wait_until(page, "document.querySelector('.under canvas').width > 300")
     bright, dim = colour(page, 0.1, 0.1), colour(page, 0.1, 0.9)
     assert bright[0] > 220 > 180 > dim[0]  # red under the warm veil, and under the dark one
     page.get_by_role("button", name="Next").click()
@@ -208,7 +208,7 @@ def test_words_are_played_one_after_the_other_to_the_last(open_page: Any, saved:
     page = open_page(saved(overlay().to_html()))
     page.clock.install()
     page.reload()
-    page.wait_for_function("document.querySelector('.under canvas').width > 300")
+    wait_until(page, "document.querySelector('.under canvas').width > 300")
     page.get_by_role("button", name="Play").click()
     for word in WORDS[1:]:
         page.clock.run_for(900)
@@ -223,7 +223,7 @@ def test_words_are_played_one_after_the_other_to_the_last(open_page: Any, saved:
 
 def test_squares_are_drawn_as_they_are_where_that_is_wanted(open_page: Any, saved: Saved) -> None:
     page = open_page(saved(overlay().to_html()), expects=READS)
-    page.wait_for_function("document.querySelector('.under canvas').width > 300")
+    wait_until(page, "document.querySelector('.under canvas').width > 300")
     soft = [colour(page, x, 0.1) for x in (0.3, 0.4)]
     assert soft[0] != soft[1]
     page.get_by_label("the 2 x 2 squares as they are").check()

@@ -10,7 +10,7 @@ import pytest
 from picture_book import HOSTILE, Book, sitting
 from playwright.sync_api import expect
 
-from browsing import page_width
+from browsing import page_width, wait_until
 from regard.charts import markup
 from regard.explain.render.lecture import lecture_html
 from regard.serving.lab import Lab, web_files
@@ -145,7 +145,7 @@ def test_space_goes_down_a_long_screen_before_it_goes_on(open_page: Any, lab: La
     page.wait_for_timeout(300)
     page.keyboard.press("Space")
     assert titles(page) == "A picture"
-    page.wait_for_function("document.querySelector('.hall').scrollTop > 100")
+    wait_until(page, "document.querySelector('.hall').scrollTop > 100")
     for _ in range(20):
         page.keyboard.press("Space")
     assert titles(page) != "A picture"
@@ -253,6 +253,7 @@ def test_a_window_that_comes_later_or_again_is_where_the_other_is(both: tuple[An
     page, speaker = both
     page.keyboard.press("End")
     slide(page).get_by_text("Solution").click()
+    expect(slide(speaker).get_by_text("It is 2.")).to_be_visible()
     speaker.close()
     page.keyboard.press("Home")
     page.keyboard.press("End")

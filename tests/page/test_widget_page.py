@@ -11,6 +11,7 @@ import numpy as np
 from picture_book import HOSTILE, attention, weights_of
 from playwright.sync_api import expect
 
+from browsing import wait_until
 from regard.explain.render.file import as_data, style, widget_module
 from regard.explain.render.notebook import frame
 from regard.explain.view import Control
@@ -47,7 +48,7 @@ def test_the_widget_asks_the_kernel_and_shows_its_answer_in_place(open_page: Any
     page.get_by_role("heading", name="Attention of head 1").wait_for()
     page.get_by_label("shades").select_option("largest")
     page.get_by_label("head", exact=True).select_option("2")
-    page.wait_for_function("saved.length === 1")
+    wait_until(page, "saved.length === 1")
     assert page.evaluate("saved[0].values") == {"head": 2}
     page.evaluate(f"model.set('view', {json.dumps(attention(head=2).to_page())})")
     page.get_by_role("heading", name="Attention of head 2").wait_for()
@@ -57,7 +58,7 @@ def test_the_widget_asks_the_kernel_and_shows_its_answer_in_place(open_page: Any
     shown = [float(text) for text in page.locator(".row .barlist .number").all_inner_texts()]
     np.testing.assert_allclose(shown, weights_of(2)[-1], rtol=5e-4, atol=1e-9)
     page.get_by_label("position", exact=True).select_option(label="4")
-    page.wait_for_function("saved.length === 2")
+    wait_until(page, "saved.length === 2")
     assert page.evaluate("saved[1].values") == {"head": 2, "position": 4}
 
 
