@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -151,17 +153,35 @@ def test_too_large_a_body_is_refused_before_it_has_come(server: Served) -> None:
         assert received(line)[:13] in (b"", b"HTTP/1.1 413 ")  # or the connection was broken before it was read
 
 
+def counted(server: Served) -> Counter[int]:
+    """How many requests for texts have met each status, as the server counts them."""
+    told = server.get("metrics", headers=HEADERS).text
+    found = re.findall(r'regard_requests_total{path="/v1/completions",status="(\d+)"} (\d+)', told)
+    return Counter({int(status): int(count) for status, count in found})
+
+
 def test_a_burst_beyond_the_queue_gets_503_and_the_rest_200(server: Served) -> None:
+    """Two slots and room for four more; whoever is let in is served whole, and the server counts as its clients do."""
     body = {"prompt": "the", "max_tokens": 60, "temperature": 1.0}
+    before = counted(server)
     with ThreadPoolExecutor(24) as pool:
         answers = list(
             pool.map(lambda n: server.post("v1/completions", body | {"seed": n}, headers=HEADERS), range(60))
         )
-    statuses = {answer.status_code for answer in answers}
-    assert statuses == {200, 503}
-    refused = [answer for answer in answers if answer.status_code == 503]
+    assert Counter(answer.status_code for answer in answers) == counted(server) - before
+    good, refused = ([answer for answer in answers if answer.status_code == status] for status in (200, 503))
+    assert len(good) + len(refused) == 60
+    assert refused
+    assert len(good) >= 6
+    for answer in good:
+        told = answer.json()
+        count = told["usage"]["completion_tokens"]
+        assert told["choices"][0]["finish_reason"] == "stop" or count == 60
     assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
     assert all(answer.json()["error"]["code"] == "overloaded" for answer in refused)
+    again = [server.post("v1/completions", body | {"seed": n}, headers=HEADERS) for n in range(60)]
+    wanted = {n: one.json()["choices"] for n, one in enumerate(again)}
+    assert all(answer.json()["choices"] == wanted[n] for n, answer in enumerate(answers) if answer.status_code == 200)
 
 
 def test_those_who_trickle_or_say_nothing_are_cut(server: Served) -> None:
