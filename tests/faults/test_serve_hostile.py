@@ -93,6 +93,20 @@ def test_other_sites_are_not_answered(server: Served) -> None:
     assert server.post("v1/completions", body, headers=form).status_code == 415
 
 
+def test_this_machine_may_be_named_by_its_other_address(folder: Path) -> None:
+    try:
+        with socket.socket(socket.AF_INET6) as line:
+            line.bind(("::1", 0))
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    with serving(folder, "--host", "::1") as server:
+        assert server.url.startswith("http://[::1]:")
+        assert server.post("v1/completions", {"prompt": "the"}).status_code == 200
+        own = {"Origin": server.url.rstrip("/")}
+        assert server.post("v1/completions", {"prompt": "the"}, headers=own).status_code == 200
+        assert server.post("v1/completions", {"prompt": "the"}, headers={"Host": "evil.example"}).status_code == 403
+
+
 MALFORMED = [
     b"", b"{", b"[]", b"nul", b'"x"', b"\xff\xfe", b'{"prompt": "\xff"}', b'{"prompt": "\\ud800"}', b"[" * 100_000,
     b'{"temperature": NaN}', b'{"temperature": 1e999}', b'{"max_tokens": ' + b"9" * 5000 + b"}", b'{"n": true}',
@@ -103,6 +117,7 @@ MALFORMED = [
     b'{"response_format": {"type": "regex", "pattern": "((((a{1,999}){1,999})"}}', b'{"suffix": "x"}',
     b'{"response_format": {"type": "regex", "pattern": "(a{1,999}){1,999}"}}',
     b'{"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "#"}}}}',
+    b'{"prompt": "' + b"a" * 30_000 + b'", "echo": true, "logprobs": 20, "n": 16}',
 ]  # fmt: skip
 
 
