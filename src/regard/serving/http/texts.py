@@ -23,7 +23,7 @@ from regard.serving.wire import Message
 
 LARGEST_QUEUE = 1 << 25  # bytes of prompts that wait
 ANSWER = 256  # tokens of a turn, unless more or fewer are asked for
-MOST_TOLD = 1 << 20  # probabilities of prompts in one answer, of which each is some dozen bytes
+MOST_TOLD = 1 << 18  # probabilities of prompts in one answer, of which each is some dozen bytes
 
 
 class Texts:
