@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -197,6 +198,21 @@ def test_a_burst_beyond_the_queue_gets_503_and_the_rest_200(server: Served) -> N
     again = [server.post("v1/completions", body | {"seed": n}, headers=HEADERS) for n in range(60)]
     wanted = {n: one.json()["choices"] for n, one in enumerate(again)}
     assert all(answer.json()["choices"] == wanted[n] for n, answer in enumerate(answers) if answer.status_code == 200)
+
+
+def test_openais_client_comes_again_when_it_is_told_to(server: Served) -> None:
+    openai = pytest.importorskip("openai")
+    before = counted(server)
+
+    async def together() -> list[Any]:
+        async with openai.AsyncOpenAI(base_url=f"{server.url}v1", api_key=KEY, max_retries=20) as client:
+            how = {"model": "lstm", "prompt": "the", "max_tokens": 60}
+            return await asyncio.gather(*(client.completions.create(**how, seed=seed) for seed in range(14)))
+
+    assert [answer.object for answer in asyncio.run(together())] == ["text_completion"] * 14
+    after = counted(server) - before
+    assert after[200] == 14
+    assert after[503] > 0
 
 
 def test_those_who_trickle_or_say_nothing_are_cut(server: Served) -> None:
