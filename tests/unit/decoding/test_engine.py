@@ -209,6 +209,13 @@ def test_cancelled_requests_leave_wherever_they_are(ahead: int) -> None:
         assert engine.step() == []
 
 
+@every_ahead
+def test_states_are_of_graphs_only_where_whoever_takes_them_copies_them(ahead: int) -> None:
+    chunks = Engine(sharp("lstm"), 2, together=2, steady=True, ahead=ahead).arrivals.first_chunks
+    assert chunks is not None
+    assert chunks.captured.told == ("no graphs: not asked for" if ahead == 1 else "no graphs: the device is cpu")
+
+
 @pytest.mark.parametrize("together", [1, 2])
 def test_a_prompt_that_nobody_waits_for_is_not_read_to_its_end(together: int) -> None:
     model = sharp("lstm")
