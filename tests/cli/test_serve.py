@@ -164,6 +164,25 @@ def test_chat_of_a_model_with_a_template(client: Any, runs: Path) -> None:
         client.responses.create(model="llama", input="hello")
 
 
+def test_an_answer_may_be_handed_back_as_a_turn(client: Any) -> None:
+    """As everybody does who talks for more than one turn: with what it did not say, which is null."""
+    asked: list[Any] = [{"role": "user", "content": "a"}]
+    how = {"model": "llama", "max_tokens": 2, "temperature": 0}
+    first = client.chat.completions.create(messages=asked, **how).choices[0].message
+    plain = [*asked, {"role": "assistant", "content": first.content}]
+    wanted = client.chat.completions.create(messages=plain, **how).choices[0].message.content
+    for turn in (first, first.model_dump()):
+        found = client.chat.completions.create(messages=[*asked, turn], **how)
+        assert found.choices[0].message.content == wanted
+
+
+def test_what_is_null_was_not_asked_for(client: Any) -> None:
+    names = ("temperature", "top_p", "n", "stream", "echo", "presence_penalty", "tools", "tool_choice", "metadata")
+    how = {"model": "lstm", "prompt": "the", "max_tokens": 4, "seed": 1}
+    found = client.completions.create(**how, extra_body=dict.fromkeys(names))
+    assert found.choices[0].text == client.completions.create(**how).choices[0].text
+
+
 def test_other_tasks_answer_too(server: Served, client: Any, runs: Path) -> None:
     labels = regard.load(runs / "runs" / "labels")
     found = server.post("v1/predict", {"model": "labels", "input": ["fine 3", "dull 4"]}).json()["data"]

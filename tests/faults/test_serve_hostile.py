@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import re
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -91,6 +94,20 @@ def test_other_sites_are_not_answered(server: Served) -> None:
     assert server.post("v1/completions", body, headers=form).status_code == 415
 
 
+def test_this_machine_may_be_named_by_its_other_address(folder: Path) -> None:
+    try:
+        with socket.socket(socket.AF_INET6) as line:
+            line.bind(("::1", 0))
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    with serving(folder, "--host", "::1") as server:
+        assert server.url.startswith("http://[::1]:")
+        assert server.post("v1/completions", {"prompt": "the"}).status_code == 200
+        own = {"Origin": server.url.rstrip("/")}
+        assert server.post("v1/completions", {"prompt": "the"}, headers=own).status_code == 200
+        assert server.post("v1/completions", {"prompt": "the"}, headers={"Host": "evil.example"}).status_code == 403
+
+
 MALFORMED = [
     b"", b"{", b"[]", b"nul", b'"x"', b"\xff\xfe", b'{"prompt": "\xff"}', b'{"prompt": "\\ud800"}', b"[" * 100_000,
     b'{"temperature": NaN}', b'{"temperature": 1e999}', b'{"max_tokens": ' + b"9" * 5000 + b"}", b'{"n": true}',
@@ -101,6 +118,7 @@ MALFORMED = [
     b'{"response_format": {"type": "regex", "pattern": "((((a{1,999}){1,999})"}}', b'{"suffix": "x"}',
     b'{"response_format": {"type": "regex", "pattern": "(a{1,999}){1,999}"}}',
     b'{"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "#"}}}}',
+    b'{"prompt": "' + b"a" * 30_000 + b'", "echo": true, "logprobs": 20, "n": 16}',
 ]  # fmt: skip
 
 
@@ -151,17 +169,50 @@ def test_too_large_a_body_is_refused_before_it_has_come(server: Served) -> None:
         assert received(line)[:13] in (b"", b"HTTP/1.1 413 ")  # or the connection was broken before it was read
 
 
+def counted(server: Served) -> Counter[int]:
+    """How many requests for texts have met each status, as the server counts them."""
+    told = server.get("metrics", headers=HEADERS).text
+    found = re.findall(r'regard_requests_total{path="/v1/completions",status="(\d+)"} (\d+)', told)
+    return Counter({int(status): int(count) for status, count in found})
+
+
 def test_a_burst_beyond_the_queue_gets_503_and_the_rest_200(server: Served) -> None:
+    """Two slots and room for four more; whoever is let in is served whole, and the server counts as its clients do."""
     body = {"prompt": "the", "max_tokens": 60, "temperature": 1.0}
+    before = counted(server)
     with ThreadPoolExecutor(24) as pool:
         answers = list(
             pool.map(lambda n: server.post("v1/completions", body | {"seed": n}, headers=HEADERS), range(60))
         )
-    statuses = {answer.status_code for answer in answers}
-    assert statuses == {200, 503}
-    refused = [answer for answer in answers if answer.status_code == 503]
+    assert Counter(answer.status_code for answer in answers) == counted(server) - before
+    good, refused = ([answer for answer in answers if answer.status_code == status] for status in (200, 503))
+    assert len(good) + len(refused) == 60
+    assert refused
+    assert len(good) >= 6
+    for answer in good:
+        told = answer.json()
+        count = told["usage"]["completion_tokens"]
+        assert told["choices"][0]["finish_reason"] == "stop" or count == 60
     assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
     assert all(answer.json()["error"]["code"] == "overloaded" for answer in refused)
+    again = [server.post("v1/completions", body | {"seed": n}, headers=HEADERS) for n in range(60)]
+    wanted = {n: one.json()["choices"] for n, one in enumerate(again)}
+    assert all(answer.json()["choices"] == wanted[n] for n, answer in enumerate(answers) if answer.status_code == 200)
+
+
+def test_openais_client_comes_again_when_it_is_told_to(server: Served) -> None:
+    openai = pytest.importorskip("openai")
+    before = counted(server)
+
+    async def together() -> list[Any]:
+        async with openai.AsyncOpenAI(base_url=f"{server.url}v1", api_key=KEY, max_retries=20) as client:
+            how = {"model": "lstm", "prompt": "the", "max_tokens": 60}
+            return await asyncio.gather(*(client.completions.create(**how, seed=seed) for seed in range(14)))
+
+    assert [answer.object for answer in asyncio.run(together())] == ["text_completion"] * 14
+    after = counted(server) - before
+    assert after[200] == 14
+    assert after[503] > 0
 
 
 def test_those_who_trickle_or_say_nothing_are_cut(server: Served) -> None:

@@ -35,8 +35,10 @@ class Arrivals:
     def advance(self, waiting: deque[Row], free: int) -> tuple[list[Row], Prefill] | None:
         """Read a chunk, of the first that wait and find one of the free slots where none are being read.
 
-        What was read, and by whom, once it was their last.
+        What was read, and by whom, once it was their last. What nobody waits for any more is not read to its end.
         """
+        if all(row.finish is not None for row in self.rows):
+            self.rows, self._prefill = [], None
         if self._prefill is None:
             self.rows = self._next_in_queue(waiting, min(free, self.together))
             if not self.rows:

@@ -216,7 +216,7 @@ class _Speculation:
         """Take back what does not stand; a text that begins, or whose window is full, is read up to its last token."""
         row, reader = self.row, self.reader
         if row.drawn == 0 or row.full:
-            context = row.to_read()
+            context = row.begin()
             reader.restart(len(row.tokens) - len(context))
             reader.skip(context[:-1])
         self.unread = reader.follow(row.tokens)

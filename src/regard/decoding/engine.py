@@ -82,8 +82,9 @@ class Engine:
             if value < 1:
                 raise UsageError(f"an engine needs {name} of at least 1, found {value}")
         self.model, self.width, self.device = model, slots, model_device(model)
-        self.arrivals = Arrivals(model, self.device, together, steady, chunk, graphs)
         ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
+        # One step at a time hands states on as they are: what a graph writes again must not be among them.
+        self.arrivals = Arrivals(model, self.device, together, steady, chunk, graphs and ahead > 1)
         self.slots = Slots(model, self.device, ahead, graphs)
         self.compact, self.packs = compact and ahead == 1, packs
         self.room = 0

@@ -44,7 +44,7 @@ class Prefill:
         self.first_chunks: FirstChunks | None = None
         self.rows = len(contexts)
         contexts = [*contexts, *[()] * (state.batch_size - self.rows)]
-        self.lengths = [len(context) for context in contexts]
+        self.contexts, self.lengths = contexts, [len(context) for context in contexts]
         self.chunk = tokens_at_once(model, len(contexts), chunk)
         self.tokens, _ = padded(contexts, device)
         if steady:
@@ -69,7 +69,7 @@ class Prefill:
         self.at += size
         if self.prefixes is not None and size == self.chunk:
             for row in [i for i in range(self.rows) if real[i] == size]:
-                self.prefixes.put(self.tokens[row, : self.at], functools.partial(self._state_of, row))
+                self.prefixes.put(self.contexts[row][: self.at], functools.partial(self._state_of, row))
 
     def _read(self, piece: Int[Tensor, "B T"], real: Sequence[int]) -> None:
         size = piece.shape[1]
@@ -97,7 +97,7 @@ class Prefill:
         Whole chunks alone: then every product has the shape that it has without, and the text is the same to the bit.
         """
         self.prefixes = prefixes
-        found = prefixes.get(self.tokens[0, :known]) if known else None
+        found = prefixes.get(self.contexts[0][:known]) if known else None
         if found is not None:
             self.at, number = known, len(self.lengths)
             first = torch.zeros(number, dtype=torch.long, device=self.tokens.device)
@@ -126,7 +126,7 @@ def begun(
     first_chunks: FirstChunks | None = None,
 ) -> Prefill:
     """The reading of rows that begin alike. steady: how many rows a call always has; 0 for as many as there are."""
-    contexts = [row.to_read() for row in rows]
+    contexts = [row.begin() for row in rows]
     for row, context in zip(rows, contexts, strict=True):
         row.context = len(context)
     state = beginning(model, rows, device, steady)

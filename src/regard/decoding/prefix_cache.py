@@ -10,39 +10,38 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Int
-from torch import Tensor
 
 from regard.core.state import State
 
 
 class PrefixCache:
-    """States of one row by the tokens (T,) that they have seen, `room` bytes in all.
+    """States of one row by the tokens that they have seen, `room` bytes in all.
 
-    hits, misses  chunks' ends that were asked for and found, or not; read  tokens that need not be read again.
+    Tokens are those that the host knows: no device is asked for them.
+
+    hits, read  beginnings that were found, and tokens that need not be read again.
     """
 
     def __init__(self, room: int) -> None:
         self.room, self.nbytes = room, 0
         self.states: OrderedDict[bytes, State] = OrderedDict()
-        self.hits = self.misses = self.read = 0
+        self.hits = self.read = 0
 
     def has(self, tokens: Sequence[int]) -> bool:
         """Whether the state after these tokens is known; nothing is counted."""
-        return np.array(tokens, dtype=np.int64).tobytes() in self.states
+        return _key(tokens) in self.states
 
-    def get(self, tokens: Int[Tensor, "T"]) -> State | None:
+    def get(self, tokens: Sequence[int]) -> State | None:
         """The state after these tokens, if it is known."""
         key = _key(tokens)
         if key not in self.states:
-            self.misses += 1
             return None
         self.states.move_to_end(key)
         self.hits += 1
         self.read += len(tokens)
         return self.states[key]
 
-    def put(self, tokens: Int[Tensor, "T"], made: Callable[[], State]) -> None:
+    def put(self, tokens: Sequence[int], made: Callable[[], State]) -> None:
         """Keep the state after these tokens, made if it is not known, if there is room for it at all."""
         key = _key(tokens)
         if key in self.states:
@@ -61,5 +60,5 @@ class PrefixCache:
         self.nbytes = 0
 
 
-def _key(tokens: Tensor) -> bytes:
-    return tokens.cpu().numpy().tobytes()
+def _key(tokens: Sequence[int]) -> bytes:
+    return np.array(tokens, dtype=np.int64).tobytes()

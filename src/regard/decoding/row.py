@@ -103,8 +103,12 @@ class Row:
         """The tokens of its state: all of them, or the last half window of those that exceed the window."""
         if len(self.tokens) <= self.window:
             return self.tokens
-        self.slides += 1
         return self.tokens[-max(1, int(self.window) // 2) :]
+
+    def begin(self) -> list[int]:
+        """The same, when they are about to be read: where some are left out, the window slides."""
+        self.slides += len(self.tokens) > self.window
+        return self.to_read()
 
     def push(self, token: int, log_prob: float) -> Drawn:
         """Take one drawn token, and end when it is time."""

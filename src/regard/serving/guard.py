@@ -12,7 +12,7 @@ from email.message import Message
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
+HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 SCHEMES = ("http", "https")  # the second where a proxy stands before it
 LENGTH = re.compile(r"[0-9]{1,9}")
 LARGEST = 1 << 20  # bytes of a question
@@ -50,7 +50,7 @@ def check_host(headers: Message) -> None:
     """The name by which the browser knows this server is one of this machine. Any port: one may be forwarded."""
     named = headers.get_all("Host", [])
     if len(named) != 1 or HOST.fullmatch(named[0]) is None:
-        raise Refused(403, "this server answers to 127.0.0.1 and localhost only")
+        raise Refused(403, "this server answers to 127.0.0.1, localhost and [::1] only")
 
 
 def check_origin(headers: Message) -> None:

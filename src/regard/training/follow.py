@@ -55,7 +55,9 @@ class Came:
 
 
 def follow(run: Path, place: Place, most: int = MOST_BYTES) -> Came:
-    """What came since `place`, of at most so many bytes. A file that is not there yet has nothing."""
+    """What came since `place`, of at most so many bytes. A file that is not there yet has nothing, nor has a line that
+    goes on beyond them.
+    """
     try:
         with open_regular(run / METRICS, links=False) as file:
             found = os.fstat(file.fileno())
@@ -69,10 +71,10 @@ def follow(run: Path, place: Place, most: int = MOST_BYTES) -> Came:
     except OSError as error:
         raise CheckpointError(f"{run / METRICS}: {error.strerror}") from None
     end = whole.rfind(b"\n") + 1  # a last line may be torn, or still being written
-    if not end and len(whole) >= min(most, LONGEST_LINE):
+    if not end and len(whole) >= LONGEST_LINE:
         end = len(whole)  # no line of ours is so long
     points = _points(whole[:end].splitlines(), f"{run / METRICS}, after byte {begin}")
-    has_more = bool(end) and begin + len(whole) < found.st_size
+    has_more = begin + len(whole) < found.st_size
     return Came(Place(begin + end, mark), points, not goes_on and place != BEGINNING, has_more)
 
 

@@ -129,6 +129,22 @@ def test_prompts_read_side_by_side_in_the_same_shapes_become_what_they_do_alone(
         assert told(found) == told(alone)
 
 
+def test_with_a_last_position_prompts_read_side_by_side_are_those_read_one_by_one() -> None:
+    """To the window and beyond, where it slides and each slide is counted once, however often shapes are compared."""
+    torch.manual_seed(1)
+    model: Any = build("gpt", vocab_size=11, size="tiny", position="learned", max_length=40).double().eval()
+    assert model.max_length == 40
+    wishes = [Wish([i % 11] * (15 + 9 * i), Limits(30), GREEDY, row=i) for i in range(6)]
+    with Engine(model, 3, together=3, steady=True, chunk=16) as engine:
+        engine.arrivals.prefixes = PrefixCache(1 << 22)
+        found = served(engine, wishes)
+        assert engine.room == 40
+    with Engine(model, 1, chunk=16) as engine:
+        plain = served(engine, wishes)
+    assert [told(text) for text in found] == [told(text) for text in plain]
+    assert max(one.slides for text in found for one in text) > 1
+
+
 @pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("together", [1, 4])
 def test_however_prompts_are_read_and_slots_given_up_texts_are_the_same(together: int, compact: bool) -> None:
@@ -191,6 +207,25 @@ def test_cancelled_requests_leave_wherever_they_are(ahead: int) -> None:
         assert {drawn.request for drawn in found} == {stays}
         assert not any(engine.cancel(request) for request in (stays, stepping, reading, waiting, 99, -1))
         assert engine.step() == []
+
+
+@every_ahead
+def test_states_are_of_graphs_only_where_whoever_takes_them_copies_them(ahead: int) -> None:
+    chunks = Engine(sharp("lstm"), 2, together=2, steady=True, ahead=ahead).arrivals.first_chunks
+    assert chunks is not None
+    assert chunks.captured.told == ("no graphs: not asked for" if ahead == 1 else "no graphs: the device is cpu")
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_prompt_that_nobody_waits_for_is_not_read_to_its_end(together: int) -> None:
+    model = sharp("lstm")
+    with Engine(model, 2, together=together, chunk=2) as engine:
+        gone = [engine.submit([3] * 400, Limits(4)) for _ in range(together)]
+        engine.step()
+        assert all(engine.cancel(request) for request in gone)
+        stays = engine.submit([1, 2], Limits(1))
+        assert [drawn.request for drawn in engine.step()] == [stays]
+        assert not engine.arrivals.rows
 
 
 def test_nothing_is_left_of_a_row_that_has_gone() -> None:

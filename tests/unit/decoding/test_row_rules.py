@@ -82,7 +82,7 @@ def test_a_cache_forgets_what_was_not_used_for_longest() -> None:
     model = build("lstm", vocab_size=11, size="tiny").eval()
     state = model.init_state(1)  # pyright: ignore[reportCallIssue]
     cache = PrefixCache(2 * state.nbytes)
-    tokens = [torch.tensor([number]) for number in range(3)]
+    tokens = [[number] for number in range(3)]
     cache.put(tokens[0], lambda: state)
     cache.put(tokens[1], lambda: state)
     assert cache.get(tokens[0]) is state

@@ -33,6 +33,13 @@ def test_a_run_that_is_of_the_type_is_not_copied(precision: str | None) -> None:
     assert Sizes(precision=precision).in_precision(run) is run
 
 
+def test_weights_of_few_bits_stay_as_they_are() -> None:
+    run = saved_run("gpt").with_weights("int8")
+    writing = Sizes(precision="bfloat16").in_precision(run)
+    assert writing is run
+    assert writing.generate("the cat", max_tokens=3)
+
+
 def test_counts_have_no_number_type() -> None:
     run: Run = text_run("ngram")
     assert Sizes(precision="bfloat16").in_precision(run) is run

@@ -45,6 +45,14 @@ def test_every_line_is_told_once_and_a_torn_one_when_it_is_whole(tmp_path: Path)
     assert not second.has_more
 
 
+def test_a_line_for_which_too_few_bytes_are_left_is_told_by_the_next_look(tmp_path: Path):
+    run = tmp_path / "run"
+    write(run, line(1) + line(2))
+    few = follow(run, BEGINNING, 10)
+    assert (few.points, few.place.offset, few.has_more) == ([], 0, True)
+    assert steps(follow(run, few.place)) == [1, 2]
+
+
 def test_a_file_that_was_replaced_or_cut_is_read_from_its_beginning(tmp_path: Path):
     run = tmp_path / "run"
     write(run, line(1) + line(2) + line(3))

@@ -16,6 +16,7 @@ from regard.decoding.completion import Completion
 from regard.decoding.ending import window_of
 from regard.decoding.engine import Engine
 from regard.decoding.logits import CHUNK, model_device
+from regard.layers.few_bits import FewBits
 from regard.run.run import Run
 from regard.tasks.verbs import Generates
 
@@ -61,10 +62,15 @@ class Sizes:
         return max(1, min(most, self.for_states(device) // max(1, row)))
 
     def in_precision(self, run: Run) -> Run:
-        """The run as texts are written with: of a language model, with weights of its own where numbers differ."""
+        """The run as texts are written with: of a language model, with weights of its own where numbers differ.
+
+        Weights of few bits are narrower already, and what stands beside them fits to no other numbers.
+        """
         first = next(run.model.parameters(), None)
         number = None if self.precision is None else getattr(torch, self.precision)
         if number is None or first is None or first.dtype == number or not isinstance(run.task, Generates):
+            return run
+        if any(isinstance(part, FewBits) for part in run.model.modules()):
             return run
         own = copy.copy(run)
         own.model = copy.deepcopy(run.model).to(number)

@@ -70,6 +70,7 @@ class Underway:
                 raise Error(503, "the server is ending: ask another one, or this one later", retry=10)
             if time.monotonic() - self.begun >= self.seconds - 0.01 and self.last:
                 self.metrics.events["timeout"] += 1
+                self.engine.forget(self.numbers, cancel=True)  # else it would write on, in slots that others wait for
                 return self.choices.cut("timeout")
             if not self.last:
                 raise Error(503, "all slots were taken for too long: try again later", retry=10)

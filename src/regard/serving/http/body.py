@@ -26,13 +26,28 @@ async def asked(request: Request, kind: type[A]) -> A:
     found = parsed(await content(request))
     if not isinstance(found, dict):
         raise Error(400, "a request is a JSON object")
+    found = _said(found)
     for name in found:
-        if name in REFUSED and found[name] is not None:
+        if name in REFUSED:
             raise Error(400, f"{name}: {REFUSED[name]}", param=name, code="unsupported_parameter")
     try:
         return kind.model_validate(found)
     except ValidationError as error:
         raise _told(error, kind) from None
+
+
+def _said(found: dict[str, Any]) -> dict[str, Any]:
+    """Without fields that are null, in it and in its turns: clients send them for what nobody chose, and hand an answer
+    back as a turn with all that it did not say.
+
+    >>> _said({"n": None, "messages": [{"content": "a", "refusal": None}]})
+    {'messages': [{'content': 'a'}]}
+    """
+    said = {name: value for name, value in found.items() if value is not None}
+    turns = said.get("messages")
+    if isinstance(turns, list):
+        said["messages"] = [_said(turn) if isinstance(turn, dict) else turn for turn in turns]
+    return said
 
 
 async def content(request: Request) -> bytes:

@@ -23,6 +23,7 @@ from regard.serving.wire import Message
 
 LARGEST_QUEUE = 1 << 25  # bytes of prompts that wait
 ANSWER = 256  # tokens of a turn, unless more or fewer are asked for
+MOST_TOLD = 1 << 18  # probabilities of prompts in one answer, of which each is some dozen bytes
 
 
 class Texts:
@@ -46,6 +47,7 @@ class Texts:
         most = 16 if given.max_tokens is None else given.max_tokens
         if most == 0 and not given.echo:
             raise Error(400, "max_tokens: 0 leaves nothing to answer without echo", param="max_tokens")
+        _check_told(given)
         base = self._base(given, model, most) | {"logprobs": given.logprobs, "echo": given.echo}
         messages = [base | {"prompt": prompt} for prompt in given.prompts]
         form = CompletionForm(secrets.token_hex(12), model, int(time.time()), given.logprobs is not None)
@@ -129,6 +131,17 @@ class Counted(Response):
         finally:
             rows, nbytes = self.own
             self.texts.rows, self.texts.nbytes = self.texts.rows - rows, self.texts.nbytes - nbytes
+
+
+def _check_told(given: CompletionRequest) -> None:
+    """Refuse to tell more of prompts than an answer should hold; a text has at most as many tokens as bytes."""
+    if not given.echo or given.logprobs is None:
+        return
+    tokens = sum(len(one.encode() if isinstance(one, str) else one) for one in given.prompts)
+    numbers = given.n * (1 + given.logprobs) * tokens
+    if numbers > MOST_TOLD:
+        told = f"{numbers:,} probabilities of prompts would be told, and {MOST_TOLD:,} are the most: ask for fewer"
+        raise Error(400, f"logprobs: {told}, or for one continuation", param="logprobs")
 
 
 def _size(message: Message) -> int:
