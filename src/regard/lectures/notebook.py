@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ SUFFIX = ".ipynb"
 LARGEST = 50_000_000
 KINDS = ("idea", "experiment", "picture", "exercise", "claim", "statements")
 SOLUTION = "solution"
+NO_NAME = re.compile(r"[/\\\0]")
 MAY_FAIL = "raises-exception"  # the tag by which Jupyter knows such a cell
 
 
@@ -96,8 +98,11 @@ def _lecture(told: Any, path: Path, digest: str) -> Lecture:
     about = _about(told)
     cells = [(cell, _about(cell)) for cell in told["cells"] if cell["cell_type"] in ("markdown", "code")]
     title = str(about.get("title") or next(_titles(cells), path.stem))
+    name = str(about.get("name") or "")
+    if NO_NAME.search(name):
+        raise UsageError(f"{name!r} is no name of a lecture: files are named after it")
     return Lecture(
-        name=str(about.get("name") or path.stem),
+        name=name or path.stem,
         number=int(about.get("number", 0)),
         title=title,
         question=str(about.get("question", "")),
