@@ -19,6 +19,7 @@ from regard.lectures.catalogue import lecture
 from regard.lectures.notebook import SUFFIX, Exercise, Lecture
 
 NEAR = 0.005  # of a number, relative to it
+ROUGH = 0.02  # what is told to be near: of too few digits, perhaps
 ROUNDED = 1e-12  # what the last digits of a product of floats may be off a whole number, relative to it
 RIGHT, OPEN = "right", "not answered yet"
 _sat: ContextVar[Lecture | None] = ContextVar("the lecture that is being sat", default=None)
@@ -105,6 +106,8 @@ def difference(given: Any, truth: Any, tolerance: float | None = None) -> str:
     if _is_number(truth) and not _is_number(given):
         return "a number is expected"
     is_right = _is_near(given, truth, tolerance) if _is_number(truth) else _is_same(given, truth)
+    if not is_right and isinstance(truth, float) and _is_near(given, truth, ROUGH * abs(truth)):
+        return f"{_told(given)} is near, and not near enough"
     return "" if is_right else f"{_told(given)} is not it"
 
 

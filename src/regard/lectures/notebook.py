@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import DataError, UsageError, blamed_on
+from regard.storage.regular import NotRegular, TooLarge, read_regular
 
 SUFFIX = ".ipynb"
 LARGEST = 50_000_000
@@ -81,13 +82,16 @@ class Lecture:
 def read(path: Path) -> Lecture:
     """The lecture in a file; what is no notebook is refused in a line that says why."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise DataError(f"{path}: more than {LARGEST // 1_000_000} MB is no lecture; clear its outputs in Jupyter")
-        data = path.read_bytes()
+        data = read_regular(path, LARGEST)
+    except TooLarge:
+        told = f"{path}: more than {LARGEST // 1_000_000} MB is no lecture; clear its outputs in Jupyter"
+        raise DataError(told) from None
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise UsageError(f"{path}: a folder; name a notebook in it") from None
+    except NotRegular as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
     with blamed_on(path, DataError, "; a lecture is a notebook as Jupyter writes it (format 4)"):
         return _lecture(json.loads(data.decode("utf-8")), path, hashlib.sha256(data).hexdigest())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,13 @@ def test_what_is_no_notebook_is_refused_in_a_line(mine: Path, content: bytes, to
         read(mine)
     assert str(refused.value).startswith(f"{mine}: ")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_a_pipe_is_not_waited_for(mine: Path) -> None:
+    os.mkfifo(mine)
+    with pytest.raises(UsageError, match=r"mine\.ipynb: is a named pipe, not a regular file"):
+        read(mine)
 
 
 def test_unknown_names_get_the_nearest_and_a_missing_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,4 +135,5 @@ def test_a_number_is_right_in_any_of_its_forms_and_a_huge_one_is_wrong() -> None
     assert difference(300_001, 300_000) != ""
     assert difference(Fraction(1, 3), 1 / 3) == difference(Fraction(6, 2), 3) == ""
     assert difference(Fraction(1, 3), 0.25) == "Fraction(1, 3) is not it"
+    assert difference(0.053, 4 / 75) == "0.053 is near, and not near enough"
     assert verdict("counting/1", 10**400).startswith("not yet: 1000")
