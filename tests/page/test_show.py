@@ -254,6 +254,19 @@ def test_a_window_that_comes_later_or_again_is_where_the_other_is(both: tuple[An
     expect(page.locator(".show .slide > h1")).to_have_text("Counting")
 
 
+def test_both_windows_go_in_step_in_a_browser_that_keeps_nothing(open_page: Any, lab: Lab) -> None:
+    page = shown(open_page, lab)
+    refusing = "{ get() { throw new Error('kept') } }"
+    page.context.add_init_script(f"Object.defineProperty(window, 'sessionStorage', {refusing})")
+    page.reload()
+    page.locator(".show .slide").wait_for()
+    with page.context.expect_page() as opened:
+        page.keyboard.press("s")
+    opened.value.locator(".show.speaks").wait_for()
+    page.keyboard.press("End")
+    expect(opened.value.locator(".show .slide > h1")).to_have_text("Yours")
+
+
 def test_shows_of_two_people_do_not_meet(open_page: Any, lab: Lab) -> None:
     one = shown(open_page, lab)
     other = one.context.new_page()
