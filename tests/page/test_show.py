@@ -11,6 +11,7 @@ from picture_book import HOSTILE, Book, sitting
 from playwright.sync_api import expect
 
 from regard.charts import markup
+from regard.errors import DataError
 from regard.explain.render.lecture import lecture_html
 from regard.serving.lab import Lab, web_files
 
@@ -46,6 +47,19 @@ def test_lectures_are_listed_and_one_is_read_as_a_page(open_page: Any, lab: Lab)
     page.get_by_role("link", name="Yours").click()
     expect(page.get_by_role("heading", name="Yours")).to_be_in_viewport()
     assert page.url.endswith("#lecture=counting")
+
+
+def test_a_broken_notebook_is_told_where_lectures_are_and_keeps_nobody_from_runs(
+    open_page: Any, lab: Lab, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> list[dict[str, Any]]:
+        raise DataError("04-gates.ipynb: no notebook")
+
+    monkeypatch.setattr(book, "lectures", broken)
+    page = open_page(lab.url, expects=("400",))
+    page.get_by_role("heading", name="Attention").wait_for()
+    page.get_by_role("link", name="Lectures", exact=True).click()
+    page.get_by_role("alert").filter(has_text="04-gates.ipynb: no notebook").wait_for()
 
 
 def test_formulas_are_set_and_words_of_a_lecture_stay_words(open_page: Any, lab: Lab) -> None:
