@@ -22,6 +22,7 @@ PAGE = DOCS / "statements.md"
 ROW = re.compile(r"\| (?P<said>[^|]+) \| (?P<verdict>[^|]+) \|")
 NAME = re.compile(r"`([a-z_-]+)`")
 HEAD = ("What was said", "---")
+ABOVE = "shown above"
 MEANING = {
     "shown": "the lecture shows it, in a run or by a calculation",
     "exact": "a worked example has its numbers",
@@ -51,10 +52,12 @@ def rows(lecture: Lecture) -> list[tuple[str, str]]:
 
 
 def linked(verdict: str) -> str:
-    """A verdict whose names lead to their pages.
+    """A verdict whose names lead to their pages; what a lecture shows above its table is not above this one.
 
     >>> linked("exact in `ab`, and holds: `mask`")
     'exact in [`ab`](steps/ab.md), and holds: [`mask`](reproduce.md#what-came-out)'
+    >>> linked("shown above: parity")
+    'shown in the lecture: parity'
     """
 
     def link(name: re.Match[str]) -> str:
@@ -62,7 +65,7 @@ def linked(verdict: str) -> str:
             return f"[{name[0]}](steps/{name[1]}.md)"
         return f"[{name[0]}](reproduce.md#what-came-out)" if name[1] in BUILT_IN else name[0]
 
-    return NAME.sub(link, verdict)
+    return NAME.sub(link, verdict.replace(ABOVE, "shown in the lecture"))
 
 
 def page() -> str:

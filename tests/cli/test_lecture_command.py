@@ -140,6 +140,18 @@ def test_open_shows_a_lecture_of_the_package_on_the_page_of_the_lab(
     assert "--html FILE makes a page of yours" in outcome.err
 
 
+def test_open_shows_no_lecture_of_the_package_in_the_place_of_a_changed_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("regard.cli.lab.serve_page", lambda _common, _runs, _port, place: opened.append(place))
+    copy = tmp_path / "mine.ipynb"
+    assert call_here("lecture", "counting", "--notebook", str(copy)).code == 0
+    copy.write_text(copy.read_text(encoding="utf-8").replace("mine = None", "mine = 1"), encoding="utf-8")
+    assert call_here("lecture", str(copy), "--open").code == UsageError.exit_code
+    assert opened == []
+
+
 def test_the_page_of_lectures_is_true(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "lectures.md").read_text(encoding="utf-8")
     for one in lectures():

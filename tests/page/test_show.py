@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from browsing import page_width, wait_until
 from regard.charts import markup
+from regard.errors import DataError
 from regard.explain.render.lecture import lecture_html
 from regard.serving.lab import Lab, web_files
 
@@ -47,6 +48,19 @@ def test_lectures_are_listed_and_one_is_read_as_a_page(open_page: Any, lab: Lab)
     page.get_by_role("link", name="Yours").click()
     expect(page.get_by_role("heading", name="Yours")).to_be_in_viewport()
     assert page.url.endswith("#lecture=counting")
+
+
+def test_a_broken_notebook_is_told_where_lectures_are_and_keeps_nobody_from_runs(
+    open_page: Any, lab: Lab, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> list[dict[str, Any]]:
+        raise DataError("04-gates.ipynb: no notebook")
+
+    monkeypatch.setattr(book, "lectures", broken)
+    page = open_page(lab.url, expects=("400",))
+    page.get_by_role("heading", name="Attention").wait_for()
+    page.get_by_role("link", name="Lectures", exact=True).click()
+    page.get_by_role("alert").filter(has_text="04-gates.ipynb: no notebook").wait_for()
 
 
 def test_formulas_are_set_and_words_of_a_lecture_stay_words(open_page: Any, lab: Lab) -> None:
@@ -263,6 +277,19 @@ def test_a_window_that_comes_later_or_again_is_where_the_other_is(both: tuple[An
     page.reload()
     again.keyboard.press("Home")
     expect(page.locator(".show .slide > h1")).to_have_text("Counting")
+
+
+def test_both_windows_go_in_step_in_a_browser_that_keeps_nothing(open_page: Any, lab: Lab) -> None:
+    page = shown(open_page, lab)
+    refusing = "{ get() { throw new Error('kept') } }"
+    page.context.add_init_script(f"Object.defineProperty(window, 'sessionStorage', {refusing})")
+    page.reload()
+    page.locator(".show .slide").wait_for()
+    with page.context.expect_page() as opened:
+        page.keyboard.press("s")
+    opened.value.locator(".show.speaks").wait_for()
+    page.keyboard.press("End")
+    expect(opened.value.locator(".show .slide > h1")).to_have_text("Yours")
 
 
 def test_shows_of_two_people_do_not_meet(open_page: Any, lab: Lab) -> None:

@@ -90,10 +90,11 @@ def _module() -> Iterator[dict[str, Any]]:
 
 def _run(cell: Cell, place: str, names: dict[str, Any]) -> list[Output]:
     """What one cell shows. What it says on stderr is for whoever trains, not for who reads."""
-    printed, value, error = io.StringIO(), None, ""
+    printed, last, error = io.StringIO(), None, ""
     with redirect_stdout(printed), redirect_stderr(io.StringIO()):
         try:
             value = _value(cell.source, place, names)
+            last = None if value is None else _shown(value)
         except Stopped:
             raise
         except Exception as failure:
@@ -104,7 +105,7 @@ def _run(cell: Cell, place: str, names: dict[str, Any]) -> list[Output]:
     found = [Output("text", _cut(text))] if text.strip() else []
     if error:
         return [*found, Output("error", error.partition(": ")[2])]
-    return found if value is None else [*found, _shown(value)]
+    return found if last is None else [*found, last]
 
 
 def _value(source: str, place: str, names: dict[str, Any]) -> Any:
@@ -115,9 +116,9 @@ def _value(source: str, place: str, names: dict[str, Any]) -> Any:
     tree = ast.parse(source, file)
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr) and not source.rstrip().endswith(";"):
-        exec(compile(ast.Module(tree.body[:-1], []), file, "exec"), names)
-        return eval(compile(ast.Expression(last.value), file, "eval"), names)
-    exec(compile(tree, file, "exec"), names)
+        exec(compile(ast.Module(tree.body[:-1], []), file, "exec", dont_inherit=True), names)
+        return eval(compile(ast.Expression(last.value), file, "eval", dont_inherit=True), names)
+    exec(compile(tree, file, "exec", dont_inherit=True), names)
     return None
 
 
@@ -132,7 +133,7 @@ def _told(failure: Exception, place: str) -> str:
 def _shown(value: Any) -> Output:
     if isinstance(value, View):
         return Output("view", _named(value))
-    draw = getattr(value, "to_svg", None)
+    draw = None if isinstance(value, type) else getattr(value, "to_svg", None)
     return Output("svg", draw()) if callable(draw) else Output("text", _cut(repr(value)))
 
 

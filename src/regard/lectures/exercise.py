@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from regard.lectures.catalogue import lecture
 from regard.lectures.notebook import SUFFIX, Exercise, Lecture
 
 NEAR = 0.005  # of a number, relative to it
+ROUGH = 0.02  # what is told to be near: of too few digits, perhaps
+ROUNDED = 1e-12  # what the last digits of a product of floats may be off a whole number, relative to it
 RIGHT, OPEN = "right", "not answered yet"
 _sat: ContextVar[Lecture | None] = ContextVar("the lecture that is being sat", default=None)
 
@@ -103,13 +106,18 @@ def difference(given: Any, truth: Any, tolerance: float | None = None) -> str:
     if _is_number(truth) and not _is_number(given):
         return "a number is expected"
     is_right = _is_near(given, truth, tolerance) if _is_number(truth) else _is_same(given, truth)
+    if not is_right and isinstance(truth, float) and _is_near(given, truth, ROUGH * abs(truth)):
+        return f"{_told(given)} is near, and not near enough"
     return "" if is_right else f"{_told(given)} is not it"
 
 
-def _is_near(given: float, truth: float, tolerance: float | None) -> bool:
+def _is_near(given: Real, truth: float, tolerance: float | None) -> bool:
     if isinstance(truth, int) and tolerance is None:
-        return given == truth
-    return math.isclose(given, truth, rel_tol=NEAR if tolerance is None else 0.0, abs_tol=tolerance or 0.0)
+        return given == truth or (isinstance(given, float) and math.isclose(given, truth, rel_tol=ROUNDED))
+    try:
+        return math.isclose(given, truth, rel_tol=NEAR if tolerance is None else 0.0, abs_tol=tolerance or 0.0)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def _is_same(given: Any, truth: Any) -> bool:
@@ -119,7 +127,7 @@ def _is_same(given: Any, truth: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _told(value: Any) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from regard.errors import ResourceError
 from regard.lectures.execution import Output, SatCell, SatScreen
@@ -23,8 +25,9 @@ def write(lecture: Lecture, sat: Iterable[SatScreen], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ResourceError(f"{folder}: cannot make a folder: {error.strerror}; name another place") from error
-    for old in folder.glob(f"{lecture.name}-*.svg"):
-        if old.name not in figures:
+    figure = re.compile(rf"{re.escape(lecture.name)}-[1-9]\d*\.svg")
+    for old in folder.iterdir():
+        if figure.fullmatch(old.name) and old.name not in figures:
             disk.discard(old)
     for name, drawing in figures.items():
         disk.write_for_person(folder / name, [drawing.encode("utf-8")])
@@ -59,7 +62,7 @@ def _output(output: Output, lecture: Lecture, title: str, figures: dict[str, str
     name = f"{lecture.name}-{len(figures) + 1}.svg"
     figures[name] = output.value.to_svg() if output.kind == "view" else output.value
     told = output.value.title if output.kind == "view" else title
-    return f"![{told.translate(str.maketrans('', '', '[]'))}]({name})"
+    return f"![{told.translate(str.maketrans('', '', '[]'))}]({quote(name)})"
 
 
 def _block(text: str, language: str) -> str:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regard.errors import DataError, UsageError, blamed_on
+from regard.storage.regular import NotRegular, TooLarge, read_regular
 
 SUFFIX = ".ipynb"
 LARGEST = 50_000_000
 KINDS = ("idea", "experiment", "picture", "exercise", "claim", "statements")
 SOLUTION = "solution"
+NO_NAME = re.compile(r"[/\\\0]")
 MAY_FAIL = "raises-exception"  # the tag by which Jupyter knows such a cell
 
 
@@ -79,13 +82,16 @@ class Lecture:
 def read(path: Path) -> Lecture:
     """The lecture in a file; what is no notebook is refused in a line that says why."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise DataError(f"{path}: more than {LARGEST // 1_000_000} MB is no lecture; clear its outputs in Jupyter")
-        data = path.read_bytes()
+        data = read_regular(path, LARGEST)
+    except TooLarge:
+        told = f"{path}: more than {LARGEST // 1_000_000} MB is no lecture; clear its outputs in Jupyter"
+        raise DataError(told) from None
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise UsageError(f"{path}: a folder; name a notebook in it") from None
+    except NotRegular as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
     with blamed_on(path, DataError, "; a lecture is a notebook as Jupyter writes it (format 4)"):
         return _lecture(json.loads(data.decode("utf-8")), path, hashlib.sha256(data).hexdigest())
 
@@ -96,8 +102,11 @@ def _lecture(told: Any, path: Path, digest: str) -> Lecture:
     about = _about(told)
     cells = [(cell, _about(cell)) for cell in told["cells"] if cell["cell_type"] in ("markdown", "code")]
     title = str(about.get("title") or next(_titles(cells), path.stem))
+    name = str(about.get("name") or "")
+    if NO_NAME.search(name):
+        raise UsageError(f"{name!r} is no name of a lecture: files are named after it")
     return Lecture(
-        name=str(about.get("name") or path.stem),
+        name=name or path.stem,
         number=int(about.get("number", 0)),
         title=title,
         question=str(about.get("question", "")),

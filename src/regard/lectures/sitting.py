@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -17,6 +18,8 @@ from regard.errors import DataError, blamed_on
 from regard.lectures.execution import SatCell, SatScreen, screens
 from regard.lectures.notebook import Lecture
 from regard.storage import disk
+
+KEY = "[0-9a-f]" * 16
 
 # Called with the number of a screen, from 1 on, and what is on it, as soon as it has run.
 Tell = Callable[[int, dict[str, Any]], None]
@@ -67,7 +70,7 @@ def keep(lecture: Lecture, sitting: dict[str, Any]) -> None:
     place = _place(lecture)
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        for old in place.parent.glob(f"{lecture.name}-*.json"):
+        for old in place.parent.glob(f"{glob.escape(lecture.name)}-{KEY}.json"):
             disk.discard(old)
         disk.publish(place, [json.dumps(sitting, ensure_ascii=False).encode("utf-8")])
 

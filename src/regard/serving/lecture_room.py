@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Condition, Thread, Timer
 from typing import IO, TYPE_CHECKING, Any
@@ -13,13 +13,14 @@ from typing import IO, TYPE_CHECKING, Any
 from regard.errors import UsageError, nearest
 from regard.serving import wanted
 from regard.serving.guard import Refused
-from regard.serving.wire import Message, Outbox, messages
+from regard.serving.wire import Message, Outbox, messages, module_command
 
 if TYPE_CHECKING:
     from regard.lectures.notebook import Lecture
 
 LONGEST = 600.0  # seconds of a sitting
 GRACE = 2.0  # seconds in which a process may end by itself
+ENDED = "this lecture has ended: run it again, to play with its pictures"
 BETWEEN = 0.1  # seconds between two looks at whether an answer is still wanted
 
 
@@ -31,7 +32,7 @@ class Sat:
     screen   how many of them have run.
     sitting  all of it, once the last one has.
     failed   why there is none.
-    answers  to questions about its views, by their numbers.
+    answers  to questions about its views, by their numbers; None as long as somebody waits for one.
     """
 
     lecture: Lecture
@@ -42,7 +43,7 @@ class Sat:
     screen: int = 0
     sitting: dict[str, Any] | None = None
     failed: str = ""
-    answers: dict[int, Message] = field(default_factory=dict)
+    answers: dict[int, Message | None] = field(default_factory=dict)
 
     @property
     def runs(self) -> bool:
@@ -104,16 +105,21 @@ class LectureRoom:
         """A view of the lecture that was sat last, with other values of its controls."""
         sat = self.sat
         if sat is None or sat.lecture.name != name or not sat.is_live:
-            raise UsageError("this lecture has ended: run it again, to play with its pictures")
+            raise UsageError(ENDED)
         number = next(self.count)
-        sat.outbox.send({"id": number, "view": place, "values": values})
-        with self.changed:
-            while number not in sat.answers:
-                if not sat.is_live:
-                    raise Refused(503, "this lecture has ended: run it again, to play with its pictures")
-                self.changed.wait(BETWEEN)
-                wanted.check()
-            answer = sat.answers.pop(number)
+        sat.answers[number] = None
+        try:
+            with suppress(BrokenPipeError):
+                sat.outbox.send({"id": number, "view": place, "values": values})
+            with self.changed:
+                while (answer := sat.answers[number]) is None:
+                    if not sat.is_live:
+                        raise Refused(503, ENDED)
+                    self.changed.wait(BETWEEN)
+                    wanted.check()
+        finally:
+            with self.changed:
+                del sat.answers[number]  # what comes when nobody waits any more is not kept
         if "failed" in answer:
             raise UsageError(answer["failed"])
         return answer["made"]
@@ -133,9 +139,8 @@ class LectureRoom:
 
     def _begin(self, lecture: Lecture) -> Sat:
         log = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
-        process = subprocess.Popen(
-            [sys.executable, "-m", "regard.serving.sitter"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
-        )
+        words = module_command("regard.serving.sitter")
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         assert process.stdin is not None
         sat = Sat(lecture, process, Outbox(process.stdin), log, len(lecture.screens))
         sat.outbox.send({"lecture": lecture.name})
@@ -150,7 +155,7 @@ class LectureRoom:
         limit.start()
         for message in messages(sat.process.stdout):
             with self.changed:
-                if "id" in message:
+                if message.get("id") in sat.answers:
                     sat.answers[message["id"]] = message
                 else:
                     sat.screen = message.get("screen", sat.screen)

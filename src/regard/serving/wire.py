@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from threading import Lock
 from typing import IO, Any
@@ -32,6 +33,14 @@ class Outbox:
 
 
 def messages(stream: IO[bytes]) -> Iterator[Message]:
-    """Every message, until the other side is gone."""
+    """Every message, until the other side is gone, be it in the middle of one."""
     while len(head := stream.read(HEAD)) == HEAD:
-        yield json.loads(stream.read(int.from_bytes(head, "big")))
+        size = int.from_bytes(head, "big")
+        if len(body := stream.read(size)) < size:
+            return
+        yield json.loads(body)
+
+
+def module_command(name: str) -> list[str]:
+    """What starts a module in a process of its own. -P: a torch.py that lies in the current folder is not imported."""
+    return [sys.executable, "-P", "-m", name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from regard.errors import DataError, ResourceError, Stopped, UsageError
 from regard.lectures import catalogue, folder
 from regard.lectures.execution import MODULE, MOST, CellError, SatScreen, screens
-from regard.lectures.markdown import page
+from regard.lectures.markdown import page, write
 from regard.lectures.notebook import Lecture, read
 from regard.lectures.printed import paragraphs
 from regard.lectures.sitting import keep, kept, sit
@@ -112,6 +113,19 @@ def test_classes_of_a_cell_are_those_of_a_module(mine: Path) -> None:
     assert shown(notebook(mine, ("code", source))) == [[("text", "Point(x=2)")]]
 
 
+def test_a_cell_is_python_as_in_jupyter_and_takes_no_settings_of_ours(mine: Path) -> None:
+    source = "def double(x: int) -> int:\n    return 2 * x\n\ndouble.__annotations__['x'] is int"
+    assert shown(notebook(mine, ("code", source))) == [[("text", "True")]]
+
+
+def test_a_value_that_cannot_be_shown_is_told_by_its_place(mine: Path) -> None:
+    source = "class Shy:\n    def __repr__(self):\n        raise ValueError('no')\n\nShy()"
+    with pytest.raises(CellError, match=r"cell 1, line 3: ValueError: no$"):
+        sit(notebook(mine, ("code", source)))
+    (((kind, text),),) = shown(notebook(mine, ("code", "from regard.explain.view import View\nView")))
+    assert (kind, text) == ("text", "<class 'regard.explain.view.View'>")
+
+
 def test_what_is_printed_without_end_is_cut(mine: Path) -> None:
     (((_, text),),) = shown(notebook(mine, ("code", "print('a' * 100_000)")))
     assert len(text) < MOST + 50
@@ -151,6 +165,13 @@ def test_what_is_no_notebook_is_refused_in_a_line(mine: Path, content: bytes, to
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_a_pipe_is_not_waited_for(mine: Path) -> None:
+    os.mkfifo(mine)
+    with pytest.raises(UsageError, match=r"mine\.ipynb: is a named pipe, not a regular file"):
+        read(mine)
+
+
 def test_unknown_names_get_the_nearest_and_a_missing_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="did you mean 'counting'"):
         catalogue.lecture("countin")
@@ -175,6 +196,25 @@ def test_a_sitting_is_kept_until_the_notebook_changes(
     assert kept(lecture) is None
 
 
+def test_a_name_that_would_lead_elsewhere_is_refused_and_no_file_of_others_is_removed(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("../up", "/tmp/up", "a\\b"):
+        with pytest.raises(DataError, match="no name of a lecture"):
+            notebook(mine, ("code", "1"), name=name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lectures = [notebook(tmp_path / f"{name}.ipynb", ("code", "1")) for name in ("mine", "mine-too", "*")]
+    for lecture in lectures:
+        keep(lecture, sit(lecture))
+    assert all(kept(lecture) for lecture in lectures)
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for name in ("mine-2.svg", "mine-drawing.svg"):
+        (folder / name).write_text("<svg/>", encoding="utf-8")
+    write(lectures[0], screens(lectures[0]), folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["mine-drawing.svg", "mine.md"]
+
+
 def test_a_page_has_its_figures_and_hides_solutions(mine: Path) -> None:
     lecture = notebook(
         mine,
@@ -189,6 +229,15 @@ def test_a_page_has_its_figures_and_hides_solutions(mine: Path) -> None:
     assert figures["mine-1.svg"].startswith("<svg")
     assert "](mine-1.svg)" in text
     assert "````text\n```\n````" in text
+
+
+def test_a_figure_is_found_by_a_page_whose_name_has_spaces(tmp_path: Path) -> None:
+    lecture = notebook(
+        tmp_path / "my notes.ipynb", ("code", "from regard.explain.worked import example\nexample('ab')")
+    )
+    text, figures = page(lecture, screens(lecture))
+    assert list(figures) == ["my notes-1.svg"]
+    assert "](my%20notes-1.svg)" in text
 
 
 def test_prose_is_filled_and_what_must_stand_alone_stands_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from regard.charts.prose import nodes
 from regard.lectures.catalogue import folder, lectures
-from regard.lectures.exercise import OPEN, RIGHT, passes, sitting_in, verdict
+from regard.lectures.exercise import OPEN, RIGHT, difference, passes, sitting_in, verdict
 from regard.lectures.notebook import KINDS, Lecture
 
 NOTEBOOKS = sorted(folder().glob("*.ipynb"))
@@ -124,3 +125,15 @@ def test_what_is_no_mixer_is_a_wrong_answer(given: Any, told: str, capsys: pytes
 def test_a_word_for_a_number_is_told_so_and_an_exercise_without_its_lecture_how_they_are_named() -> None:
     assert verdict("recurrence/2", "14").startswith("not yet: a number is expected")
     assert verdict("recurrence", 14) == 'name the lecture and the exercise, as "counting/1"'
+
+
+def test_a_number_is_right_in_any_of_its_forms_and_a_huge_one_is_wrong() -> None:
+    product = 0.1 * 3 * 1e6  # 300000.00000000006
+    assert product != 300_000
+    assert difference(product, 300_000) == ""
+    assert difference(300_000.5, 300_000) != ""
+    assert difference(300_001, 300_000) != ""
+    assert difference(Fraction(1, 3), 1 / 3) == difference(Fraction(6, 2), 3) == ""
+    assert difference(Fraction(1, 3), 0.25) == "Fraction(1, 3) is not it"
+    assert difference(0.053, 4 / 75) == "0.053 is near, and not near enough"
+    assert verdict("counting/1", 10**400).startswith("not yet: 1000")

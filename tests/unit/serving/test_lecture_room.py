@@ -13,6 +13,7 @@ import pytest
 
 from regard.errors import UsageError
 from regard.lectures import catalogue
+from regard.serving import lecture_room
 from regard.serving.lecture_room import LectureRoom
 
 PICTURE = """
@@ -88,6 +89,27 @@ def test_a_lecture_is_sat_kept_and_its_pictures_answer(notebook: Notebook, room:
     with pytest.raises(UsageError, match="run it again"):
         room.view("one", [1, 0, 0], {"size": 2})
     assert waited(room, "one", again=True)["is_live"]
+
+
+def test_an_answer_that_nobody_waits_for_is_not_kept(
+    notebook: Notebook, room: LectureRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook("one", PICTURE)
+    waited(room, "one")
+    assert room.sat is not None
+    held: list[dict[str, Any]] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(room.sat.outbox, "send", held.append)
+        patch.setattr(lecture_room.wanted, "check", left)
+        with pytest.raises(ConnectionError):
+            room.view("one", [0, 0, 0], {"size": 2})
+    room.sat.outbox.send(held[0])  # its answer comes before that of the next
+    assert room.view("one", [0, 0, 0], {"size": 1})["panels"][0]["values"] == [1]
+    assert room.sat.answers == {}
+
+
+def left() -> None:
+    raise ConnectionError("the browser has gone")
 
 
 def test_one_lecture_is_sat_at_a_time_and_one_that_fails_says_where(notebook: Notebook, room: LectureRoom) -> None:

@@ -1,6 +1,7 @@
 // Windows that show the same: what one does, the other does too.
 
 const KEPT = "regard-show";
+let lastResort = ""; // of a browser that keeps nothing
 
 /** A name for a show and its second window, the same after the page was loaded again. */
 export function companyName() {
@@ -9,7 +10,7 @@ export function companyName() {
     sessionStorage.setItem(KEPT, name);
     return name;
   } catch {
-    return String(Math.random()); // a browser that keeps nothing
+    return (lastResort ||= String(Math.random()));
   }
 }
 

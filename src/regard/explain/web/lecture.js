@@ -130,6 +130,7 @@ function viewOf(view, askView) {
       failure.hidden = true;
       show(made);
     } catch (error) {
+      if (number !== asked) return;
       failure.textContent = error.message;
       failure.hidden = false;
     }

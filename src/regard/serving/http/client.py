@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import Any
 from regard.serving.http.errors import Error
 from regard.serving.http.metrics import Metrics
 from regard.serving.http.settings import Settings
-from regard.serving.wire import HEAD, Message, packed
+from regard.serving.wire import HEAD, Message, module_command, packed
 
 MOST_DEATHS, WITHIN = 5, 60.0  # restarts in so many seconds, beyond which there is no use in another
 LOADED_IN = 60.0
@@ -115,7 +114,7 @@ class EngineClient:
         # With spinning threads, two of torch on two busy cores are many times slower than one.
         environment = {"OMP_WAIT_POLICY": "PASSIVE"} | os.environ
         self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "regard.serving.engine.process"),
+            *module_command("regard.serving.engine.process"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment,
