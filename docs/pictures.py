@@ -122,7 +122,7 @@ def _inside(given: argparse.Namespace) -> None:
         if not folder.exists() and shown.data is None:
             print(name, f"stays as it is: there is no run {folder}")
             continue
-        run = regard.load(folder, device="cpu") if folder.exists() else _trained(name, shown, folder)
+        run = regard.load(folder, device="cpu") if folder.exists() else _trained(shown.run or name, shown, folder)
         view = run.explain(shown.given, shown.view, **shown.options)
         write(DOCS / "inside" / f"{name}.svg", view.to_svg())
         print(name, view.name)
@@ -186,7 +186,7 @@ def _lectures(_given: argparse.Namespace) -> None:
 
 
 def _card(_given: argparse.Namespace) -> None:
-    write(DOCS / "site" / "card.png", _photograph((DOCS / "site" / "card.svg").as_uri(), 1200, 630, "svg"))
+    write(DOCS / "site" / "card.png", _photograph((DOCS / "site" / "card.svg").as_uri(), 1200, 630))
 
 
 KINDS: dict[str, Callable[[argparse.Namespace], None]] = {
