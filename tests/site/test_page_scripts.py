@@ -73,3 +73,10 @@ def test_no_link_brings_a_file_from_outside_the_repository_to_the_site(link: str
 def test_a_page_that_tells_how_many_laws_there_are_counts_them(page: str):
     told = re.findall(r"([\w-]+) \[?laws\b(?:\]\([^)]*\))? run\b", " ".join(text(page).split()))
     assert told == [NUMBERS[len(LAWS)]]
+
+
+def test_a_cell_of_many_words_says_so_and_its_column_is_wider_than_a_word_on_a_phone(script: Callable[..., Any]):
+    row = f"<tr><td>few</td><td>{'many words ' * 6}</td><td><a href='{'x' * 80}'>few</a></td></tr>"
+    boxed = script("tables").boxed(f"<table>{row}</table>")
+    assert re.findall(r"<td([^>]*)>", boxed) == ["", ' class="long"', ""]
+    assert "td.long { min-width" in text("docs/site/site.css")
