@@ -1,7 +1,7 @@
 """The gallery: a telling picture of every family and instrument, each made by the command that stands below it.
 
-What a command needs is trained first, where it is not there yet. Every picture says in its metadata, and the page at
-its foot, of which commit it was made.
+What a command needs is trained first, where it is not there yet. Every picture says in its metadata of which commit it
+was made.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ FAMILIES = [
         "How likely each tag is, all ways to tag the sentence together.",
         f"runs/hmm {SENTENCE} --view tags --panel chances",
     ),
-    Card("shapes", "Captioner", "Where in a picture it looks for a word.", "runs/shapes --panel 3 --panel 4"),
+    Card("shapes", "Captioner", "Where in a picture it looks for a word.", "runs/shapes --panel picture"),
     Card(
         "market",
         "Forecaster",
@@ -253,7 +253,7 @@ def make(runs: Path, only: str = "") -> None:
             _train(card.run, runs)
             _draw(card, runs, commit)
             print(card.name)
-    (DOCS / "gallery.md").write_text(page(commit), encoding="utf-8")
+    (DOCS / "gallery.md").write_text(page(), encoding="utf-8")
 
 
 def make_first(runs: Path) -> None:
@@ -302,9 +302,9 @@ def stamped(svg: str, commit: str, command: str) -> str:
     return svg.replace("</title>", f"</title><metadata>commit {commit}; {escape(command)}</metadata>", 1)
 
 
-def page(commit: str) -> str:
+def page() -> str:
     """The text of docs/gallery.md."""
-    return "\n".join([*_head(), *_cards("Families", FAMILIES), *_cards("Instruments", INSTRUMENTS), *_foot(commit)])
+    return "\n".join([*_head(), *_cards("Families", FAMILIES), *_cards("Instruments", INSTRUMENTS), *_foot()])
 
 
 def _head() -> Iterator[str]:
@@ -322,7 +322,8 @@ def _cards(title: str, cards: list[Card]) -> Iterator[str]:
         yield from ("", f"### {card.title}", "", card.told, "", picture, "", f"`{card.command}`")
 
 
-def _foot(commit: str) -> Iterator[str]:
+def _foot() -> Iterator[str]:
     yield from ("", "## The runs", "", "| run | trained by |", "| --- | --- |")
     yield from (f"| `{name}` | `regard train {how} --out runs/{name}` |" for name, how in RUNS.items())
-    yield from ("", f"Made of commit `{commit}` by `python docs/pictures.py gallery`.", "")
+    yield from ("", "Each picture says in its metadata of which commit it was made; `python docs/pictures.py gallery`")
+    yield from ("makes all of them again.", "")

@@ -108,9 +108,16 @@ def costs(card: ModelCard, _: list[str]) -> str:
     rows = [("parameters", *(human(one.parameters) for one in by_size.values()))]
     kept = [one.state for one in by_size.values() if one.state]
     if kept:
-        grown = f", after {kept[0]['length']:,} tokens and growing" if kept[0]["grows"] else ""
-        rows.append((f"state of one text{grown}", *(human(one["bytes"], "B") for one in kept)))
+        rows.append(_states(kept))
     return "\n\n".join([table(("", *by_size), rows), _operations(known)])
+
+
+def _states(kept: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Bytes that are carried; a plus where they grow in some sizes and not in others."""
+    growing, told = {one["grows"] for one in kept}, f", after {kept[0]['length']:,} tokens"
+    grown = {(True,): f"{told} and growing", (False, True): f"{told} (+: growing)"}.get(tuple(sorted(growing)), "")
+    plus = "+" if len(growing) > 1 else ""
+    return f"state of one text{grown}", *(human(one["bytes"], "B") + plus * one["grows"] for one in kept)
 
 
 def _operations(known: registry.Entry) -> str:

@@ -17,6 +17,7 @@ docs/weights.md says, or its picture stays as it is. A picture that comes out th
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shutil
 import subprocess
@@ -33,7 +34,7 @@ from figure_file import ROOT, stamp_all, write
 import regard
 from regard.explain.worked import example, examples
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parent
 STORY = (
     "Jonas lived in a small house near the harbour . Jonas had a blue map . At the end of the day Jonas still had the"
 )
@@ -115,19 +116,23 @@ def _steps(_given: argparse.Namespace) -> None:
 
 
 def _inside(given: argparse.Namespace) -> None:
-    for name, shown in INSIDE.items():
-        folder = given.runs / (shown.run or name)
-        if given.only and given.only != name:
-            continue
-        if not folder.exists() and shown.data is None:
-            print(name, f"stays as it is: there is no run {folder}")
-            continue
-        run = regard.load(folder, device="cpu") if folder.exists() else _trained(name, shown, folder)
-        view = run.explain(shown.given, shown.view, **shown.options)
-        write(DOCS / "inside" / f"{name}.svg", view.to_svg())
-        print(name, view.name)
+    # Pictures say where their run lies: below the current folder, wherever that is.
+    with contextlib.chdir(given.runs.resolve().parent):
+        for name, shown in INSIDE.items():
+            if given.only in ("", name):
+                _draw(name, shown, Path(given.runs.name) / (shown.run or name))
     if not given.only:
         _lab(given.runs)
+
+
+def _draw(name: str, shown: Shown, folder: Path) -> None:
+    if not folder.exists() and shown.data is None:
+        print(name, f"stays as it is: there is no run {folder}")
+        return
+    run = regard.load(folder, device="cpu") if folder.exists() else _trained(folder.name, shown, folder)
+    view = run.explain(shown.given, shown.view, **shown.options)
+    write(DOCS / "inside" / f"{name}.svg", view.to_svg())
+    print(name, view.name)
 
 
 def _trained(name: str, shown: Shown, folder: Path) -> Any:
@@ -186,7 +191,7 @@ def _lectures(_given: argparse.Namespace) -> None:
 
 
 def _card(_given: argparse.Namespace) -> None:
-    write(DOCS / "site" / "card.png", _photograph((DOCS / "site" / "card.svg").as_uri(), 1200, 630, "svg"))
+    write(DOCS / "site" / "card.png", _photograph((DOCS / "site" / "card.svg").as_uri(), 1200, 630))
 
 
 KINDS: dict[str, Callable[[argparse.Namespace], None]] = {

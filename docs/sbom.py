@@ -14,28 +14,42 @@ import re
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, distributions
 from typing import Any
 
 NAMESPACE = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")  # of addresses, RFC 9562
-REQUIRED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
+REQUIRED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")  # a package, and which of its extras
+EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)")
 LONGEST_LICENCE = 80  # of a name; some packages have the whole text in its place
 SUBJECT = "regard"
 
 
 def main() -> None:
-    installed = {name_of(one): one for one in distributions()}
+    installed = found_on_the_path()
     if SUBJECT not in installed:
         sys.exit(f"{SUBJECT} is not installed in this environment; pip install it first")
     print(json.dumps(bill(installed), indent=1, sort_keys=True))
 
 
+def found_on_the_path() -> dict[str, Distribution]:
+    """What is installed, by its normal name: the first of a name, which is what is imported; no half-removed ones."""
+    found: dict[str, Distribution] = {}
+    for one in distributions():
+        if any(map(one.read_text, ("METADATA", "PKG-INFO"))):
+            found.setdefault(name_of(one), one)
+    return found
+
+
 def bill(installed: dict[str, Distribution]) -> dict[str, Any]:
     """The bill of regard in an environment, by the normal names of what is installed there."""
     needed = closure(SUBJECT, installed)
-    parts = [component(name, installed[name]) for name in sorted(needed - {SUBJECT})]
-    edges = [{"ref": ref(installed[name]), "dependsOn": refs(name, installed)} for name in sorted(needed)]
+    parts = [component(name, installed[name]) for name in sorted(needed.keys() - {SUBJECT})]
+    edges = [
+        {"ref": ref(installed[name]), "dependsOn": sorted(ref(installed[one]) for one in needed[name])}
+        for name in sorted(needed)
+    ]
     told = json.dumps([parts, edges], sort_keys=True)
     moment = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())), UTC)
     return {
@@ -61,23 +75,30 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def closure(name: str, installed: dict[str, Distribution]) -> set[str]:
-    """A package and all that it needs, directly or by others, as far as it is installed."""
-    found, left = set[str](), [name]
+def closure(name: str, installed: dict[str, Distribution]) -> dict[str, set[str]]:
+    """A package and all that it needs, directly or by others, as far as it is installed: each with what it needs."""
+    found: dict[str, set[str]] = {}
+    met, left = set[tuple[str, str]](), [(name, "")]
     while left:
         one = left.pop()
-        if one not in found:
-            found.add(one)
-            left += needs(one, installed)
+        if one not in met:
+            met.add(one)
+            asked = [need for need in needs(*one, installed) if need[0] in installed]
+            found.setdefault(one[0], set()).update(need for need, _ in asked if need != one[0])
+            left += asked
     return found
 
 
-def needs(name: str, installed: dict[str, Distribution]) -> list[str]:
-    """What a package asks for and the environment has: of regard in its extras too, whoever installed them."""
-    lines = installed[name].requires or []
-    asked = [line for line in lines if name == SUBJECT or not re.search(r"\bextra\s*==", line)]
-    found = (normal(match[0]) for line in asked if (match := REQUIRED.match(line)))
-    return sorted({one for one in found if one in installed and one != name})
+def needs(name: str, extra: str, installed: dict[str, Distribution]) -> Iterator[tuple[str, str]]:
+    """What a package asks for, or one of its extras: names and their extras, "" for the package itself.
+
+    Of regard all extras count, whoever installed what is in them.
+    """
+    for line in installed[name].requires or []:
+        match, of = REQUIRED.match(line), {normal(one) for one in EXTRA.findall(line)} or {""}
+        if match and (name == SUBJECT or normal(extra) in of):
+            for one in ("", *re.split(r"\s*,\s*", (match[2] or "").strip())):
+                yield normal(match[1]), one
 
 
 def component(name: str, one: Distribution) -> dict[str, Any]:
@@ -90,10 +111,6 @@ def component(name: str, one: Distribution) -> dict[str, Any]:
 def ref(one: Distribution) -> str:
     """Its package URL, a local version written as such URLs ask."""
     return f"pkg:pypi/{name_of(one)}@{one.version.replace('+', '%2B')}"
-
-
-def refs(name: str, installed: dict[str, Distribution]) -> list[str]:
-    return [ref(installed[one]) for one in needs(name, installed)]
 
 
 def licence(one: Distribution) -> dict[str, Any] | None:

@@ -75,11 +75,15 @@ def links(markdown: str) -> Iterator[str]:
 
 
 def target(link: str, path: str) -> str | None:
-    """The path in the repository that a link of the page at `path` leads to. None: it leads elsewhere, or within it."""
+    """The path in the repository that a link of the page at `path` leads to.
+
+    None: it leads elsewhere, or within the page; out of the repository too, where nothing may be read for the site.
+    """
     parts = urlsplit(link)
     if parts.scheme or parts.netloc or not parts.path:
         return None
-    return posixpath.normpath(posixpath.join(posixpath.dirname(path), parts.path))
+    found = posixpath.normpath(posixpath.join(posixpath.dirname(path), parts.path))
+    return None if found.startswith(("/", "../")) else found
 
 
 def rewritten(markdown: str, path: str, page: str) -> str:

@@ -39,6 +39,14 @@ def test_an_extra_that_is_missing_comes_with_its_command(monkeypatch: pytest.Mon
     assert found["hf"]["install"] == "pip install 'regard[hf]'"
 
 
+def test_an_extra_that_lacks_much_is_told_in_a_line_that_can_be_read(monkeypatch: pytest.MonkeyPatch):
+    requires(monkeypatch, "torch>=2.0", *(f"no-such-{n}>=1; extra == 'test'" for n in range(30)))
+    outcome = call_here("doctor")
+    assert "no-such-3 is missing; and 26 more " in outcome.out
+    assert max(map(len, outcome.out.splitlines())) < 240
+    assert len(told("doctor")["extras"][0]["lacks"]) == 30
+
+
 @pytest.mark.parametrize("line", ["no-such-package>=1", "torch>=999"])
 def test_a_broken_core_is_exit_code_6(monkeypatch: pytest.MonkeyPatch, line: str):
     requires(monkeypatch, line)

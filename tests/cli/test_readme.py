@@ -13,6 +13,8 @@ from urllib.request import urlopen
 
 from calling import TEXT, TINY, call_here, commands_of, environment
 
+from regard.core import registry
+
 README = Path(__file__).parents[2] / "README.md"
 LONG = ("check --all", "check my_module:MyMixer", "bench", "reproduce mask", "lab")
 SMALL = {
@@ -55,6 +57,12 @@ def test_every_command_of_the_readme_works_in_its_order(here: Path):
         outcome = call_here(*argv)
         assert outcome.code == 0, (argv, outcome.err)
         assert outcome.out or "saved" in outcome.err
+
+
+def test_the_table_of_models_names_every_model():
+    table = README.read_text(encoding="utf-8").partition("\n## Models\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `")))
+    assert sorted(named) == sorted(registry.MODELS)
 
 
 def test_the_python_of_the_readme_runs_from_top_to_bottom(here: Path):

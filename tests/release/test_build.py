@@ -45,13 +45,16 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def elsewhere(folder: Path) -> Path:
-    """A copy of what is built, in another place, of another time and with other rights."""
+    """A copy of what is built, in another place, of another time and with other rights, where somebody has worked."""
     for name in FOLDERS:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.iterdir():
         if path.is_file():
             shutil.copy(path, folder)
+    for name in ("lectures/.ipynb_checkpoints/own.ipynb", "lectures/runs/mine/text.txt", "lectures/notes.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("of nobody else", encoding="utf-8")
     for path in folder.rglob("*"):
         if path.is_file():
             os.utime(path, (1_000_000_000, 1_000_000_000))
@@ -86,6 +89,15 @@ def test_the_wheel_holds_the_package_its_pages_and_its_licence(builds: list[Path
     assert {name.partition("/")[0].rpartition(".")[2] for name in names} == {"regard", "dist-info"}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert "License-Expression: Apache-2.0" in metadata
+
+
+def test_an_editable_install_leads_to_the_checkout_and_copies_nothing_of_it(tmp_path: Path):
+    asked = f"from hatchling.build import build_editable; build_editable({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", asked], cwd=ROOT, check=True, capture_output=True, timeout=100)
+    (wheel,) = tmp_path.iterdir()
+    with zipfile.ZipFile(wheel) as packed:
+        (path,) = [name for name in packed.namelist() if ".dist-info/" not in name]
+        assert packed.read(path).decode().strip() == str(ROOT / "src")
 
 
 def test_the_sdist_holds_source_and_papers_and_no_tests(builds: list[Path]):

@@ -44,7 +44,7 @@ OTHERS = {
     ".ci/full": "what runs the tests",
     "export SOURCE_DATE_EPOCH": "tests/release/test_build.py builds twice with it",
     "python -m hatchling": "tests/release/test_build.py does it",
-    "for version in 3.11": "tests/release/test_build.py tries the wheel",
+    "for version in 3.11": "it asks an index for torch; tests/release/test_build.py looks into the wheel",
     "python docs/sbom.py": "tests/release/test_sbom.py does it",
     "sha256sum": "a program of the system",
     "curl": "tests/cli/test_serve.py asks the same over HTTP",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from regard.cli.options import Common, command
 
 BROKEN = 6  # as of every resource that is missing
+TOLD = 4  # packages of an extra that are named in the table; --json names all
 MARKS = {True: "ok", None: "-", False: "broken"}
 
 
@@ -37,11 +39,13 @@ def doctor(
     rows = [(one.name, MARKS[one.is_well], one.value, one.advice) for one in found.findings]
     screen.table(("what", "", "found", "what to do"), rows, title="This machine")
     screen.line()
-    rows = [
-        (one.name, one.purpose, "installed" if not one.lacks else "; ".join(one.lacks), one.install * bool(one.lacks))
-        for one in found.extras
-    ]
+    rows = [(one.name, one.purpose, _state(one.lacks), one.install * bool(one.lacks)) for one in found.extras]
     screen.table(("extra", "what it is for", "state", "to install"), rows, title="Extras")
     if not found.is_well:
         screen.note("regard: something that every command needs is broken; see the lines marked broken")
         raise typer.Exit(BROKEN)
+
+
+def _state(lacks: Sequence[str]) -> str:
+    more = f"; and {len(lacks) - TOLD} more" if len(lacks) > TOLD else ""
+    return "; ".join(lacks[:TOLD]) + more if lacks else "installed"

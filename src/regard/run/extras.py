@@ -25,7 +25,7 @@ PURPOSES = {
     "serve": "regard serve, the API over HTTP",
     "hf": "models and tokenizers of Hugging Face, GGUF files",
     "export": "regard export to ONNX and GGUF",
-    "docs": "building the site of these pages",
+    "docs": "building the documentation as a site",
     "test": "running the tests",
 }
 # As in `zstandard>=0.22; python_version < "3.14" and extra == "tables"`.
