@@ -115,7 +115,8 @@ class Diagram:
         meaning = _meaning(name, site) if isinstance(module, Tap) else ""
         values = None if passed.value is None else sliced(passed.value, is_backward, meaning in HEADS)
         weighs = meaning in WEIGHTS and values is not None
-        sizes = np.nanmax(values, axis=(0, 2)) if weighs and values is not None and values.size else None
+        has_sizes = weighs and values is not None and values.size
+        sizes = np.fmax.reduce(values, axis=(0, 2), initial=0.0) if has_sizes else None
         count = passed.shape[0]
         own = next((one.name for one in (side, *self.reading.sides) if count == len(one)), "")
         columns = site.columns.name if site and meaning in HEADS else ""

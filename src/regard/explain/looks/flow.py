@@ -5,6 +5,8 @@ Every matrix on the way is at hand: embeddings, norms, what each tap sees, what 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -48,12 +50,14 @@ def flow(reading: Reading, options: Options) -> View:
         sides={side.name: side.labels for side in reading.sides},
         main=reading.main.name,
         place=place,
-        first=numbers(reading.main)[0],
+        first=next(iter(numbers(reading.main)), 1),
         note=_note(reading, followed.outputs, nodes),
     )
-    number = numbers(reading.main)[place]
-    about = {"parts": len(nodes), "numbers": sum(node.numbers for node in nodes), "position": number}
-    title = f"How the numbers flow to the answer at {numbered(reading.main.labels[place], number)}"
+    about: dict[str, Any] = {"parts": len(nodes), "numbers": sum(node.numbers for node in nodes)}
+    title = "How the numbers flow to the answer"
+    if len(reading.main):  # of an empty text there is an answer, and no position
+        about["position"] = number = numbers(reading.main)[place]
+        title += f" at {numbered(reading.main.labels[place], number)}"
     return View(title, [panel], about, CAVEAT)
 
 
@@ -61,7 +65,7 @@ def _place(reading: Reading, outputs: Tensor, options: Options) -> int:
     stands_for_all = outputs.dim() == 2
     if options.position is None and not stands_for_all:
         return own_choice(reading.main)
-    return place_of(reading.main, options.position)
+    return max(0, place_of(reading.main, options.position))
 
 
 def answers_of(reading: Reading, outputs: Tensor) -> FlowAnswers | None:
