@@ -12,9 +12,10 @@ import pytest
 from every_panel import WIDE, every_panel, with_labels
 from PIL import Image
 
-from regard.charts.drawing import Words
+from regard.charts.drawing import Picture, Words
 from regard.charts.size import Size, size_of
 from regard.errors import UsageError
+from regard.explain.overlay import Overlay
 from regard.explain.render.file import save
 from regard.explain.render.frames import animate, frames
 from regard.explain.render.number import four
@@ -155,10 +156,28 @@ def test_an_alignment_is_written_a_word_at_a_time_and_ends_whole():
     assert words == [words[0]] * 4, "nothing else moves"
 
 
-def test_the_maps_of_a_picture_follow_each_other():
-    maps = [Heat(title=f"while it writes {word}", weights=np.eye(4)) for word in "abc"]
-    made = frames(View("Where it looks", [*maps, Heat(title="all", weights=np.eye(3))], name="alignment"), SLIDE)
-    assert len(made) == 4
+def over_picture(words: int) -> Overlay:
+    picture = np.full((8, 8, 3), 200, np.uint8)
+    weights = np.eye(4)[np.arange(words) % 4].reshape(words, 2, 2)
+    return Overlay(title="Picture", picture=picture, weights=weights, words=[f"w{n}" for n in range(words)])
+
+
+def test_a_caption_is_written_over_its_picture_a_word_at_a_time():
+    view = View("Where it looks", [over_picture(3), Heat(title="all", weights=np.eye(3))], name="alignment")
+    made = frames(view, SLIDE)
+    said = [{shape.text for shape in frame.shapes if isinstance(shape, Words)} for frame in made]
+    assert [[f"w{n}  up to 1" in words for n in range(3)] for words in said] == np.eye(3, dtype=bool).tolist()
+    assert all(f"word {n} of 3" in words for n, words in enumerate(said, 1))
+    pictures = [[shape for shape in frame.shapes if isinstance(shape, Picture)] for frame in made]
+    assert all(len(shown) == 2 and shown[0].width > SLIDE.sides[0] / 4 for shown in pictures)
+
+
+def test_a_picture_of_many_words_goes_on_on_the_next_slide():
+    view = View("Where it looks", [over_picture(40)], name="alignment")
+    said = texts(view)
+    assert {f"w{n}  up to 1" for n in range(40)} <= set(said)
+    for slide in slides(view, SLIDE):
+        assert all(shape.look.size >= SMALLEST for shape in slide.shapes if isinstance(shape, Words))
 
 
 @pytest.mark.parametrize(
