@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from regard.errors import UsageError
 from regard.explain.calls import Calls, lengths
 from regard.explain.flow import Flow
 from regard.explain.following import follow
+from regard.serving.beginning import example_input
 from regard.tasks import task_named
 
 
@@ -127,3 +129,15 @@ def test_an_empty_text_has_an_answer_and_no_position(name: str, tmp_path: Path):
     assert view.to_svg().startswith("<svg")
     with pytest.raises(UsageError, match="position 1: the text is empty"):
         run.explain("", view="flow", position=1)
+
+
+def test_the_chances_of_a_diagram_are_those_that_are_predicted(tmp_path: Path):
+    world = task_named("labelled").world
+    run = regard.train("classifier", world, budget="3steps", size="tiny", out=tmp_path / "run", quiet=True)
+    text = example_input(run)
+    (panel,) = run.explain(text, view="flow").panels
+    assert isinstance(panel, Flow)
+    assert panel.answers is not None
+    wanted = dict(zip(run.classes, run.predict_proba([text])[0], strict=True))
+    told = [wanted[name] for name in panel.answers.names[0]]
+    np.testing.assert_allclose(panel.answers.chances(0), told, rtol=1e-4)
