@@ -12,9 +12,12 @@ import pytest
 from every_panel import WIDE, every_panel, with_labels
 from PIL import Image
 
+from look_run import seen, text_run
 from regard.charts.drawing import Picture, Words
 from regard.charts.size import Size, size_of
 from regard.errors import UsageError
+from regard.explain.folding import Fold, size_at
+from regard.explain.looks.flow import flow
 from regard.explain.overlay import Overlay
 from regard.explain.render.file import save
 from regard.explain.render.frames import animate, frames
@@ -22,7 +25,7 @@ from regard.explain.render.number import four
 from regard.explain.render.slides import slides
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, View
 from regard.explain.worked import example, examples
-from regard.terminal.label import prose
+from regard.terminal.label import label, prose
 
 SVG = "{http://www.w3.org/2000/svg}"
 SLIDE = Size(1920, 1080)
@@ -170,6 +173,22 @@ def test_a_caption_is_written_over_its_picture_a_word_at_a_time():
     assert all(f"word {n} of 3" in words for n, words in enumerate(said, 1))
     pictures = [[shape for shape in frame.shapes if isinstance(shape, Picture)] for frame in made]
     assert all(len(shown) == 2 and shown[0].width > SLIDE.sides[0] / 4 for shown in pictures)
+
+
+def test_a_diagram_goes_on_on_the_next_slide_in_letters_that_are_read():
+    view = seen(text_run("gpt", n_layers=4), flow)
+    made = slides(view, SLIDE)
+    said = [shape for slide in made for shape in slide.shapes if isinstance(shape, Words)]
+    boxes = {box.label for box in Fold.of(view.panels[0]).boxes}
+    assert {"queries", "weights", "layers 2 to 4", "head", "answer"} <= boxes
+    written = {shape.text.rstrip("…") for shape in said if shape.text}
+    assert all(any(box.startswith(text) for text in written) for box in boxes)
+    assert all(shape.look.size >= SMALLEST for shape in said)
+    assert all(0 <= shape.y <= slide.height for slide in made for shape in slide.shapes if isinstance(shape, Words))
+    weights = view.panels[0].node("stack.layers.0.mixer.weights")
+    assert f"max {four(float(f'{size_at(view.panels[0], weights):.3g}'))}" in written
+    best = view.panels[0].answers.names[view.panels[0].place][0]
+    assert label(best) in {shape.text for shape in made[-1].shapes if isinstance(shape, Words)}
 
 
 def test_a_picture_of_many_words_goes_on_on_the_next_slide():

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from regard.explain.flow import Flow
+from regard.explain.folding import halved
 from regard.explain.overlay import Overlay
 from regard.explain.render.number import first_and_last
 from regard.explain.render.shapes.numbers import MOST_BARS, MOST_LISTED, MOST_ROWS
@@ -46,6 +48,8 @@ def halves(panel: Panel) -> list[Panel]:
             parts = [replace(panel, text=between.join(lines[part.start : part.stop])) for part in _parted(len(lines))]
         case Overlay():
             parts = [worded(panel, part) for part in _parted(len(panel.words))]
+        case Flow():
+            parts = halved(panel)
         case _:
             return [panel]
     if len(parts) < 2:
