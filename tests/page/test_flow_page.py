@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from browsing import page_width
@@ -31,6 +32,17 @@ RATE = """async () => {
     times.push(await new Promise(requestAnimationFrame));
   }
   return (1000 * (times.length - 1)) / (times.at(-1) - times[0]);
+}"""
+TIPS = """() => {
+  const canvas = document.querySelector("canvas.diagram");
+  const { left, top, width, height } = canvas.getBoundingClientRect();
+  const found = [];
+  for (let y = 1; y < height; y += 2) for (let x = 1; x < width; x += 4) {
+    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: left + x, clientY: top + y }));
+    const tip = document.querySelector(".tip");
+    if (!tip.hidden) found.push([x, ...tip.textContent.split("\\n")]);
+  }
+  return found;
 }"""
 
 
@@ -121,3 +133,22 @@ def test_encoder_and_decoder_stand_in_one_diagram(open_page: OpenPage, saved: Ca
     page.locator("summary", has_text="as an outline").click()
     for side in ("encoder", "decoder"):
         page.locator(f"[data-name='{side}']").wait_for()
+
+
+def test_heads_stand_side_by_side_in_a_small_map_each_with_its_rows(open_page: OpenPage, saved: Callable[[str], str]):
+    view = seen(text_run("gpt"), flow)
+    page = opened(open_page, saved, view)
+    page.locator("canvas.diagram").press("0")
+    node = view.panels[0].node("stack.layers.0.mixer.weights")
+    labels = view.panels[0].sides["text"]
+    found = [(x, told[0]) for x, name, *told in page.evaluate(TIPS) if name.startswith("weights") and told]
+    places = {}
+    for x, told in found:
+        where, number = told.rsplit(": ", 1)
+        head, word, column = where.split(", ")
+        places.setdefault(head, []).append(x)
+        rows = [row for row, label in enumerate(labels) if label == word.replace("␣", " ")]
+        numbers = node.values[int(head[-1]) - 1, rows, int(column) - 1]
+        assert np.isclose(numbers, float(number), atol=1e-3).any(), (where, number)
+    assert set(places) == {"head 1", "head 2"}
+    assert max(places["head 1"]) < min(places["head 2"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -21,27 +21,29 @@ KEPT, OVER = 0, 0  # what becomes of a frame after it, and how it is laid over: 
 MILLISECONDS = 1000
 
 
-def apng(frames: Sequence[np.ndarray], seconds: float, loop: bool) -> bytes:
-    """The bytes of a file of frames (H, W, 3) of 8 bits, `seconds` each, once or for ever."""
-    high, wide, _ = frames[0].shape
-    parts = [
-        SIGNATURE,
-        _chunk(b"IHDR", struct.pack(">IIBBBBB", wide, high, 8, RGB, 0, 0, 0)),
-        _chunk(b"acTL", struct.pack(">II", len(frames), 0 if loop else 1)),
-    ]
-    number = 0
-    for place, frame in enumerate(frames):
-        left, top, right, bottom = _changed(frames[place - 1], frame) if place else (0, 0, wide, high)
+def apng(frames: Iterable[np.ndarray], count: int, seconds: float, loop: bool) -> bytes:
+    """The bytes of a file of `count` frames (H, W, 3) of 8 bits, `seconds` each, once or for ever.
+
+    No more than two frames are held at a time.
+    """
+    parts, number, before = [SIGNATURE], 0, None
+    for frame in frames:
+        high, wide, _ = frame.shape
+        if before is None:
+            parts.append(_chunk(b"IHDR", struct.pack(">IIBBBBB", wide, high, 8, RGB, 0, 0, 0)))
+            parts.append(_chunk(b"acTL", struct.pack(">II", count, 0 if loop else 1)))
+        left, top, right, bottom = (0, 0, wide, high) if before is None else _changed(before, frame)
         box = (right - left, bottom - top, left, top)
         control = struct.pack(">I4IHHBB", number, *box, round(seconds * MILLISECONDS), MILLISECONDS, KEPT, OVER)
         parts.append(_chunk(b"fcTL", control))
         number += 1
         data = _compressed(frame[top:bottom, left:right])
-        if place:
+        if before is None:
+            parts.append(_chunk(b"IDAT", data))
+        else:
             parts.append(_chunk(b"fdAT", struct.pack(">I", number) + data))
             number += 1
-        else:
-            parts.append(_chunk(b"IDAT", data))
+        before = frame
     return b"".join([*parts, _chunk(b"IEND", b"")])
 
 

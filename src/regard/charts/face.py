@@ -18,6 +18,8 @@ FAMILY = 1
 WHOLE, BASIC = ((3, 10), (0, 4), (0, 6)), ((3, 1), (0, 3), (0, 2), (0, 1), (0, 0))
 USE, RESTRICTED, NOT_IN_PART, BITMAPS_ONLY = 0x000F, 0x0002, 0x0100, 0x0200  # of fsType
 ITALIC, BOLD = 0x0001, 0x0020  # of fsSelection
+OUTLINES = (b"glyf", b"CFF ", b"CFF2")
+PICTURES = b"sbix"  # letters as pixels of a few sizes, which cannot be drawn in others
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Face:
 
 
 def faces(path: Path) -> list[Face]:
-    """The fonts of a file; none where it cannot be read as one."""
+    """The fonts of a file; none where it cannot be read as one, or has pixels in the place of outlines."""
     try:
         data = path.read_bytes()
         starts = [0]
@@ -62,6 +64,8 @@ def _face(path: Path, data: bytes, start: int, number: int) -> Face:
     for place in range(count):
         tag, _, offset, _ = struct.unpack_from(">4sIII", data, start + 12 + 16 * place)
         tables[tag] = offset
+    if PICTURES in tables or not any(table in tables for table in OUTLINES):
+        raise ValueError(f"{path}: no letter of it can be drawn in every size")
     held = sorted(_ranges(data, tables[b"cmap"]))
     facts: dict[str, Any] = {}
     if b"OS/2" in tables:

@@ -114,8 +114,8 @@ class Diagram:
         is_backward = ".future." in f".{name}."
         meaning = _meaning(name, site) if isinstance(module, Tap) else ""
         values = None if passed.value is None else sliced(passed.value, is_backward, meaning in HEADS)
-        weighs = meaning in WEIGHTS and values is not None
-        sizes = np.nanmax(values, axis=(0, 2)) if weighs and values is not None and values.size else None
+        weighed = values if meaning in WEIGHTS and values is not None and values.size else None
+        sizes = None if weighed is None else np.fmax.reduce(weighed, axis=(0, 2), initial=0.0)
         count = passed.shape[0]
         own = next((one.name for one in (side, *self.reading.sides) if count == len(one)), "")
         columns = site.columns.name if site and meaning in HEADS else ""

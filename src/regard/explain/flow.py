@@ -121,6 +121,7 @@ class Flow(Panel):
     sides     the labels of the positions of each side.
     place     the place that is looked at, from 0 on, of the main side.
     main      the side that the answers stand at. first: what its first position is called.
+    opened    of a part of a diagram, as on one slide of several, the groups that are open.
     """
 
     kind: ClassVar[str] = "flow"
@@ -132,6 +133,7 @@ class Flow(Panel):
     main: str = ""
     place: int = 0
     first: int = 1
+    opened: frozenset[str] | None = None
 
     def node(self, name: str) -> FlowNode:
         return next(node for node in self.nodes if node.name == name)

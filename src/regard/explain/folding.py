@@ -7,7 +7,7 @@ boxes there are, what they are made of, and how far each is from what is read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -128,6 +128,8 @@ def size_at(panel: Flow, node: FlowNode) -> float:
 
 def opened_in(panel: Flow) -> set[str]:
     """Groups that are drawn with all that is in them: of each stack the first layer, with its mixer."""
+    if panel.opened is not None:
+        return set(panel.opened)
     opened: set[str] = set()
     first: set[str] = set()
     for group in panel.groups:
@@ -138,6 +140,20 @@ def opened_in(panel: Flow) -> set[str]:
             members = sum(node.group == group.name for node in panel.nodes)
             opened |= {group.name} if group.kind != "mixer" or members > 2 else set()
     return opened
+
+
+def halved(panel: Flow) -> list[Flow]:
+    """The first boxes of a panel and the rest, each with the ribbons between its own; the answers are with the last."""
+    boxes = Fold.of(panel).boxes
+    if len(boxes) < 2:
+        return [panel]
+    cut = panel.nodes.index(boxes[(len(boxes) - 1) // 2].node) + 1
+    parts = []
+    for nodes, answers in ((panel.nodes[:cut], None), (panel.nodes[cut:], panel.answers)):
+        names = {node.name for node in nodes}
+        edges = [edge for edge in panel.edges if {edge.source, edge.target} <= names]
+        parts.append(replace(panel, nodes=nodes, edges=edges, answers=answers, opened=frozenset(opened_in(panel))))
+    return parts
 
 
 def _within(node: FlowNode, groups: dict[str, FlowGroup]) -> Iterator[FlowGroup]:

@@ -23,6 +23,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.core.stack import Stack
 from regard.core.tap import Tap, plain, record, resting
+from regard.explain.calls import Calls, finite
 from regard.explain.site import is_site
 
 # Numbers that are kept of all parts together (64 MB), and parts that are listened to.
@@ -112,8 +113,14 @@ def made_of(given: Mapping[str, Tensor], call: Callable[[], Tensor]) -> tuple[Te
 
 def listened(model: nn.Module) -> list[Part]:
     """The parts worth listening to: taps, what moves information or has something to show, and whole calculations
-    beside these, such as a norm or a head; of such a calculation also its parts, where it has several."""
-    return list(_below(model, ""))
+    beside these, such as a norm or a head; of such a calculation also its parts, where it has several.
+
+    A part that stands at two places of the model has the name of the first.
+    """
+    found: dict[int, Part] = {}
+    for part in _below(model, ""):
+        found.setdefault(id(part.module), part)
+    return list(found.values())
 
 
 def _below(module: nn.Module, name: str) -> Iterator[Part]:
@@ -219,7 +226,7 @@ class _Listener:
     def __init__(self, watch: _Watch) -> None:
         self.watch = watch
         self.parts: dict[str, Part] = {}
-        self.calls: dict[str, list[Tensor]] = {}
+        self.calls: dict[str, Calls] = {}
         self.sources: dict[str, set[tuple[str, int]]] = {}
         self.running: list[str] = []
         self.room = MOST_NUMBERS
@@ -248,13 +255,14 @@ class _Listener:
         if not isinstance(first, Tensor) or first.dim() < 2:
             return None
         self.parts[part.name] = part
-        call = len(self.calls.setdefault(part.name, []))
+        calls = self.calls.setdefault(part.name, Calls(part.module))
+        call = calls.count
         origins = self.watch.of(first) or self.watch.of(inputs)
         self.sources.setdefault(part.name, set()).update((name, call - number) for name, number in origins)
-        self.calls[part.name].append(first.detach())
+        self.room -= calls.add(first, self.room)
         handed = first.detach()
         self.watch.mark(handed, part.name, call)
-        return (handed, *output[1:]) if isinstance(output, tuple) else handed
+        return _with_first(output, handed) if isinstance(output, tuple) else handed
 
     def _is_called(self, part: Part) -> bool:
         """Whether this call is one of the part that it is listened to in."""
@@ -262,37 +270,23 @@ class _Listener:
 
     def passed(self) -> dict[str, Passed]:
         """What each gave, in the order in which they were done first."""
-        counts = {name: len(calls) for name, calls in self.calls.items()}
+        counts = {name: calls.count for name, calls in self.calls.items()}
         return {name: self._joined(name, order, counts) for order, name in enumerate(counts)}
 
     def _joined(self, name: str, order: int, counts: dict[str, int]) -> Passed:
-        part, calls = self.parts[name], self.calls.pop(name)
-        value = timed(part.module, joined(part.module, calls)[0])
-        fits = value.numel() <= self.room
-        self.room -= value.numel() if fits else 0
-        held = value.to(torch.float32)
+        calls = self.calls.pop(name)
+        value = calls.value().cpu()
+        held = finite(value)
         sizes = held.flatten(1).norm(dim=1) if held.dim() > 1 else held.abs()
         # What was given once serves every step; of what is given at each, only that of this step comes before it.
         every = sorted(self.sources[name], reverse=True)
         is_now = {source: ago <= 0 or counts.get(source, 1) == 1 for source, ago in every}
         sources = {source: not now for source, now in is_now.items()}
-        return Passed(part, held.cpu() if fits else None, tuple(value.shape), sizes.cpu(), sources, order)
+        kept = value.to(torch.float32) if calls.is_whole else None
+        return Passed(self.parts[name], kept, calls.shape(value), sizes, sources, order)
 
 
-def timed(module: nn.Module, value: Tensor) -> Tensor:
-    """What one row gave, time first: (T, ...). A vector that stands for the whole is one row."""
-    if isinstance(module, Tap):
-        return value.movedim(max(0, (module.axis or 1) - 1), 0)
-    return value[None] if value.dim() == 1 else value
-
-
-def joined(module: nn.Module, calls: Sequence[Tensor]) -> Tensor:
-    """All that a part gave, as one tensor with an axis of time; of the same given again and again the last."""
-    if isinstance(module, Tap):
-        return module.joined(calls)
-    first = calls[0]
-    if len(calls) == 1:
-        return first
-    if first.dim() == 2:
-        return torch.stack(list(calls), 1)
-    return torch.cat(list(calls), 1) if first.dim() > 2 and first.shape[1] == 1 else calls[-1]
+def _with_first(output: tuple[Any, ...], first: Tensor) -> tuple[Any, ...]:
+    """The same with another first value, also of a tuple whose places have names."""
+    given = (first, *output[1:])
+    return type(output)(*given) if hasattr(output, "_fields") else given

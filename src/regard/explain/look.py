@@ -178,6 +178,8 @@ def place_of(side: Side, position: int | None) -> int:
     known = numbers(side)
     if position is None:
         return len(known) - 1
+    if not known:
+        raise UsageError(f"position {position}: the {side.name} is empty and has none")
     if position not in known:
         first = [] if known[0] else ["0, its start"]
         rest = [f"1 to {known[-1]}"] if known[-1] else []

@@ -10,7 +10,7 @@ text is the set of its n-grams: how often one occurs does not count. Small and c
 
 Glossary
 b_1 .. b_n  bytes plus 1, as of layers/spelled.py; 0 after the end of a word
-A, P        a multiplier and a prime, so small that no product overflows
+A, P        a multiplier and a prime, so small that no product overflows 64 bits
 R           columns in all, a half of them for each kind
 """
 
@@ -69,6 +69,7 @@ def named_grams(spelt: Int[Tensor, "T L"], rows: int, skip: int = 0) -> dict[int
 
 def _both(spelt: Tensor, real: Tensor, columns: int, skip: int) -> tuple[Tensor, Tensor]:
     """Of words and of characters: the column of each n-gram, (B, N), and NONE where there is none."""
+    spelt = spelt.long()  # a text by itself may be read in 32 bits, in which products would overflow
     is_capital = (spelt >= FIRST_CAPITAL) & (spelt <= LAST_CAPITAL)
     spelt = torch.where(is_capital, spelt + TO_SMALL, spelt)
     real = real & (spelt[..., 0] > 0)

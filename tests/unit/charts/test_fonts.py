@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fontTools.ttLib import TTFont
+from fontTools.ttLib.tables.DefaultTable import DefaultTable
 from made_font import made_font, only_fonts  # noqa: F401
 
 from regard.charts import embed, fonts
@@ -77,6 +78,22 @@ def test_a_script_without_a_font_is_named_with_what_brings_it(only_fonts: Path, 
 def test_without_any_font_a_letter_beyond_ascii_is_told(only_fonts: Path):  # noqa: F811
     assert missing([written("é")]) == ["no font was found on this machine: install fonts-dejavu"]
     assert image(written("abc"), 1).convert("L").getextrema()[0] < 128
+
+
+@pytest.mark.parametrize("table", ["CBDT", "sbix"])
+def test_a_font_whose_letters_are_pixels_has_none_that_can_be_drawn(table: str, only_fonts: Path):  # noqa: F811
+    made_font(only_fonts / "DejaVuSans.ttf", "ab", "First")
+    place = made_font(only_fonts / "Emoji.ttf", "☃", "Pixels")
+    font = TTFont(place)
+    for name in ("glyf", "loca") if table == "CBDT" else ():
+        del font[name]
+    font[table] = DefaultTable(table)
+    font[table].data = b"\0" * 8
+    font.save(place)
+    drawing = written("a☃")
+    assert missing([drawing]) == [f"no font here has symbols: install {fonts._package('symbols')}"]
+    assert image(drawing, 1).size[0] == drawing.width
+    assert embedded([drawing])[1] == []
 
 
 def test_a_letter_of_a_second_font_is_drawn_as_that_font_has_it(only_fonts: Path):  # noqa: F811

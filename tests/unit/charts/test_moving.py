@@ -40,7 +40,7 @@ def chunks(data: bytes) -> list[tuple[str, bytes]]:
 
 
 def test_pillow_reads_every_frame_as_it_was_given():
-    with Image.open(io.BytesIO(apng(frames(), 0.75, loop=True))) as picture:
+    with Image.open(io.BytesIO(apng(iter(frames()), 4, 0.75, loop=True))) as picture:
         assert (picture.format, picture.n_frames, picture.info["loop"]) == ("PNG", 4, 0)
         for number, frame in enumerate(frames()):
             picture.seek(number)
@@ -49,7 +49,7 @@ def test_pillow_reads_every_frame_as_it_was_given():
 
 
 def test_who_knows_no_motion_sees_the_first_frame():
-    data = apng(frames(), 1, loop=True)
+    data = apng(frames(), 4, 1, loop=True)
     plain = SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind.encode() + body + struct.pack(">I", zlib.crc32(kind.encode() + body))
         for kind, body in chunks(data)
@@ -60,7 +60,7 @@ def test_who_knows_no_motion_sees_the_first_frame():
 
 
 def test_chunks_are_numbered_in_a_row_and_hold_no_more_than_what_changes():
-    found = chunks(apng(frames(), 1, loop=False))
+    found = chunks(apng(frames(), 4, 1, loop=False))
     assert [kind for kind, _ in found] == [
         *("IHDR", "acTL", "fcTL", "IDAT"),
         *("fcTL", "fdAT") * 3,

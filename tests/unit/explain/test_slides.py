@@ -12,16 +12,20 @@ import pytest
 from every_panel import WIDE, every_panel, with_labels
 from PIL import Image
 
-from regard.charts.drawing import Words
+from look_run import seen, text_run
+from regard.charts.drawing import Picture, Words
 from regard.charts.size import Size, size_of
 from regard.errors import UsageError
+from regard.explain.folding import Fold, size_at
+from regard.explain.looks.flow import flow
+from regard.explain.overlay import Overlay
 from regard.explain.render.file import save
 from regard.explain.render.frames import animate, frames
 from regard.explain.render.number import four
 from regard.explain.render.slides import slides
 from regard.explain.view import Bars, Curves, Heat, Links, Listing, Note, Numbers, View
 from regard.explain.worked import example, examples
-from regard.terminal.label import prose
+from regard.terminal.label import label, prose
 
 SVG = "{http://www.w3.org/2000/svg}"
 SLIDE = Size(1920, 1080)
@@ -155,10 +159,44 @@ def test_an_alignment_is_written_a_word_at_a_time_and_ends_whole():
     assert words == [words[0]] * 4, "nothing else moves"
 
 
-def test_the_maps_of_a_picture_follow_each_other():
-    maps = [Heat(title=f"while it writes {word}", weights=np.eye(4)) for word in "abc"]
-    made = frames(View("Where it looks", [*maps, Heat(title="all", weights=np.eye(3))], name="alignment"), SLIDE)
-    assert len(made) == 4
+def over_picture(words: int) -> Overlay:
+    picture = np.full((8, 8, 3), 200, np.uint8)
+    weights = np.eye(4)[np.arange(words) % 4].reshape(words, 2, 2)
+    return Overlay(title="Picture", picture=picture, weights=weights, words=[f"w{n}" for n in range(words)])
+
+
+def test_a_caption_is_written_over_its_picture_a_word_at_a_time():
+    view = View("Where it looks", [over_picture(3), Heat(title="all", weights=np.eye(3))], name="alignment")
+    made = frames(view, SLIDE)
+    said = [{shape.text for shape in frame.shapes if isinstance(shape, Words)} for frame in made]
+    assert [[f"w{n}  up to 1" in words for n in range(3)] for words in said] == np.eye(3, dtype=bool).tolist()
+    assert all(f"word {n} of 3" in words for n, words in enumerate(said, 1))
+    pictures = [[shape for shape in frame.shapes if isinstance(shape, Picture)] for frame in made]
+    assert all(len(shown) == 2 and shown[0].width > SLIDE.sides[0] / 4 for shown in pictures)
+
+
+def test_a_diagram_goes_on_on_the_next_slide_in_letters_that_are_read():
+    view = seen(text_run("gpt", n_layers=4), flow)
+    made = slides(view, SLIDE)
+    said = [shape for slide in made for shape in slide.shapes if isinstance(shape, Words)]
+    boxes = {box.label for box in Fold.of(view.panels[0]).boxes}
+    assert {"queries", "weights", "layers 2 to 4", "head", "answer"} <= boxes
+    written = {shape.text.rstrip("…") for shape in said if shape.text}
+    assert all(any(box.startswith(text) for text in written) for box in boxes)
+    assert all(shape.look.size >= SMALLEST for shape in said)
+    assert all(0 <= shape.y <= slide.height for slide in made for shape in slide.shapes if isinstance(shape, Words))
+    weights = view.panels[0].node("stack.layers.0.mixer.weights")
+    assert f"max {four(float(f'{size_at(view.panels[0], weights):.3g}'))}" in written
+    best = view.panels[0].answers.names[view.panels[0].place][0]
+    assert label(best) in {shape.text for shape in made[-1].shapes if isinstance(shape, Words)}
+
+
+def test_a_picture_of_many_words_goes_on_on_the_next_slide():
+    view = View("Where it looks", [over_picture(40)], name="alignment")
+    said = texts(view)
+    assert {f"w{n}  up to 1" for n in range(40)} <= set(said)
+    for slide in slides(view, SLIDE):
+        assert all(shape.look.size >= SMALLEST for shape in slide.shapes if isinstance(shape, Words))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,11 @@ def test_a_text_has_the_n_grams_that_it_has_alone_in_any_batch() -> None:
     assert found_in(hashed_grams(*spelt("BAD"), ROWS), 0) == found_in(hashed_grams(*spelt("bad"), ROWS), 0)
 
 
+def test_a_text_in_32_bits_has_the_n_grams_that_it_has_in_64() -> None:
+    words, real = spelt("not bad at all")
+    assert found_in(hashed_grams(words.int(), real, ROWS), 0) == found_in(hashed_grams(words, real, ROWS), 0)
+
+
 def test_every_n_gram_has_a_column_and_its_name() -> None:
     words, _ = spelt("un été")
     names = named_grams(words[0], ROWS)

@@ -5,6 +5,8 @@ Every matrix on the way is at hand: embeddings, norms, what each tap sees, what 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -48,12 +50,14 @@ def flow(reading: Reading, options: Options) -> View:
         sides={side.name: side.labels for side in reading.sides},
         main=reading.main.name,
         place=place,
-        first=numbers(reading.main)[0],
+        first=next(iter(numbers(reading.main)), 1),
         note=_note(reading, followed.outputs, nodes),
     )
-    number = numbers(reading.main)[place]
-    about = {"parts": len(nodes), "numbers": sum(node.numbers for node in nodes), "position": number}
-    title = f"How the numbers flow to the answer at {numbered(reading.main.labels[place], number)}"
+    about: dict[str, Any] = {"parts": len(nodes), "numbers": sum(node.numbers for node in nodes)}
+    title = "How the numbers flow to the answer"
+    if len(reading.main):  # of an empty text there is an answer, and no position
+        about["position"] = number = numbers(reading.main)[place]
+        title += f" at {numbered(reading.main.labels[place], number)}"
     return View(title, [panel], about, CAVEAT)
 
 
@@ -61,29 +65,34 @@ def _place(reading: Reading, outputs: Tensor, options: Options) -> int:
     stands_for_all = outputs.dim() == 2
     if options.position is None and not stands_for_all:
         return own_choice(reading.main)
-    return place_of(reading.main, options.position)
+    return max(0, place_of(reading.main, options.position))
 
 
 def answers_of(reading: Reading, outputs: Tensor) -> FlowAnswers | None:
     """The likeliest answers at every place; of a model that only gives vectors there are none."""
     can = reading.can
-    rows = wide(outputs[0] if outputs.dim() == 3 else outputs).cpu()
+    rows = outputs[0] if outputs.dim() == 3 else outputs
     places = list(reading.main.labels) if outputs.dim() == 3 else []
     if not can.answers:
         return None
     if can.number or can.quantiles:
-        values = rows.double().numpy()
+        values = wide(rows).cpu().double().numpy()
         values = np.sort(reading.about["invert"](values), -1) if can.quantiles else values
         names = [reading.named(number) for number in range(values.shape[1])]
         return FlowAnswers("number", places, [names] * len(values), values.tolist(), [[]] * len(values), len(names))
-    return _chances(reading, rows.log_softmax(-1), places)
+    return _chances(reading, rows, places)
 
 
-def _chances(reading: Reading, log_probs: Tensor, places: list[str]) -> FlowAnswers:
-    top = log_probs.topk(min(TOP, log_probs.shape[-1]), -1)
-    names = [[reading.named(number) for number in row] for row in top.indices.tolist()]
-    rest = log_probs.scatter(1, top.indices, -torch.inf)
-    return FlowAnswers("chance", places, names, top.values.tolist(), [binned(row) for row in rest], log_probs.shape[-1])
+def _chances(reading: Reading, logits: Tensor, places: list[str]) -> FlowAnswers:
+    """One place after the other: all together, of a large vocabulary, are gigabytes."""
+    names, scores, rest = [], [], []
+    for row in logits:
+        log_probs = wide(row).cpu().log_softmax(-1)
+        top = log_probs.topk(min(TOP, len(log_probs)))
+        names.append([reading.named(number) for number in top.indices.tolist()])
+        scores.append(top.values.tolist())
+        rest.append(binned(log_probs.scatter(0, top.indices, -torch.inf)))
+    return FlowAnswers("chance", places, names, scores, rest, logits.shape[-1])
 
 
 def binned(scores: Tensor) -> list[tuple[int, float, float]]:

@@ -16,8 +16,9 @@ from regard.charts.plot import COLOURS
 from regard.charts.raster import image
 from regard.charts.size import Size, size_of
 from regard.errors import UsageError
+from regard.explain.overlay import Overlay
 from regard.explain.render.file import require_folder, warn
-from regard.explain.render.halves import trimmed
+from regard.explain.render.halves import trimmed, worded
 from regard.explain.render.picture import fonts_of
 from regard.explain.render.slides import corner, fill, headed
 from regard.explain.view import Heat, Links, Panel, View
@@ -55,7 +56,8 @@ def animate(
     if kind == ".svg":
         data = moving_svg(made, found.scale, seconds, loop, fonts_of(made, tell)).encode("utf-8")
     else:
-        data = apng([np.asarray(image(one, found.scale)) for one in made], seconds, loop)
+        # One after the other: all together may be more than a machine holds.
+        data = apng((np.asarray(image(one, found.scale)) for one in made), len(made), seconds, loop)
     disk.write_for_person(path, [data])
     return path
 
@@ -93,17 +95,23 @@ def _steps(view: View) -> list[Told]:
 
 
 def _words(view: View) -> list[Told]:
-    """An alignment as far as it is written: of two rows of words, or of a picture, which has a map for each word."""
+    """An alignment as far as it is written: of two rows of words, or over a picture, one word at a time."""
     links = next((panel for panel in view.panels if isinstance(panel, Links)), None)
     if links is not None:
         whole = replace(links, pairs=(), note="")  # lines that would change the size of letters from frame to frame
         count = len(links.lower)
         return [*(([_until(whole, n)], f"word {n} of {count}") for n in range(1, count + 1)), ([whole], "")]
-    maps = [panel for panel in view.panels if isinstance(panel, Heat)] if view.name == "alignment" else []
-    if len(maps) == 1:
-        count = len(maps[0].weights)
-        return [([_rows_until(maps[0], n)], f"word {n} of {count}") for n in range(1, count + 1)]
-    return [([panel], f"word {n} of {len(maps) - 1}" if n < len(maps) else "") for n, panel in enumerate(maps, 1)]
+    if view.name != "alignment":
+        return []
+    over = next((panel for panel in view.panels if isinstance(panel, Overlay)), None)
+    if over is not None:
+        count = len(over.words)
+        return [([worded(over, range(n - 1, n))], f"word {n} of {count}") for n in range(1, count + 1)]
+    heat = next((panel for panel in view.panels if isinstance(panel, Heat)), None)
+    if heat is None:
+        return []
+    count = len(heat.weights)
+    return [([_rows_until(heat, n)], f"word {n} of {count}") for n in range(1, count + 1)]
 
 
 def _until(links: Links, count: int) -> Links:

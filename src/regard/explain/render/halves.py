@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from regard.explain.flow import Flow
+from regard.explain.folding import halved
+from regard.explain.overlay import Overlay
 from regard.explain.render.number import first_and_last
 from regard.explain.render.shapes.numbers import MOST_BARS, MOST_LISTED, MOST_ROWS
 from regard.explain.view import Bars, Listing, Note, Numbers, Panel
@@ -43,6 +46,10 @@ def halves(panel: Panel) -> list[Panel]:
             lines = panel.text.split("\n") if "\n" in panel.text else panel.text.split(" ")
             between = "\n" if "\n" in panel.text else " "
             parts = [replace(panel, text=between.join(lines[part.start : part.stop])) for part in _parted(len(lines))]
+        case Overlay():
+            parts = [worded(panel, part) for part in _parted(len(panel.words))]
+        case Flow():
+            parts = halved(panel)
         case _:
             return [panel]
     if len(parts) < 2:
@@ -61,6 +68,12 @@ def _chosen(panel: Numbers, rows: list[int] | range) -> Numbers:
     places = {row: place for place, row in enumerate(rows)}
     marked = [(places[row], column) for row, column in panel.marked if row in places]
     return replace(panel, values=values, rows=[panel.rows[row] for row in rows] if panel.rows else (), marked=marked)
+
+
+def worded(panel: Overlay, part: range) -> Overlay:
+    """Some of the words of a picture under weights."""
+    chosen = slice(part.start, part.stop)
+    return replace(panel, weights=panel.weights[chosen], words=panel.words[chosen])
 
 
 def _bars(panel: Bars, start: int, stop: int) -> Bars:

@@ -25,8 +25,9 @@ class Diagram {
     this.panel = panel;
     this.memory = memory;
     this.graph = new Graph(panel);
-    if (memory.opened) [this.graph.opened, this.graph.spread] = [memory.opened, memory.spread];
-    [memory.opened, memory.spread] = [this.graph.opened, this.graph.spread];
+    const groups = [...this.graph.groups.keys()].join(); // of another model nothing is kept
+    if (memory.groups === groups) [this.graph.opened, this.graph.spread] = [memory.opened, memory.spread];
+    Object.assign(memory, { groups, opened: this.graph.opened, spread: this.graph.spread });
     const place = memory.of === this.labels.length ? memory.place : panel.place;
     this.state = { place, main: panel.main, chosen: null, hovered: null, column: null, share: null };
     this.scene = new Scene(this.graph, { isDark: false });
@@ -182,8 +183,7 @@ class Diagram {
     const matrix = this.scene.matrix(box.node);
     const [across, down] = [(x - map.x) / map.width, (y - map.y) / map.height];
     if (!matrix || across < 0 || across >= 1 || down < 0 || down >= 1) return said;
-    const [row, column] = [Math.floor(down * matrix.rows), Math.floor(across * matrix.columns)];
-    const { name, value } = this.scene.cell(box.node, matrix, row, column);
+    const { name, value } = this.scene.cell(box.node, matrix, down, across);
     return `${said}\n${name}: ${four(value)}`;
   }
 

@@ -197,16 +197,19 @@ export class Scene {
     return this.pictures.get(node.name);
   }
 
-  /** What a cell of a small map is called, and its number. */
-  cell(node, matrix, row, column) {
-    const [down, across] = node.block ?? [1, 1];
-    const rows = matrix.rows / (node.parts ?? 1);
+  /** What a cell of a small map is called, and its number. down, across: where it is, as shares of the map. */
+  cell(node, matrix, down, across) {
+    const [tall, wide] = node.block ?? [1, 1];
+    const parts = node.parts ?? 1;
+    const rows = matrix.rows / parts;
+    const part = Math.floor(across * parts);
+    const [row, column] = [Math.floor(down * rows), Math.floor((across * parts - part) * matrix.columns)];
     const labels = node.rows ?? this.graph.panel.sides[node.side] ?? [];
-    const at = (row % rows) * down;
-    const of = node.parts > 1 && node.slices ? `${node.slices[Math.floor(row / rows)]}, ` : "";
-    const first = column * across + 1;
-    const unit = across > 1 ? `${first} to ${first + across - 1}` : String(first);
-    return { name: `${of}${asToken(labels[at] ?? at + 1)}, ${unit}`, value: matrix.row(row)[column] };
+    const of = parts > 1 && node.slices ? `${node.slices[part]}, ` : "";
+    const first = column * wide + 1;
+    const unit = wide > 1 ? `${first} to ${first + wide - 1}` : String(first);
+    const name = `${of}${asToken(labels[row * tall] ?? row * tall + 1)}, ${unit}`;
+    return { name, value: matrix.row(part * rows + row)[column] };
   }
 
   /** The position that a token or a row of a map stands for, at a height of the picture; null where it is none. */

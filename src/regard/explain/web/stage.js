@@ -122,6 +122,7 @@ export class Stage {
   }
 
   press(event) {
+    if (event.button) return; // of another button the release may never come
     this.canvas.setPointerCapture(event.pointerId);
     this.pointers.set(event.pointerId, this.spot(event));
     this.moved = this.pointers.size > 1 ? Infinity : 0;

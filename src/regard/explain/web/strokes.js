@@ -19,18 +19,22 @@ export function rangeOf(matrix, node) {
   return { low: matrix.values.some((value) => value < 0) ? -high : 0, high };
 }
 
-/** A matrix as a picture of a pixel a number. */
+/** A matrix as a picture of a pixel a number; several that came one below the other stand side by side. */
 export function painted(matrix, node, isDark) {
   const { low, high } = rangeOf(matrix, node);
   const ramp = rampOf(low < 0, isDark);
+  const { columns } = matrix;
+  const [width, height] = [columns * (node.parts ?? 1), matrix.rows / (node.parts ?? 1)];
   const canvas = document.createElement("canvas");
-  Object.assign(canvas, { width: matrix.columns, height: matrix.rows });
+  Object.assign(canvas, { width, height });
   const context = canvas.getContext("2d");
-  const image = context.createImageData(matrix.columns, matrix.rows);
+  const image = context.createImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
   matrix.values.forEach((value, cell) => {
     const share = Math.min(1, Math.max(0, (value - low) / (high - low)));
-    if (!Number.isNaN(value)) pixels[cell] = ramp.packed[1 + Math.round(254 * share)];
+    const row = Math.floor(cell / columns);
+    const place = (row % height) * width + Math.floor(row / height) * columns + (cell % columns);
+    if (!Number.isNaN(value)) pixels[place] = ramp.packed[1 + Math.round(254 * share)];
   });
   context.putImageData(image, 0, 0);
   return canvas;

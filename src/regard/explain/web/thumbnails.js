@@ -39,6 +39,11 @@ class Grid {
     return this.memory.sort ?? this.panel.sort ?? LAYER;
   }
 
+  /** The name whose heads are shown alone; what was chosen of another text may be none here. */
+  get name() {
+    return this.names.includes(this.memory.name) ? this.memory.name : null;
+  }
+
   tools() {
     const choose = (event) => this.choose({ sort: event.target.value });
     const sorts = make("select", { id: freshName("sort"), onchange: choose });
@@ -55,7 +60,7 @@ class Grid {
   }
 
   chip(name, count) {
-    const press = () => this.choose({ name: this.memory.name === name ? null : name });
+    const press = () => this.choose({ name: this.name === name ? null : name });
     const swatch = make("span", { class: "swatch", "aria-hidden": "true" });
     swatch.style.background = this.colour(name);
     return make("button", { type: "button", "data-name": name, onclick: press }, swatch, ` ${name} ${count}`);
@@ -103,7 +108,7 @@ class Grid {
   }
 
   arrange() {
-    const { name } = this.memory;
+    const { name } = this;
     const order = this.order.filter((number) => !name || this.panel.names[number] === name);
     this.shown = order;
     const isByLayer = this.sort === LAYER && !name;
@@ -150,7 +155,7 @@ class Grid {
       return values;
     });
     this.paint();
-    if (this.memory.open !== undefined && this.memory.open !== null) this.open(this.memory.open, false);
+    if ((this.memory.open ?? Infinity) < this.panel.count) this.open(this.memory.open, false);
   }
 
   paint() {

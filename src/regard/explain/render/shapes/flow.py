@@ -35,7 +35,8 @@ def flow(panel: Flow, drawing: Drawing) -> None:
     drawing.y = max(y for _, y, _ in places.values()) + TALL + 24
     _answers(drawing, panel)
     told = ", ".join(f"{measure} up to {four(float(f'{size:.3g}'))}" for measure, size in most.items() if size)
-    drawing.paragraph(f"A ribbon is as wide as what it carries at the position is large: {told}.", SMALL)
+    if told:
+        drawing.paragraph(f"A ribbon is as wide as what it carries at the position is large: {told}.", SMALL)
 
 
 def _places(fold: Fold, top: float, room: float) -> dict[int, tuple[float, float, float]]:
@@ -61,7 +62,8 @@ def _box(drawing: Drawing, panel: Flow, box: Drawn, place: tuple[float, float, f
     shape = " x ".join(map(str, node.shape))
     drawing.add(Words(x + 8, y + 42, drawing.label(shape, TOLD, room), TOLD))
     if node.sizes:
-        told = f"{node.measure} {four(float(f'{size_at(panel, node):.3g}'))}"
+        measure = node.measure if node.measure == "length" else "max"  # of weights: the whole word would cut the number
+        told = f"{measure} {four(float(f'{size_at(panel, node):.3g}'))}"
         drawing.add(Words(x + 8, y + 58, drawing.label(told, TOLD, room), TOLD))
     if cells is not None and wide > 150:
         drawing.add(Grid(x + wide - MAP - 8, y + 8, MAP, TALL - 16, cells))

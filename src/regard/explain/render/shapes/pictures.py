@@ -19,6 +19,7 @@ from regard.terminal.label import label
 GAP, WIDEST = 10, 220
 MOST_ACROSS, SMALLEST = 25, 11.0  # maps in a row, and letters under them
 PIXELS, ACROSS, MOST_WORDS = 128, 5, 30  # of a picture under weights, how many stand in a row, and of how many words
+LEAST = 120.0  # the side of each, at least
 
 
 def thumbnails(panel: Thumbnails, drawing: Drawing) -> None:
@@ -55,7 +56,6 @@ def overlay(panel: Overlay, drawing: Drawing) -> None:
     if not panel.weights.size:
         drawing.paragraph("(no weights)", SMALL)
         return
-    wide = (drawing.room + GAP) / ACROSS - GAP
     plain = np.stack([soft(panel.picture[..., channel].astype(float), PIXELS) for channel in range(3)], -1)
     shown = [("the picture", np.round(plain).astype(np.uint8))]
     for word in range(min(MOST_WORDS, len(panel.words))):
@@ -63,11 +63,13 @@ def overlay(panel: Overlay, drawing: Drawing) -> None:
         told = f"{label(panel.words[word])}  up to {largest}"
         shown.append((told, veiled(panel.picture, panel.weights[word], PIXELS)))
     look = replace(SMALL, colour=INK)
+    across = min(ACROSS, len(shown))
+    wide = min((drawing.room + GAP) / across - GAP, max(LEAST, drawing.tallest - 5 * look.size))
     for number, (told, pixels) in enumerate(shown):
-        x = MARGIN + number % ACROSS * (wide + GAP)
+        x = MARGIN + number % across * (wide + GAP)
         drawing.add(Picture(x, drawing.y, wide, wide, pixels))
         drawing.add(Words(x, drawing.y + wide + 1.2 * look.size, drawing.label(told, look, wide), look))
-        if number % ACROSS == ACROSS - 1 or number == len(shown) - 1:
+        if number % across == across - 1 or number == len(shown) - 1:
             drawing.y += wide + 2 * look.size
     left_out = len(panel.words) + 1 - len(shown)
     more = f" {left_out} words more are left out." if left_out else ""
