@@ -42,7 +42,7 @@ class Request:
 
     size      how many processes.
     harmed    the rank to which `signals` are sent at the n-th event of a kind, as of `nursery.Request`.
-    limit     largest file that the first may write, in bytes.
+    limit     largest file that one may write, in bytes. limited: which of them.
     differs   settings of the last rank alone.
     bad_at    the step whose loss is not finite on the last rank.
     """
@@ -56,6 +56,7 @@ class Request:
     at: tuple[str, int] | None = None
     signals: tuple[int, ...] = ()
     limit: int | None = None
+    limited: int = 0
     differs: dict[str, Any] = field(default_factory=dict)
     bad_at: int | None = None
 
@@ -102,7 +103,7 @@ def bear(request: Request, rank: int, port: int) -> int:
 
 
 def train(request: Request, rank: int, is_last: bool, messages: Any) -> None:
-    if request.limit is not None and rank == 0:
+    if request.limit is not None and rank == request.limited:
         resource.setrlimit(resource.RLIMIT_FSIZE, (request.limit, request.limit))
     harm = One(request.path, at=request.at if rank == request.harmed else None, signals=request.signals)
     model = tiny_run.model_of(request.name)

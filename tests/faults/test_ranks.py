@@ -143,11 +143,13 @@ def test_a_loss_that_is_not_finite_on_one_rank_ends_all_with_5(nursery: Ask, tmp
     assert checkpoint.newest(tmp_path / "run" / "checkpoints", fall_back=False)[0] is not None
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_full_disk_ends_all_with_6_and_the_last_checkpoint_good(nursery: Ask, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize(("way", "limited"), [("ddp", 0), ("fsdp", 0), ("fsdp", 1)])
+def test_a_full_disk_of_one_ends_all_with_6_and_the_last_checkpoint_good(
+    nursery: Ask, tmp_path: Path, way: str, limited: int
+) -> None:
     path = tmp_path / "run"
     assert nursery(path, way, harmed=1, at=("batch", 4), signals=(signal.SIGTERM,))["codes"] == [75, 75]
-    answer = nursery(path, way, limit=5_000)
+    answer = nursery(path, way, limit=5_000, limited=limited)
     assert answer["codes"] == [6, 6], answer
     assert len(told(answer)) == 1
     newest, problems = checkpoint.newest(path / "checkpoints", fall_back=False)

@@ -94,7 +94,7 @@ Example = Pair | Labelled | Rated | Several | Tagged | Captioned
 T = TypeVar("T")
 R = TypeVar("R")
 X = TypeVar("X")
-E = TypeVar("E", Pair, Labelled, Rated, Several, Tagged, Captioned)
+E = TypeVar("E")
 
 
 class Examples(Sequence[E]):

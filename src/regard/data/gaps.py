@@ -12,6 +12,7 @@ import numpy as np
 
 from regard.data.grid import from_first, is_months, months_of, stamp, ticks
 from regard.errors import DataError
+from regard.storage.arrays import slices
 
 GAPS = ("refuse", "interpolate", "forward", "skip")
 WAYS = "data.gaps = interpolate, forward or skip"
@@ -28,17 +29,16 @@ def refuse_gaps(times: np.ndarray, step: np.timedelta64, name: str) -> None:
 
 def refuse_missing(times: np.ndarray, values: np.ndarray, columns: list[str], name: str) -> None:
     """Refuse the first of (n, C) values that is not finite."""
-    for row, column in np.argwhere(~np.isfinite(values))[:1]:
-        raise DataError(
-            f"{name}: {columns[column]} has no value at {stamp(times, row)}; "
-            f"give one, leave the column out, or say what to do about it ({WAYS})"
-        )
+    for when, part in slices(times, values):
+        for row, column in np.argwhere(~np.isfinite(part))[:1]:
+            raise DataError(
+                f"{name}: {columns[column]} has no value at {stamp(when, row)}; "
+                f"give one, leave the column out, or say what to do about it ({WAYS})"
+            )
 
 
-def whole_grid(
-    times: np.ndarray, values: np.ndarray, step: np.timedelta64, name: str
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Every time of the grid, values with NaN where there was no row, and how many rows that are."""
+def whole_grid(times: np.ndarray, step: np.timedelta64, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Every time of the grid, and the places of those that are there."""
     places = ticks(times, step)
     places = places - places[0]
     n = int(places[-1]) + 1
@@ -48,36 +48,29 @@ def whole_grid(
             f"{name}: {n - len(times)} of {n} time stamps are missing, most after {stamp(times, widest)}; "
             f"that is too much to fill in: check that time stamp"
         )
-    whole = np.full((n, values.shape[1]), np.nan)
-    whole[places] = values
-    return from_first(times, step, np.arange(n)), whole, n - len(times)
+    return from_first(times, step, np.arange(n)), places
 
 
-def interpolate(times: np.ndarray, values: np.ndarray, columns: list[str], name: str) -> np.ndarray:
-    """(n, C) values with every NaN put on the line between its neighbours in time."""
-    positions = np.arange(len(values))
-    result = values.copy()
-    for column, label in enumerate(columns):
-        there = np.flatnonzero(~np.isnan(values[:, column]))
-        for end in (0, len(values) - 1):
-            if end not in there:
-                raise DataError(
-                    f"{name}: {label} has no value at {stamp(times, end)}, an end of the series, where there is "
-                    f"nothing to interpolate from; give one or cut the rows off"
-                )
-        result[:, column] = np.interp(positions, there, values[there, column])
-    return result
+def interpolate(times: np.ndarray, values: np.ndarray, column: str, name: str) -> np.ndarray:
+    """(n,) values with every NaN put on the line between its neighbours in time."""
+    there = np.flatnonzero(~np.isnan(values))
+    for end in (0, len(values) - 1):
+        if np.isnan(values[end]):
+            raise DataError(
+                f"{name}: {column} has no value at {stamp(times, end)}, an end of the series, where there is "
+                f"nothing to interpolate from; give one or cut the rows off"
+            )
+    return np.interp(np.arange(len(values)), there, values[there])
 
 
-def carry_forward(times: np.ndarray, values: np.ndarray, columns: list[str], name: str) -> np.ndarray:
-    """(n, C) values with every NaN replaced by the value before it."""
-    for column in np.flatnonzero(np.isnan(values[:1]).any(0))[:1]:
+def carry_forward(times: np.ndarray, values: np.ndarray, column: str, name: str) -> np.ndarray:
+    """(n,) values with every NaN replaced by the value before it."""
+    if np.isnan(values[0]):
         raise DataError(
-            f"{name}: {columns[column]} has no value at {stamp(times, 0)}, the beginning of the series, where there "
+            f"{name}: {column} has no value at {stamp(times, 0)}, the beginning of the series, where there "
             f"is nothing to carry forward; give one or cut the rows off"
         )
-    there = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
-    return np.take_along_axis(values, np.maximum.accumulate(there, axis=0), axis=0)
+    return values[np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(values))))]
 
 
 FILL = {"interpolate": interpolate, "forward": carry_forward}

@@ -14,7 +14,6 @@ A step is a timedelta64: of seconds ("s") from a minute to weeks, or of months (
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 import numpy as np
 
@@ -170,9 +169,9 @@ def spans(step: np.timedelta64) -> str:
 
 
 def _commonest(differences: np.ndarray) -> int:
-    counts = Counter(differences.tolist())
     # Of steps that are equally common the shortest, so that the longer ones are gaps.
-    return min(counts, key=lambda difference: (-counts[difference], difference))
+    found, counts = np.unique(differences, return_counts=True)
+    return int(found[counts.argmax()])
 
 
 def _are_months(times: np.ndarray, differences: np.ndarray) -> bool:

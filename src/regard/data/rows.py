@@ -18,6 +18,7 @@ from regard.data.batch import NOT_COUNTED, Batch
 from regard.data.bucket import Buckets
 from regard.data.ragged import Ragged
 from regard.layers.picture import as_input
+from regard.storage.arrays import slices
 
 
 class Rows(Protocol):
@@ -215,7 +216,7 @@ class SeriesRows:
 
     origins (m,): the first positions of the horizons. history, horizon: steps before and from each of them on.
     past (n, P): what was measured beside the target, of which no window sees more than its history.
-    Several series stand one after the other, and no window has steps of two.
+    Several series stand one after the other, and no window has steps of two. All may be mapped.
     """
 
     values: np.ndarray
@@ -237,7 +238,8 @@ class SeriesRows:
     def hash(self) -> str:
         digest = hashlib.sha256(f"{self.history} {self.horizon}".encode())
         for part in (self.values, self.known, self.origins, *([self.past] if self.past.size else [])):
-            digest.update(np.ascontiguousarray(part).data)
+            for (some,) in slices(part):
+                digest.update(np.ascontiguousarray(some).data)
         return digest.hexdigest()
 
     def batch_of(self, rows: np.ndarray, numbers: np.ndarray) -> Batch:

@@ -16,11 +16,13 @@ import numpy as np
 from regard.data.gaps import refuse_gaps, refuse_missing
 from regard.data.grid import DAY, further, is_months, ticks
 from regard.errors import DataError, UsageError
+from regard.storage.arrays import slices
 
 CALENDAR = ("hour sin", "hour cos", "weekday sin", "weekday cos", "year sin", "year cos", "weekend", "sunday")
 # 1970-01-01 was a Thursday: Monday is weekday 0.
 FIRST_WEEKDAY = 3
 DAYS_PER_YEAR = 365.2425
+AT_ONCE = 1 << 16  # steps that are looked at together
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Series:
     static    a cell for each static column.
     label     what the series is called among several in one file.
     is_sparse whether target and past may have holes, which windows then keep clear of.
+
+    The arrays of a large file are views of one that is mapped from a file without a name.
     """
 
     times: np.ndarray
@@ -140,8 +144,12 @@ class Panel:
 
 def observed(target: np.ndarray) -> int:
     """How many steps there are up to the last that is no NaN."""
-    present = np.flatnonzero(~np.isnan(target))
-    return int(present[-1]) + 1 if len(present) else 0
+    for stop in range(len(target), 0, -AT_ONCE):
+        first = max(0, stop - AT_ONCE)
+        present = np.flatnonzero(~np.isnan(target[first:stop]))
+        if len(present):
+            return first + int(present[-1]) + 1
+    return 0
 
 
 def origins(series: Series, history: int, horizon: int, every: int) -> np.ndarray:
@@ -164,13 +172,15 @@ def possible_origins(series: Series, history: int, horizon: int, every: int) -> 
     for name, value in (("history", history), ("horizon", horizon), ("every", every)):
         if value < 1:
             raise UsageError(f"{name} must be at least 1, found {value}")
-    positions = np.arange(history, max(history, series.observed - horizon + 1))
-    positions = positions[ticks(series.times[positions], series.step) % every == 0]
+    # Times are a step apart, so that each is one tick after the one before.
+    first = history + int(ticks(series.times[:1], series.step)[0])
+    positions = np.arange(history + -first % every, max(history, series.observed - horizon + 1), every)
     if not series.is_sparse:
         return positions
     # How many holes there are before each step: a window without one has as many at its end as at its beginning.
     holes = np.concatenate([[0], np.cumsum(np.isnan(series.target))])
-    holes_past = np.concatenate([[0], np.cumsum(np.isnan(series.past).any(1))])
+    has_holes = np.concatenate([np.isnan(part).any(1) for (part,) in slices(series.past)])
+    holes_past = np.concatenate([[0], np.cumsum(has_holes)])
     is_whole = holes[positions + horizon] == holes[positions - history]
     return positions[is_whole & (holes_past[positions] == holes_past[positions - history])]
 

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.packed import Chosen, Column, Places
+from regard.data.packed import AT_ONCE, Chosen, Column, Places
 from regard.data.source import shown
 from regard.errors import DataError, UsageError, nearest
+from regard.storage.arrays import joined
 
 MISSING = ("", "nan", "na", "n/a", "null", "none")
 
@@ -136,11 +137,8 @@ class Table:
     def times(self, column: str) -> np.ndarray:
         """The times of a column, (n,) datetime64[s]. Those with an offset from UTC are turned into UTC."""
         first = as_time((self.cells[column][0] or "").strip())
-        return np.fromiter(
-            (self._time((cell or "").strip(), row, column, first) for row, cell in enumerate(self.cells[column])),
-            "datetime64[s]",
-            len(self),
-        )
+        parts = self._made([column], lambda cell, row, name: self._time(cell, row, name, first), "datetime64[s]")
+        return joined((part[:, 0] for part in parts), dtype="datetime64[s]")
 
     def _time(self, cell: str, row: int, column: str, first: datetime | None) -> datetime:
         time = as_time(cell)
@@ -151,13 +149,21 @@ class Table:
             )
         return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
-    def numbers(self, column: str) -> np.ndarray:
-        """The numbers of a column, (n,) float64, NaN where a cell is empty."""
-        return np.fromiter(
-            (self._number((cell or "").strip(), row, column) for row, cell in enumerate(self.cells[column])),
-            np.float64,
-            len(self),
-        )
+    def numbers(self, *columns: str) -> np.ndarray:
+        """The numbers of some columns, (n, C) float64, NaN where a cell is empty; mapped where they are many."""
+        return joined(self._made(columns, self._number, "float64"), (len(columns),))
+
+    def _made(self, columns: Sequence[str], make: Callable[[str, int, str], Any], dtype: str) -> Iterator[np.ndarray]:
+        """What a function makes of cells, of some rows at a time, (R, C)."""
+        cells = [iter(self.cells[name]) for name in columns]
+        for first in range(0, len(self), AT_ONCE):
+            part = np.empty((min(AT_ONCE, len(self) - first), len(columns)), dtype)
+            for place, name in enumerate(columns):
+                some = enumerate(islice(cells[place], len(part)), first)
+                made = (make((cell or "").strip(), row, name) for row, cell in some)
+                part[:, place] = np.fromiter(made, dtype, len(part))
+                self.cells[name].release()
+            yield part
 
     def _number(self, cell: str, row: int, column: str) -> float:
         if is_missing(cell):

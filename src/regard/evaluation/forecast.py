@@ -119,8 +119,10 @@ def seasonal_scale(training: ArrayLike, period: int = 1) -> float | None:
     x = _axis(training, period)
     if len(x) <= period:
         raise DataError(f"{len(x)} values are too few for differences over a period of {period}; give more history")
-    differences = np.abs(x[period:] - x[:-period])
-    differences = differences[~np.isnan(differences)]
+    differences = x[period:] - x[:-period]
+    np.abs(differences, out=differences)
+    has_value = ~np.isnan(differences)
+    differences = differences if has_value.all() else differences[has_value]
     return float(differences.mean()) or None if len(differences) else None
 
 

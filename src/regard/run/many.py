@@ -58,11 +58,15 @@ def refuse_devices(job: Job, training: TrainSettings, devices: int) -> None:
     """Refuse more processes than this machine, or a batch, has room for, before any is started."""
     import torch
 
+    from regard.training.parallel.group import require_nccl
+
     refuse_many(job, training)
     if training.parallel == "none":
         raise UsageError(f"--devices {devices}: train.parallel=none is for one process; say auto, ddp or fsdp")
     device = device_named(training.device)
     if device.type == "cuda" and devices > torch.cuda.device_count():
         raise UsageError(f"--devices {devices}: this machine has {torch.cuda.device_count()} CUDA devices")
+    if device.type == "cuda":
+        require_nccl()
     if training.batch_size < devices:
         raise UsageError(f"--devices {devices}: train.batch_size={training.batch_size} has no row for each of them")

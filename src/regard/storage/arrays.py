@@ -12,7 +12,7 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -77,6 +77,16 @@ class Spool:
             self._parts = []
 
 
+def joined(parts: Iterable[np.ndarray], row: tuple[int, ...] = (), dtype: np.dtype | type | str = float) -> np.ndarray:
+    """Parts (n, *row) one after the other: in memory, or mapped from a file without a name where they are many."""
+    spool, n = Spool(np.dtype(dtype)), 0
+    for part in parts:
+        spool.append(part.reshape(-1))
+        n += len(part)
+    # A plain view: a slice of a mapped array costs four times as much.
+    return spool.array().view(np.ndarray).reshape(n, *row)
+
+
 def unnamed(folder: Path | None = None) -> IO[bytes]:
     """A new file without a name, as long as somebody has it open or mapped."""
     try:
@@ -126,16 +136,27 @@ def as_mapped(array: np.ndarray) -> np.memmap | None:
 
 
 def release(array: np.ndarray) -> None:
-    """Let go of the pages of a mapped array that were touched; what was written to them is kept in the file."""
+    """Let go of the pages of a mapped array that were touched, also by way of a part of it.
+
+    What was written to them is kept in the file.
+    """
     whole = as_mapped(array)
+    while whole is None and isinstance(array.base, np.ndarray):
+        array = array.base
+        whole = as_mapped(array)
     if whole is not None and hasattr(mmap, "MADV_DONTNEED"):
         whole._mmap.madvise(mmap.MADV_DONTNEED)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def slices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Parts of arrays of equal length, side by side. Of a mapped one each leaves memory when the next is asked for."""
-    for first in range(0, len(arrays[0]), SLICE):
-        yield tuple(array[first : first + SLICE] for array in arrays)
+def slices(*arrays: np.ndarray, at_once: int | None = None) -> Iterator[tuple[np.ndarray, ...]]:
+    """Parts of arrays of equal length, side by side. Of a mapped one each leaves memory when the next is asked for.
+
+    at_once  numbers of the widest array that a part has; None for SLICE.
+    """
+    width = max(1, *(array.size // max(1, len(array)) for array in arrays))
+    rows = max(1, (at_once or SLICE) // width)
+    for first in range(0, len(arrays[0]), rows):
+        yield tuple(array[first : first + rows] for array in arrays)
         for array in arrays:
             release(array)
 
@@ -161,5 +182,5 @@ def sha256(array: np.ndarray, before: bytes = b"") -> hashlib._Hash:
     """A digest of `before` and of the bytes of an array."""
     digest = hashlib.sha256(before)
     for (part,) in slices(array):
-        digest.update(np.ascontiguousarray(part).data)
+        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
     return digest

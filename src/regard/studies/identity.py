@@ -24,6 +24,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.run.readers import reader_of
 from regard.run.settings import Settings
 from regard.storage import manifest
+from regard.storage.arrays import sha256
 from regard.tasks.dataset import Dataset
 from regard.tasks.processor import PROCESSOR, TOKENIZER
 from regard.training.run_folder import weights_hash
@@ -82,7 +83,7 @@ def _content(value: Any, seen: dict[int, bytes]) -> Iterator[bytes]:
     if isinstance(value, np.ndarray):
         if id(value) not in seen:
             told = f"{value.dtype.str} {value.shape}".encode()
-            seen[id(value)] = hashlib.sha256(told + np.ascontiguousarray(value).tobytes()).digest()
+            seen[id(value)] = sha256(np.atleast_1d(value), told).digest()
         yield seen[id(value)]
     elif isinstance(value, TokenShard):
         yield value.hash.encode()

@@ -14,12 +14,16 @@ import torch
 from regard.core.inputs import PastKnown
 from regard.core.model import logits_of
 from regard.data.choices import OPEN, Choices
+from regard.data.example import Examples
 from regard.data.grid import stamp, written
+from regard.data.packed import Chosen, Mapped, Numbers
 from regard.data.panel import read_panel
 from regard.data.series import Series, possible_origins
 from regard.data.table import Table
 from regard.data.tabular import held, is_address
+from regard.data.unlabelled import Items
 from regard.errors import DataError
+from regard.storage.arrays import slices
 from regard.tasks.reading import Reading, Side
 from regard.tasks.series_processor import SeriesProcessor
 
@@ -42,7 +46,8 @@ class Moment:
         series = self.series
         found = hashlib.sha256(f"{series.label} {series.static} {self.asked}".encode())
         for numbers in (series.times, series.target, series.known, series.past):
-            found.update(np.ascontiguousarray(numbers).tobytes())
+            for (some,) in slices(numbers):
+                found.update(np.ascontiguousarray(some).view(np.uint8).data)
         return found.digest()
 
 
@@ -85,8 +90,9 @@ def _next(series: Series, processor: SeriesProcessor) -> Moment:
     return Moment(series, origin, empty or None)
 
 
-def moments_of(series: Sequence[Series], which: np.ndarray, places: np.ndarray) -> list[Moment]:
-    return [Moment(series[int(number)], int(place)) for number, place in zip(which, places, strict=True)]
+def moments_of(series: Sequence[Series], which: np.ndarray, places: np.ndarray) -> Examples[Moment]:
+    """Each is made when it is asked for."""
+    return Examples(Moment, {"series": Chosen(Items(series), which), "origin": Mapped(Numbers(places), int)})
 
 
 def windows_of(series: Sequence[Series], processor: SeriesProcessor) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ import torch
 
 from regard.core.device import device_of
 from regard.core.model import logits_of
+from regard.data.example import taken
 from regard.data.in_memory import is_frame, is_listed
 from regard.data.panel import read_panel
 from regard.data.series import origins
@@ -99,12 +100,14 @@ class SeriesTask(SeriesKind, ExampleTask[SeriesProcessor]):
         clear = [n for n, one in enumerate(dataset.examples) if one.series.times[one.origin + horizon - 1] < first]
         if not clear:
             raise DataError(f"{dataset.name}: the held-out part is too short to set a test part apart; hold out more")
-        return replace(dataset, examples=[dataset.examples[n] for n in clear], kept=dataset.kept[clear])
+        return replace(dataset, examples=taken(dataset.examples, np.array(clear)), kept=dataset.kept[clear])
 
-    def examples(self, data: str, settings: DataSettings, seed: int) -> list[Moment]:
+    def examples(self, data: str, settings: DataSettings, seed: int) -> Sequence[Moment]:
         return self.part_of(data, settings, seed, None)
 
-    def part_of(self, data: str, settings: DataSettings, seed: int, processor: SeriesProcessor | None) -> list[Moment]:
+    def part_of(
+        self, data: str, settings: DataSettings, seed: int, processor: SeriesProcessor | None
+    ) -> Sequence[Moment]:
         if data.startswith(PREFIX):
             parts = world_parts(data, seed)
         else:

@@ -58,17 +58,18 @@ def _borders(panel: Panel, valid: str) -> np.ndarray:
     """Where the held-out part of each series begins: its end, from one moment on for all."""
     found = TAIL.fullmatch("tail:0.1" if valid == BY_HASH else valid)
     steps = 0
-    number = [ticks(one.times, panel.step) for one in panel.series]
-    last = max(int(some[one.observed - 1]) for some, one in zip(number, panel.series, strict=True) if one.observed)
+    # Times are a step apart, so that each is one tick after the one before.
+    first = [int(ticks(one.times[:1], panel.step)[0]) for one in panel.series]
+    last = max(start + one.observed - 1 for start, one in zip(first, panel.series, strict=True) if one.observed)
     if found is not None:
-        whole = last + 1 - min(int(some[0]) for some in number)
+        whole = last + 1 - min(first)
         steps = int(whole * float(found[1])) if found[1][-1].isdigit() else steps_in(found[1], panel.step)
     if found is None or (not steps and not found[1][-1].isdigit()):
         raise UsageError(
             f"valid = {valid!r}: of a series the end is held out; say tail:0.1 for a part of it, or tail: and "
             f"{spans(panel.step)}"
         )
-    return np.array([int(np.searchsorted(some, last + 1 - steps)) for some in number])
+    return np.clip(last + 1 - steps - np.array(first), 0, [len(one) for one in panel.series])
 
 
 def refuse_empty(parts: Parts, processor: SeriesProcessor, has_train: bool, has_valid: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from regard.data.grid import cycles, from_saved, is_by_the_day, named, saved, us
 from regard.data.panel import listed
 from regard.data.rows import SeriesRows
 from regard.data.scaler import Scaler
-from regard.data.series import CALENDAR, Panel, Roles, Series, calendar
+from regard.data.series import AT_ONCE, CALENDAR, Panel, Roles, Series, calendar
 from regard.data.settings import DataSettings
 from regard.data.static import StaticColumn
 from regard.errors import DataError, UsageError
 from regard.evaluation.forecast import seasonal_scale
+from regard.storage.arrays import joined, slices
 from regard.tasks.processor import PROCESSOR, Processor, read_facts
 
 FAR = 6.0  # numbers known ahead and of the past are kept within so many deviations
@@ -161,21 +162,20 @@ class SeriesProcessor(Processor):
 
     def rows(self, series: Sequence[Series], which: np.ndarray, places: np.ndarray) -> SeriesRows:
         """Windows, each at a place of one of the series."""
-        scales = [self.of(one) for one in series]
-        values = [scale.target.apply(one.target) for scale, one in zip(scales, series, strict=True)]
-        known = [self._known(scale, one) for scale, one in zip(scales, series, strict=True)]
-        past = [np.clip(scale.past.apply(one.past), -FAR, FAR) for scale, one in zip(scales, series, strict=True)]
-        starts = np.cumsum([0, *map(len, series)])
-        together = np.concatenate(values), np.concatenate(known)
-        return SeriesRows(*together, starts[which] + places, self.history, self.horizon, np.concatenate(past))
+        both = [(self.of(one), one) for one in series]
+        values = joined(scales.target.apply(some) for scales, one in both for (some,) in slices(one.target))
+        known = joined((part for scales, one in both for part in self._known(scales, one)), (self.spec.n_known,))
+        past = (_within(scales.past.apply(some)) for scales, one in both for (some,) in slices(one.past))
+        origins = np.cumsum([0, *map(len, series)])[which] + places
+        return SeriesRows(values, known, origins, self.history, self.horizon, joined(past, (len(self.measured),)))
 
-    def _known(self, scales: Scales, series: Series) -> np.ndarray:
-        """What is known ahead, static numbers and the calendar, (n, K)."""
-        known = np.clip(scales.known.apply(series.known), -FAR, FAR)
+    def _known(self, scales: Scales, series: Series) -> Iterator[np.ndarray]:
+        """What is known ahead, static numbers and the calendar of some steps at a time, (R, K)."""
         cells = zip(self.static, series.static, strict=True)
-        static = [number for column, cell in cells for number in column.numbers(cell, series.name)]
-        still = np.broadcast_to(np.array(static, dtype=np.float64), (len(series), len(static)))
-        return np.concatenate([known, still, calendar(series.times, series.step)], 1)
+        static = np.array([number for column, cell in cells for number in column.numbers(cell, series.name)], float)
+        for times, known in slices(series.times, series.known, at_once=AT_ONCE):
+            still = np.broadcast_to(static, (len(times), len(static)))
+            yield np.concatenate([_within(scales.known.apply(known)), still, calendar(times, series.step)], 1)
 
     def files(self) -> dict[str, bytes]:
         if self.step is None:
@@ -271,11 +271,15 @@ def _of(value: Any, kind: type, where: str) -> Any:
 def _fit(values: np.ndarray) -> Scaler:
     """The scaler of (n,) or (n, C) values, holes left out."""
     if values.ndim == 1:
-        return Scaler.fit(values[~np.isnan(values)])
+        return Scaler.fit(np.concatenate([np.zeros(0), *(some[~np.isnan(some)] for (some,) in slices(values))]))
     if not values.shape[1]:
         return _none()
-    each = [Scaler.fit(column[~np.isnan(column)]) for column in values.T]
+    each = [_fit(column) for column in values.T]
     return Scaler(np.array([one.centre for one in each]), np.array([one.scale for one in each]))
+
+
+def _within(values: np.ndarray) -> np.ndarray:
+    return np.clip(values, -FAR, FAR)
 
 
 def _none() -> Scaler:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +21,16 @@ from regard.data.settings import DataSettings
 from regard.data.worlds.electricity import ElectricityMarket
 from regard.errors import DataError, UsageError
 from regard.layers.quantile_head import QuantileHead
+from regard.storage import arrays
 from regard.tasks.series import Moment, SeriesTask
 from regard.tasks.series_processor import SeriesProcessor
 from regard.training.losses import inputs_of, model_loss
 
 WORLD = DataSettings(path="world:electricity?train=30&valid=4", task="series")
 TASK = SeriesTask()
+# Of a file without a number here and there, and of one with two series, row by row in turns.
+HOLED = {"target": "load", "known": "heat", "history": 12, "horizon": 4, "stride": 1}
+TURNS = {"target": "load", "series": "shop", "static": "kind"}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +41,70 @@ def dataset():
 def forecaster(dataset, **settings):
     torch.manual_seed(0)
     return entry("forecaster").config(dataset.spec, "tiny", dropout=0.0, **settings).build().eval()
+
+
+def prepared(path: Path, **asked):
+    return TASK.ready(DataSettings(path=str(path), task="series", test=0.3, **asked), 0)
+
+
+@pytest.fixture
+def in_files(monkeypatch):
+    """Arrays of any size lie in files without a name, and are gone through a few numbers at a time."""
+
+    def begin() -> None:
+        for name, value in {"IN_MEMORY": 16, "WAITING": 1, "SLICE": 700}.items():
+            monkeypatch.setattr(arrays, name, value)
+        monkeypatch.setattr("regard.data.table.AT_ONCE", 37)
+        monkeypatch.setattr("regard.data.series.AT_ONCE", 13)
+        monkeypatch.setattr("regard.tasks.series_processor.AT_ONCE", 48)
+
+    return begin
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    chance = np.random.default_rng(0)
+    times = [str(time).replace("T", " ") for time in np.datetime64("2013-01-01T00:00:00") + np.arange(900) * 3600]
+    holed, turns = ["time,load,heat,wind"], ["shop,time,load,heat,kind"]
+    for row, time in enumerate(times):
+        load, heat, wind = chance.normal(size=3).tolist()
+        cells = [load, heat, "" if row % 61 == 7 else wind]
+        holed += [] if row % 89 == 5 else [",".join(map(str, [time, *cells]))]
+        turns += [f"{shop},{time},{load + shop},{heat},{'ab'[shop]}" for shop in (0, 1)]
+    for name, lines in {"holed": holed, "turns": turns}.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [("turns", TURNS), *(("holed", {**HOLED, "gaps": gaps}) for gaps in ("interpolate", "forward", "skip"))],
+)
+def test_series_in_files_are_those_in_memory_bit_for_bit(name, asked, two_files, in_files):
+    path = two_files / f"{name}.csv"
+    plain = prepared(path, **asked)
+    in_files()
+    found = prepared(path, **asked)
+    held = found.examples[0].series
+    for array in (found.train.values, found.train.known, found.train.past, held.times, held.target):
+        while array.base is not None and arrays.as_mapped(array) is None:
+            array = array.base
+        assert arrays.as_mapped(array) is not None
+    assert (found.hash, found.processor.files()) == (plain.hash, plain.processor.files())
+    assert (found.notes, found.account) == (plain.notes, plain.account)
+    assert [(one.time, one.origin) for one in found.test] == [(one.time, one.origin) for one in plain.test]
+    assert [one.digest for one in found.examples[:2]] == [one.digest for one in plain.examples[:2]]
+    chosen = np.arange(len(found.train.sizes))
+    sent = pickle.loads(pickle.dumps(found.train))
+    with ThreadPoolExecutor(2) as threads:
+        read = list(threads.map(lambda rows: rows.batch_of(chosen, chosen), [found.train, found.train, sent]))
+    for batch in read:
+        for part in ("source", "tokens", "targets"):
+            assert torch.equal(getattr(batch, part), getattr(plain.train.batch_of(chosen, chosen), part))
+    model = forecaster(found)
+    assert (
+        TASK.forecast(model, found.processor, found.test) == TASK.forecast(model, plain.processor, plain.test)
+    ).all()
 
 
 @pytest.mark.parametrize(

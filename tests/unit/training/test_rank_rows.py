@@ -1,6 +1,8 @@
-"""Which rows of a batch a process reads."""
+"""Which rows of a batch a process reads, and what all of them must have alike."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch import nn
 from regard.data.batch import Batch
 from regard.errors import UsageError
 from regard.training.losses import TrainingStep, model_loss
+from regard.training.parallel.joined import JoinedRanks
 from regard.training.parallel.rows import joined_rows, own_rows, part_of
 from regard.training.parallel.sharded import ShardedRanks
 
@@ -59,3 +62,20 @@ def test_a_parameter_of_a_single_number_cannot_be_cut_and_is_named() -> None:
 
     with pytest.raises(UsageError, match=r"train\.parallel=fsdp: scale is a single number, which cannot be cut"):
         ShardedRanks.__new__(ShardedRanks).shard(TrainingStep(Scaled(), model_loss), torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("key", "theirs"), [("regard", "9.9"), ("torch", "9.9"), ("data.hash", "ef02"), ("train.lr", 0.5)]
+)
+def test_another_version_data_or_setting_is_refused_with_both_processes_named(
+    monkeypatch: pytest.MonkeyPatch, key: str, theirs: Any
+) -> None:
+    def gathered(ranks: JoinedRanks, mine: tuple[str, dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+        return [mine, ("other", mine[1]), ("third", {**mine[1], key: theirs})]
+
+    monkeypatch.setattr(JoinedRanks, "gathered", gathered)
+    told = {"model": {"config": {}}, "data": {"hash": "ab01"}, "train": {"lr": 0.1}}
+    with pytest.raises(
+        UsageError, match=rf"process 0 on .* and process 2 on third were .*: {key} is .* and .?{theirs}"
+    ):
+        JoinedRanks.__new__(JoinedRanks).require_same(told)

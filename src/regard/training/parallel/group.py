@@ -64,8 +64,7 @@ def _join(device: torch.device) -> tuple[Any, Ranks]:
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     backend = "gloo"
     if device.type == "cuda":
-        if not dist.is_nccl_available():
-            raise ResourceError("this torch has no NCCL, by which GPUs exchange gradients; say --device cpu")
+        require_nccl()
         if local_rank >= torch.cuda.device_count():
             raise UsageError(
                 f"{n_local} processes on this machine and {torch.cuda.device_count()} CUDA devices; start one for each"
@@ -82,6 +81,11 @@ def _join(device: torch.device) -> tuple[Any, Ranks]:
             f"and the first process can be reached"
         ) from None
     return own, JoinedRanks(rank, size, local_rank, n_local)
+
+
+def require_nccl() -> None:
+    if not dist.is_nccl_available():
+        raise ResourceError("this torch has no NCCL, by which GPUs exchange gradients; say --device cpu")
 
 
 def _end(store: Any, error: BaseException) -> NoReturn:
