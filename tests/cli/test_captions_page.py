@@ -95,7 +95,7 @@ def test_the_card_ends_with_captions_and_a_command_that_works(here: Path):
     ("argv", "code", "words"),
     [
         (("generate", "RUN", "none.png"), 3, "there is no picture none.png"),
-        (("generate", "RUN", "pictures/captions.tsv"), 3, "cannot be read as a picture"),
+        (("generate", "RUN", "pictures/captions.tsv"), 3, "cannot be read as a picture (of no known format)"),
         (("generate", "RUN", "broken.png"), 3, "broken.png cannot be read as a picture"),
         (("generate", "RUN", "empty"), 3, "the folder empty holds no picture"),
         (("generate", "RUN", "none.npz"), 3, "there is no file none.npz"),

@@ -80,6 +80,11 @@ def test_what_must_be_known_ahead_is_asked_for_by_name(here: Path):
     assert "to forecast the 24 steps from 2024-01-31 00:00:00 on, HUFL, HULL must be known of each" in message
     tomorrow = [line.rsplit(",", 1)[0] + "," for line in measured(24 * 31)[-24:]]
     assert len(told("generate", "r", written([*measured(), *tomorrow], "next.csv"))["answers"][0]["time"]) == 24
+    rows = ["date,HUFL,HULL", *(line.removesuffix(",") for line in tomorrow)]
+    alone = refused("generate", "r", written(rows, "alone.csv"))
+    assert "alone.csv has no such column" in alone
+    assert "begin the file with 168 rows or more that have OT" in alone
+    assert "nothing to answer; give a table, or the path of one" in refused("generate", "r")
     holed = [*measured(), *tomorrow[:-1], tomorrow[-1].split(",")[0] + ",,1,"]
     assert "HUFL has no value at 2024-01-31 23:00:00" in refused("generate", "r", written(holed, "holed.csv"))
 

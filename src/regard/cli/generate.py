@@ -148,7 +148,7 @@ def _chat(screen: Screen, run: Run, text: str | None, options: dict[str, Any], n
 def _answer_all(screen: Screen, run: Run, text: str | None, options: dict[str, Any]) -> None:
     """Print an answer to every input in `text`, one a line, in their order."""
     if not text:
-        raise UsageError(f"{run.path}: there is nothing to answer; give a text, or pipe one in")
+        raise UsageError(f"{run.path}: there is nothing to answer; give {run.task.takes}, or pipe one in")
     given = _changed(options)
     unused = run.task.unused(given)
     if unused:

@@ -95,6 +95,10 @@ def read_picture(path: str, size: int) -> np.ndarray:
         raise DataError(f"{path} is too large ({error}); give a picture of at most {PIXEL_LIMIT:,} pixels") from None
     except MemoryError:
         raise ResourceError(f"{path} does not fit into the memory; make the picture smaller") from None
+    except image.UnidentifiedImageError:
+        raise DataError(
+            f"{path} cannot be read as a picture (of no known format); replace it or take its row away"
+        ) from None
     # What a damaged file raises depends on its format: OSError, SyntaxError, struct.error, ValueError and more.
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__

@@ -36,6 +36,9 @@ COMPRESSED = tuple(OPENERS)
 # Data that is named file by file.
 ONE_BY_ONE = (".tsv", ".csv", ".json", ".jsonl", ".parquet", ".xlsx", ".conll", ".conllu", ".npz")
 PATTERN = "*?["
+# What lies in the folder of a run, and in that of a comparison: the texts beside it were written, not given.
+RUN = ("config.json", "manifest.json")
+COMPARISON = ("comparison.json", "report.json")
 DOCUMENTS = ("auto", "file", "line", "blank")
 
 
@@ -69,6 +72,7 @@ def empty(file: str) -> DataError:
 def files(path: str) -> list[str]:
     """The files that `path` stands for. A folder: every .txt and .md below it, also compressed, hidden ones aside.
 
+    What runs and comparisons below the folder wrote is no data: a model would learn from samples of another one.
     A name with * or ? or [ in it that is no file's own stands for all that match, sorted.
     """
     place = Path(path)
@@ -82,9 +86,13 @@ def files(path: str) -> list[str]:
     with named(path):
         if place.is_dir():
             found = sorted(
-                str(file) for file in place.rglob("*") if _is_text(file.relative_to(place)) and file.is_file()
+                str(file)
+                for file in place.rglob("*")
+                if _is_text(file.relative_to(place)) and file.is_file() and not _is_written(file.parent)
             )
             if not found:
+                if _is_written(place):
+                    raise DataError(f"{path} is a run or a comparison, and no data: regard show {path} tells its own")
                 kinds = " ".join(SUFFIXES)
                 also = " ".join(COMPRESSED)
                 raise DataError(f"the folder {path} holds no text files ({kinds}, also with {also}){_within(place)}")
@@ -250,6 +258,11 @@ def _within(folder: Path) -> str:
     """A hint with a file of the folder that is data of another kind, or with what else can be given."""
     found = sorted(file for file in folder.iterdir() if plain(str(file)).suffix.lower() in ONE_BY_ONE)
     return f"; name the file itself: {found[0]}" if found else "; give a file, a folder of texts or world:NAME"
+
+
+def _is_written(folder: Path) -> bool:
+    """Whether a folder is a run or a comparison."""
+    return any(all((folder / name).is_file() for name in names) for names in (RUN, COMPARISON))
 
 
 def _is_text(file: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 from regard.core.model import TokenModel
@@ -30,7 +31,7 @@ class Limits:
     window: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1:
+        if not isinstance(self.max_tokens, Integral) or self.max_tokens < 1:
             raise UsageError(f"max_tokens must be at least 1, found {self.max_tokens}")
 
     def window_of(self, model: TokenModel) -> float:

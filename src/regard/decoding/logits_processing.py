@@ -21,6 +21,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 import torch
@@ -54,16 +55,16 @@ class Sampling:
     min_p: float = 0.0
 
     def __post_init__(self) -> None:
-        warm = SMALLEST_TEMPERATURE <= self.temperature < math.inf
+        warm = isinstance(self.temperature, Real) and SMALLEST_TEMPERATURE <= self.temperature < math.inf
         if self.temperature != 0 and not warm:
             raise UsageError(
                 f"temperature must be 0 (greedy) or at least {SMALLEST_TEMPERATURE:g}, found {self.temperature}"
             )
         if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
             raise UsageError(f"top_k must be a whole number of at least 1, found {self.top_k}")
-        if not 0 < self.top_p <= 1:
+        if not (isinstance(self.top_p, Real) and 0 < self.top_p <= 1):
             raise UsageError(f"top_p must lie in (0, 1], found {self.top_p}")
-        if not 0 <= self.min_p <= 1:
+        if not (isinstance(self.min_p, Real) and 0 <= self.min_p <= 1):
             raise UsageError(f"min_p must lie in [0, 1], found {self.min_p}")
 
     @property

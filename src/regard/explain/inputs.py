@@ -13,6 +13,7 @@ from regard.tasks.reading import Reading
 
 def read(run: Any, given: str, target: str | None = None) -> Reading:
     """The reading of one input. target: what a run of two texts is taken to write, instead of what it would write."""
+    given = run.task.given(given)
     if target is not None and not run.task.writes:
         raise UsageError(f"a run of the task {run.task.name} writes nothing from a source: leave the target out")
     with torch.no_grad():

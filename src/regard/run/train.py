@@ -26,6 +26,7 @@ from regard.run.settings import Origin, Settings
 from regard.run.start import begin_from, model_config, refuse_lora_alone, refuse_vectors
 from regard.storage.lock import refuse_in_use
 from regard.tasks.verbs import Fits, able
+from regard.training.budget import parse
 
 if TYPE_CHECKING:
     from regard.core.config import Config
@@ -69,6 +70,8 @@ def train(
     """
     if model is not None and not isinstance(model, str):
         raise UsageError(f"model: expected the name of a model, found {described(model)}; data comes second")
+    if budget is not None and not isinstance(budget, str):
+        parse(f"{budget}")  # says how a number is written as a budget
     name = None if model is None else typed_name(model)
     with at_hand(data, "data") as path, at_hand(settings.get("valid"), "valid") as valid:
         named = {"model.name": name, "data.path": path, "train.budget": budget, "model.size": size}

@@ -128,7 +128,7 @@ def _overtaken(curves: dict[str, Any]) -> str:
     others = {name: points for name, points in curves.items() if name not in fitted}
     later = first_to(others, math.nextafter(fitted[label], -math.inf))
     passed = f"{later[0]} was the first below it, after {span(later[1])}" if later else "no other was below it"
-    return f" {label}, fitted at once, stood at {fitted[label]:.3g}; {passed}." if others else ""
+    return f" {label}, fitted at once, stood at a held-out loss of {fitted[label]:.3g}; {passed}." if others else ""
 
 
 def recalled(comparison: Comparison) -> str:

@@ -22,7 +22,7 @@ from regard.data.series import Series, possible_origins
 from regard.data.table import Table
 from regard.data.tabular import held, is_address
 from regard.data.unlabelled import Items
-from regard.errors import DataError
+from regard.errors import DataError, UsageError
 from regard.storage.arrays import slices
 from regard.tasks.reading import Reading, Side
 from regard.tasks.series_processor import SeriesProcessor
@@ -62,7 +62,15 @@ def next_moments(data: str | Table, processor: SeriesProcessor, choices: Choices
             f"there is no file {(path.splitlines() or [''])[0][:80]}; give the path of a file like that of the "
             f"training, whose last rows may lack {processor.target_name}"
         )
-    panel = read_panel(path, processor.roles, processor.gaps, future=True, choices=choices)
+    try:
+        panel = read_panel(path, processor.roles, processor.gaps, future=True, choices=choices)
+    except UsageError as error:
+        if f"={processor.target_name}: " not in str(error):
+            raise
+        raise DataError(
+            f"{error}. A forecast reads the past too: begin the file with {processor.history} rows or more that have "
+            f"{processor.target_name}, and end it with the rows that are to be forecast"
+        ) from None
     return [_next(series, processor) for series in panel.series]
 
 

@@ -163,10 +163,12 @@ def letters(sentences: Iterable[Sequence[str]]) -> Ragged:
 def class_number(label: str, classes: Sequence[str], where: str, what: str = "label") -> int:
     """The place of a label among the classes; one that training never saw is refused where it stands."""
     if label not in classes:
-        told = f"the {what} {label!r} does not occur in the training part{nearest(label, classes)}"
-        # Of numbers there is always another one: they are no classes.
+        # Of numbers there is always another one near: none is meant, and those with a point are no classes.
+        told = f"the {what} {label!r} does not occur in the training part"
+        told += "" if is_number(label) else nearest(label, classes)
         numbers = "; data.number=COLUMN learns numbers as such" if "." in label and is_number(label) else ""
-        raise DataError(f"{f'{where}: ' if where else ''}{told}; mend it, or train on data that has it{numbers}")
+        rare = f"train on data that has it: where a {what} is rare, leave it out or hold out other rows (data.valid)"
+        raise DataError(f"{f'{where}: ' if where else ''}{told}; mend it, or {rare}{numbers}")
     return classes.index(label)
 
 

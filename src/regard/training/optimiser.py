@@ -153,6 +153,9 @@ class AdamW:
                 # The kernel's own way to leave out a step, made for the scaling of losses.
                 found_inf=None if skip is None else skip.float(),
             )
+            # The kernel changes numbers without a word, and copies of matrices that texts are written by would be kept.
+            for name in group:
+                torch.autograd.graph.increment_version(self.parameters[name])
 
     def tensors(self) -> dict[str, Tensor]:
         """The moments and the count of steps of each parameter, by its name; copying into them restores them."""

@@ -172,6 +172,18 @@ def test_a_folder_without_text_is_refused(tmp_path):
     assert "holds no text files (.txt .md" in refusal(str(tmp_path))
 
 
+@pytest.mark.parametrize("names", [("config.json", "manifest.json"), ("comparison.json", "report.json")])
+def test_what_a_run_or_a_comparison_wrote_is_no_data(tmp_path: Path, names: tuple[str, str]):
+    write(tmp_path / "book.txt", "first")
+    for name in (*names, "samples.txt", "report.md"):
+        write(tmp_path / "runs" / "one" / name, "written by a model")
+    before = fingerprint(str(tmp_path))
+    assert read(str(tmp_path)) == ["first"]
+    assert "is a run or a comparison, and no data" in refusal(str(tmp_path / "runs" / "one"))
+    write(tmp_path / "runs" / "one" / "samples.txt", "and more")
+    assert fingerprint(str(tmp_path)) == before
+
+
 def test_a_missing_file_names_the_nearest(tmp_path):
     write(tmp_path / "shakespeare.txt", "x")
     assert f"did you mean {tmp_path / 'shakespeare.txt'}?" in refusal(str(tmp_path / "shakespear.txt"))

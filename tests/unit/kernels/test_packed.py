@@ -14,6 +14,8 @@ from regard.kernels import packed
 from regard.kernels.packed import packed_weights
 from regard.layers.head import LinearHead
 from regard.layers.linear import Linear
+from regard.training.optimiser import Optimiser
+from regard.training.settings import TrainSettings
 
 needs_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="no oneDNN")
 
@@ -50,6 +52,17 @@ def test_a_weight_that_has_changed_is_copied_again_and_one_that_has_not_is_not()
     with packed_weights(part, 1):
         assert part.packed is not first
         torch.testing.assert_close(part(x), torch.nn.functional.linear(x, part.weight, part.bias))
+
+
+@needs_onednn
+def test_a_step_of_training_is_a_change() -> None:
+    part, x = Linear(8, 12), torch.randn(1, 8)
+    trained = Optimiser(part, TrainSettings())
+    for _ in range(3):
+        with packed_weights(part, 1), torch.no_grad():
+            torch.testing.assert_close(part(x), torch.nn.functional.linear(x, part.weight, part.bias))
+        part(x).sum().backward()
+        trained.step(0.1)
 
 
 @needs_onednn

@@ -80,6 +80,21 @@ def test_keywords_are_settings_of_the_model_that_a_recipe_or_the_run_names(tmp_p
         regard.train(recipe=recipe, n_heads=2)
 
 
+def test_a_budget_that_is_a_bare_number_is_told_how_it_is_written(tmp_path: Path):
+    with pytest.raises(UsageError, match="did you mean 20s or 20steps"):
+        regard.train("lstm", "world:stories", budget=20, out=tmp_path)  # type: ignore[arg-type]
+
+
+def test_what_is_no_text_and_no_number_is_refused_in_words(run: regard.Run):
+    with pytest.raises(UsageError, match="expected a text, found the number 3"):
+        run.explain(3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="max_tokens must be at least 1, found None"):
+        run.generate("a", max_tokens=None)
+    for name in ("temperature", "top_p", "min_p"):
+        with pytest.raises(UsageError, match=f"{name} must .*found x"):
+            run.generate("a", **{name: "x"})
+
+
 def test_a_text_and_a_cache_may_be_paths(tmp_path: Path):
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
     options = {"size": "tiny", "budget": "1steps", "batch_size": 2, "length": 8, "device": "cpu", "quiet": True}
