@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 from regard.core.progress import Progress, watching
 from regard.run.in_place import Place, on_terminal, redrawn_on
 from regard.terminal.table import human, span, visible, visible_line
-from regard.training.display import Display, Evaluation, Lines, Result, Silent, Start, Update, told
+from regard.training.display import SAMPLE_LINES, Display, Evaluation, Lines, Result, Silent, Start, Update, told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 BARS = "▁▂▃▄▅▆▇█"
 CURVE_POINTS = 60
-SAMPLE_LINES = 4
 PANEL_WIDTH = 104
 
 

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from regard.core.progress import Progress
+from regard.terminal.label import wrapped
 from regard.terminal.table import human, span, visible
+
+SAMPLE_LINES, SAMPLE_WIDTH = 4, 100  # of a sample in plain lines
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,11 @@ class Passing:
         self.inner.finish(result)
 
 
+def _told_in(sample: str, most: int) -> list[str]:
+    """The first lines of what a model writes now, none of them long."""
+    return [part for line in sample.splitlines() if line.strip() for part in wrapped(line, SAMPLE_WIDTH)][:most]
+
+
 class Lines:
     """Plain lines: one every few seconds, one an evaluation, one a save."""
 
@@ -193,8 +201,8 @@ class Lines:
     def evaluated(self, evaluation: Evaluation) -> None:
         scores = "".join(f", {name} {value:.4g}" for name, value in evaluation.scores.items())
         self._print(f"step {evaluation.step}  held-out loss {evaluation.loss:.4f}{scores}, {evaluation.standing}")
-        if evaluation.sample:
-            self._print(f"  {evaluation.sample!r}")
+        for line in _told_in(evaluation.sample or "", SAMPLE_LINES):
+            self._print(f"  | {line}")
 
     def saved(self, step: int, path: Path) -> None:
         self._print(f"step {step}  saved {path}")

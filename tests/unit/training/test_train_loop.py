@@ -283,9 +283,18 @@ def test_the_display_is_told_once_of_the_start_and_of_the_end_also_after_a_failu
 
 
 def test_plain_lines_tell_of_every_kind_of_event(tmp_path, capsys):
-    run(tmp_path / "run", display=Lines(every=0.0), sample=lambda model: "words\nmore")
+    run(tmp_path / "run", display=Lines(every=0.0), sample=lambda model: "words\n\n" + "more " * 90)
     text = capsys.readouterr().err
-    for expected in ("starts: ", "held-out loss", "best so far", "'words\\nmore'", "saved ", "12 steps", "tokens/s"):
+    assert max(map(len, text.splitlines())) < 130
+    for expected in (
+        "starts: ",
+        "held-out loss",
+        "best so far",
+        "  | words\n  | more more",
+        "saved ",
+        "12 steps",
+        "tokens/s",
+    ):
         assert expected in text
 
 
