@@ -1,9 +1,10 @@
-"""C compiled at run time: the shared library of decode_cpu.c, where there is a compiler.
+"""C compiled at run time: the shared library of the C files beside this one, where there is a compiler.
 
-Nothing is compiled before a large model takes its first step on a CPU. The library is kept in a folder of the user
-alone (`$XDG_CACHE_HOME/regard`, else `~/.cache/regard`) under a name that the source, the compiler and the processor
-make: whoever finds it there takes it. It is written under another name and then renamed, so that two processes that
-compile at once do no harm. A folder or a library that others may write to is not used.
+Nothing is compiled before a large model takes its first step on a CPU, or multiplies large matrices there
+(product.py). The library is kept in a folder of the user alone (`$XDG_CACHE_HOME/regard`, else `~/.cache/regard`) under
+a name that the sources, the compiler and the processor make: whoever finds it there takes it. It is written under
+another name and then renamed, so that two processes that compile at once do no harm. A folder or a library that others
+may write to is not used.
 
 The compiler is `$CC`, else `cc`; `CC=false` turns all of it off. Threads are those of torch's own OpenMP, whose names
 the library finds in the process: there is one pool of threads and one number of them.
@@ -25,24 +26,29 @@ from pathlib import Path
 
 from regard.kernels.operators import count_fallback
 
-SOURCE = Path(__file__).with_name("decode_cpu.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("decode_cpu.c", "product.c"))
+READ = (*SOURCES, Path(__file__).with_name("vectors.h"))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
 SECONDS = 120  # that a compiler may take
-NAME = "products of few rows"
+NAME = "products on a CPU"
 ADDRESS, COUNT, NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 FUNCTIONS: dict[str, list[type]] = {
     "linear_float": [*[ADDRESS] * 4, *[COUNT] * 3],
     "linear_int8": [*[ADDRESS] * 5, *[COUNT] * 3],
     "linear_blocks": [*[ADDRESS] * 4, *[COUNT] * 4],
     "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
+    "product": [ADDRESS] * 5,
+    "panels": [*[ADDRESS] * 2, *[COUNT] * 2],
+    "size_of_panels": [COUNT] * 2,
     "attend": [*[ADDRESS] * 12, NUMBER, NUMBER],
     "attend_bfloat16": [*[ADDRESS] * 12, NUMBER, NUMBER],
 }
+RESULTS = {"attend": ctypes.c_int, "attend_bfloat16": ctypes.c_int, "size_of_panels": COUNT}
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The functions of decode_cpu.c; None where they cannot be made, which is counted (`fallbacks`)."""
+    """The functions of those files; None where they cannot be made, which is counted (`fallbacks`)."""
     try:
         found = _opened(_built())
     except (OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
@@ -69,7 +75,7 @@ def _opened(path: Path) -> ctypes.CDLL:
     found = ctypes.CDLL(str(path))
     for name, types in FUNCTIONS.items():
         function = getattr(found, name)
-        function.argtypes, function.restype = types, ctypes.c_int if name.startswith("attend") else None
+        function.argtypes, function.restype = types, RESULTS.get(name)
     return found
 
 
@@ -80,14 +86,16 @@ def _built() -> Path:
         raise RuntimeError("no C compiler")
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    kept = folder / f"decode_cpu-{_fingerprint(command)}.so"
+    kept = folder / f"cpu-{_fingerprint(command)}.so"
     with tempfile.TemporaryDirectory(dir=folder) as work:
         user, made = os.stat(work).st_uid, Path(work) / "made"
         _require_own(folder, user)
         if not kept.exists():
             # Linked without OpenMP's library: torch has brought its own.
-            _run([*command, *FLAGS, "-c", str(SOURCE), "-o", f"{made}.o"])
-            _run([*command, "-shared", "-Wl,-z,now", "-o", f"{made}.so", f"{made}.o", "-lm"])
+            objects = [f"{made}-{source.stem}.o" for source in SOURCES]
+            for source, compiled in zip(SOURCES, objects, strict=True):
+                _run([*command, *FLAGS, "-c", str(source), "-o", compiled])
+            _run([*command, "-shared", "-Wl,-z,now", "-o", f"{made}.so", *objects, "-lm"])
             os.chmod(f"{made}.so", 0o700)
             os.replace(f"{made}.so", kept)
         _require_own(kept, user)
@@ -105,7 +113,7 @@ def _require_own(path: Path, user: int) -> None:
 def _fingerprint(command: list[str]) -> str:
     """Of the source, the compiler and the processor that it compiles for."""
     told = _run([*command, "-v", "-march=native", "-E", "-x", "c", os.devnull]).stderr
-    parts = [SOURCE.read_bytes(), " ".join([*command, *FLAGS]).encode(), told]
+    parts = [*(source.read_bytes() for source in READ), " ".join([*command, *FLAGS]).encode(), told]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
 
 

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from regard.kernels.choice import has_triton
 from regard.kernels.operators import if_built
+from regard.kernels.product import linear, multiply, takes
 
 # Logits held at a time. Fewer would add to the weight's gradient more often, which costs a pass over it each time;
 # a GPU has no cache to stay in and wants few large products: with 400 million the gradient of a head of 50,000 words is
@@ -67,7 +68,7 @@ def linear_cross_entropy_readable(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """The same with all logits at once."""
-    logits = F.linear(hidden, weight, bias)
+    logits = linear(hidden, weight, bias)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(logits, targets, reduction="sum", ignore_index=ignore_index, label_smoothing=label_smoothing)
 
@@ -188,7 +189,7 @@ def loss_and_gradients(
         if d_hidden is not None and rows is None:
             torch.mm(d_logits, weight, out=d_hidden[piece])
         elif d_hidden is not None:
-            d_hidden[piece] = d_logits @ weight
+            d_hidden[piece] = linear(d_logits, weight.T, None)
         if d_weight is not None:
             _add_product(d_weight, d_logits, h)
     return loss, d_hidden, _cut(d_weight, n_classes), _cut(d_bias, n_classes)
@@ -207,6 +208,8 @@ def _cut(gradient: Tensor | None, n_classes: int) -> Tensor | None:
 
 def _product(h: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     """h W^T + b into memory that is used again for every chunk: fresh pages cost more than the product's last third."""
+    if takes(h, weight, bias):
+        return multiply(out, h, weight.T, bias)
     if bias is None:
         return torch.mm(h, weight.T, out=out)
     return torch.addmm(bias, h, weight.T, out=out)
@@ -258,7 +261,9 @@ def _loss_and_gradient(logits: Tensor, target: Tensor, ignore_index: int, wide: 
 
 def _add_product(total: Tensor, d_logits: Tensor, h: Tensor) -> None:
     """total += d_logits^T h, in the number type of the total."""
-    if total.dtype == d_logits.dtype:
+    if takes(total, d_logits, h):
+        multiply(total, d_logits.T, h, adds=True)
+    elif total.dtype == d_logits.dtype:
         total.addmm_(d_logits.T, h)
     elif total.device.type == "cuda" and total.dtype == torch.float32:
         total += torch.mm(d_logits.T, h, out_dtype=torch.float32)  # pyright: ignore[reportCallIssue]

@@ -1,28 +1,20 @@
 /* Products of a matrix with few rows, and attention of one token, on a CPU. Compiled at run time, see compiled.py.
 
    Reading the matrix is all the work: each row of it is read once, from its first number to its last, by one thread. Sums are in
-   float32. Vectors are those of GCC's language extension, so that no instruction set is named here. */
+   float32. */
 
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
+
+#include "vectors.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
-#define WIDTH 16
-typedef float floats __attribute__((vector_size(4 * WIDTH)));
 typedef int8_t bytes __attribute__((vector_size(WIDTH)));
 typedef uint8_t ubytes __attribute__((vector_size(WIDTH)));
 typedef uint64_t pair __attribute__((vector_size(WIDTH)));
 typedef uint16_t shorts __attribute__((vector_size(2 * WIDTH)));
 typedef uint32_t words __attribute__((vector_size(4 * WIDTH)));
-
-static inline floats load(const float *at) {
-    floats found;
-    memcpy(&found, at, sizeof found);
-    return found;
-}
 
 static inline bytes load_bytes(const void *at) {
     bytes found;

@@ -4,7 +4,7 @@
 
 A step of decoding multiplies a matrix with few rows, in which reading it is all the work: then the whole line is one
 Triton kernel (kernels/decode_linear_triton.py, of more rows kernels/decode_rows_triton.py). On a CPU it is a product
-with a packed copy (kernels/packed.py), for many rows torch's.
+with a packed copy (kernels/packed.py), for many rows torch's or compiled (kernels/product.py).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.tap import is_heard
+from regard.kernels import product
 from regard.kernels.choice import HALF, takes_kernel
 from regard.kernels.decode_cpu import Step
 from regard.kernels.operators import if_built
@@ -64,7 +65,7 @@ class Linear(PackedLinear):
     def product(self, x: Tensor) -> Tensor:
         """x W^T + b of many rows; who multiplies in another number type puts its own here."""
         y = self.by_copy(x)
-        return F.linear(x, self.weight, self.bias) if y is None else y
+        return product.linear(x, self.weight, self.bias) if y is None else y
 
 
 def followed(
@@ -99,13 +100,13 @@ def has_few_rows(
 def to_classes(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b (..., V), V any number."""
     found = kernel_product(x, weight, bias) if has_few_rows(x, weight, bias, most=SOME_ROWS_OF_CLASSES) else None
-    return F.linear(x, weight, bias) if found is None else found
+    return product.linear(x, weight, bias) if found is None else found
 
 
 def linear_sum(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None = None) -> Tensor:
     """x W^T + b + r (..., N) of a matrix that is no module's own."""
     found = kernel_product(x, weight, bias, None, residual) if has_few_rows(x, weight, bias, residual) else None
-    return after(F.linear(x, weight, bias), None, residual) if found is None else found
+    return after(product.linear(x, weight, bias), None, residual) if found is None else found
 
 
 def kernel_product(

@@ -1,0 +1,152 @@
+"""Compiled products of matrices are those of float64, with their gradients; what others must see is left to torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from regard.kernels import cross_entropy, product
+from regard.kernels.compiled import library
+from regard.kernels.cross_entropy import linear_cross_entropy
+
+pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler")
+SHAPES = [(1, 1, 1), (3, 17, 5), (8, 48, 384), (9, 49, 385), (23, 95, 800), (200, 33, 40), (64, 16, 16)]
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Products of any size, on any processor, are compiled ones, and these are their sizes."""
+    found: list[tuple[int, ...]] = []
+    plain = product._run
+    monkeypatch.setattr(product, "is_halved", lambda: True)
+    monkeypatch.setattr(product, "WORTH_A_CALL", 1)
+    monkeypatch.setattr(product, "WORTH_GRADIENTS", 1)
+    monkeypatch.setattr(product, "_run", lambda *given, **named: found.append(given[4]) or plain(*given, **named))
+    return found
+
+
+def orders(rows: int, columns: int) -> list[Tensor]:
+    """Numbers in the orders in which they may lie."""
+    wide = torch.randn(rows + 2, 2 * columns)
+    return [
+        torch.randn(rows, columns),
+        torch.randn(columns, rows).t(),
+        wide[1:-1, ::2],
+        torch.randn(rows, 1).expand(rows, columns),
+        torch.randn(1, columns).expand(rows, columns),
+    ]
+
+
+@pytest.mark.parametrize(("m", "n", "k"), SHAPES)
+def test_a_product_is_that_of_float64_in_whatever_order_numbers_lie(m: int, n: int, k: int) -> None:
+    torch.manual_seed(0)
+    bias, before = torch.randn(n), torch.randn(m, n)
+    for a in orders(m, k):
+        for b in orders(k, n):
+            exact = a.double() @ b.double()
+            rounding = 2e-6 * (a.double().abs() @ b.double().abs()).max().item()
+            for found, other in (
+                (product.multiply(torch.full((m, n), torch.nan), a, b), exact),
+                (product.multiply(torch.full((m, n), torch.nan), a, b, bias), exact + bias),
+                (product.multiply(before.clone(), a, b, adds=True), exact + before),
+            ):
+                torch.testing.assert_close(found.double(), other, rtol=1e-5, atol=rounding)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), SHAPES)
+def test_a_product_by_panels_is_that_of_float64(m: int, n: int, k: int) -> None:
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(m, k), torch.randn(n, k), torch.randn(n)
+    panels = product.panels_of(weight)
+    exact = x.double() @ weight.double().T + bias
+    torch.testing.assert_close(product.by_panels(x, panels, bias, n).double(), exact, rtol=1e-5, atol=1e-5 * k**0.5)
+
+
+def test_a_row_is_the_same_alone_and_among_others_and_whatever_the_threads() -> None:
+    x, weight = torch.randn(37, 900), torch.randn(130, 900)
+    whole = product.multiply(torch.empty(37, 130), x, weight.t())
+    assert torch.equal(product.multiply(torch.empty(1, 130), x[20:21], weight.t()), whole[20:21])
+    assert torch.equal(product.by_panels(x, product.panels_of(weight), None, 130), whole)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3 - min(threads, 2))
+    try:
+        assert torch.equal(product.multiply(torch.empty(37, 130), x, weight.t()), whole)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_gradients_are_those_of_float64_also_of_gradients(bias: bool, taken: list[tuple[int, ...]]) -> None:
+    torch.manual_seed(0)
+    x, weight = torch.randn(2, 5, 7, requires_grad=True), torch.randn(11, 7, requires_grad=True)
+    parts = [x, weight, *([torch.randn(11, requires_grad=True)] if bias else [])]
+    wide = [part.detach().double().requires_grad_() for part in parts]
+
+    def gradients(given: list[Tensor], linear: Callable[..., Tensor]) -> list[Tensor]:
+        y = linear(*given, *([] if bias else [None]))
+        first = torch.autograd.grad(y.square().sum() * 0.1, given, create_graph=True)
+        size = torch.stack([part.square().sum() for part in first]).sum()
+        return [y, *first, *torch.autograd.grad(size, given)]
+
+    found, exact = gradients(parts, product.linear), gradients(wide, F.linear)
+    assert len(taken) > 5
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
+def test_the_heads_cross_entropy_is_that_of_float64(
+    taken: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    monkeypatch.setattr(cross_entropy, "WORTH_CHUNKING", 1)
+    monkeypatch.setitem(cross_entropy.LOGITS_AT_A_TIME, "cpu", 200)
+    parts = [torch.randn(29, 6, requires_grad=True), torch.randn(50, 6, requires_grad=True), torch.randn(50)]
+    wide = [part.detach().double().requires_grad_() for part in parts]
+    targets = torch.randint(50, (29,))
+    targets[3] = -100
+    losses = [linear_cross_entropy(hidden, weight, bias, targets) for hidden, weight, bias in (parts, wide)]
+    for loss in losses:
+        loss.backward()
+    assert len(taken) > 10
+    torch.testing.assert_close(losses[0].double(), losses[1])
+    for one, other in zip(parts[:2], wide[:2], strict=True):
+        assert one.grad is not None
+        assert other.grad is not None
+        torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_what_others_follow_or_is_of_another_kind_is_torchs(taken: list[tuple[int, ...]]) -> None:
+    x, weight = torch.randn(4, 6), nn.Parameter(torch.randn(5, 6))
+    with FlopCounterMode(display=False) as counter:
+        product.linear(x, weight, None)
+    assert counter.get_total_flops() == 2 * 4 * 5 * 6
+    torch.func.vmap(lambda row: product.linear(row, weight, None))(x)
+    torch.func.grad(lambda given: product.linear(x, given, None).sum())(weight)
+    fixed = weight.detach()
+    torch.jit.trace(lambda given: product.linear(given, fixed, None), x, check_trace=False)
+    with torch.autocast("cpu"):
+        assert product.linear(x, weight, None).dtype == torch.bfloat16
+    product.linear(x.double(), weight.double(), None)
+    product.linear(x[:0], weight, None)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        product.linear(x, torch.randn(5, 7), None)
+    assert taken == []
+    product.linear(x, weight, None)
+    assert len(taken) == 1
+
+
+def test_what_is_small_is_torchs() -> None:
+    x, weight = torch.randn(4, 6), torch.randn(5, 6)
+    assert torch.equal(product.linear(x, weight, None), F.linear(x, weight))
+
+
+def test_without_a_compiler_products_are_torchs(monkeypatch: pytest.MonkeyPatch, taken: list[tuple[int, ...]]) -> None:
+    monkeypatch.setattr(product, "library", lambda: None)
+    x, weight = torch.randn(4, 6), torch.randn(5, 6)
+    assert torch.equal(product.linear(x, weight, None), F.linear(x, weight))
+    assert taken == []
