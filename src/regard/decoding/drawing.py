@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.core.device import wide, widest
 from regard.decoding.logits_processing import Kind, RowSettings, fine, raw_log_probs, warped_logits
+from regard.kernels import draw_cpu
 from regard.kernels.choice import NARROW, has_triton
 from regard.kernels.operators import if_built
 
@@ -27,12 +28,26 @@ def next_tokens(
         if found is not None:
             return found
     logits = fine(logits)  # the largest of half precision takes ten times as long on a CPU
+    if draw_cpu.takes(logits):
+        return _by_c(logits, settings, uniform, kind)
     tokens = logits.argmax(-1)
     if kind != "greedy":
         assert uniform is not None
         drawn = drawn_from(warped_logits(logits, settings, kind), uniform)
         tokens = torch.where(settings.greedy[:, 0], tokens, drawn)
     return tokens, raw_log_probs(logits).gather(-1, tokens[:, None])[:, 0]
+
+
+def _by_c(logits: Tensor, settings: RowSettings, uniform: Tensor | None, kind: Kind) -> tuple[Tensor, Tensor]:
+    """The same with fewer passes; rows that cut tokens off are drawn as elsewhere."""
+    tokens, log_probs = draw_cpu.draw(logits, settings.temperature, settings.greedy, uniform)
+    if kind in ("greedy", "plain"):
+        return tokens, log_probs
+    assert uniform is not None
+    drawn = drawn_from(warped_logits(logits, settings, kind), uniform)
+    others = torch.where(settings.cutting[:, 0], drawn, tokens)
+    first, other = (logits.gather(-1, of[:, None])[:, 0] for of in (tokens, others))
+    return others, log_probs + (other - first)
 
 
 def _by_kernel(logits: Tensor, settings: RowSettings, uniform: Tensor | None, kind: Kind) -> tuple[Tensor, Tensor]:

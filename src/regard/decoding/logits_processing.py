@@ -103,6 +103,12 @@ class RowSettings:
         cuts = {name for row in settings if row is not None and not row.greedy for name in _cuts(row)}
         return cls(temperature, top_k, top_p, log_min_p, greedy > 0, candidates, frozenset(cuts))
 
+    @property
+    def cutting(self) -> Tensor:
+        """(B, 1) whether a row cuts tokens off."""
+        cuts = (self.top_k < math.inf) | (self.top_p < 1) | (self.log_min_p > -math.inf)
+        return cuts & ~self.greedy
+
     def taking(self, other: RowSettings) -> RowSettings:
         """The settings of others in these tensors, written in place."""
         for name in ("temperature", "top_k", "top_p", "log_min_p", "greedy"):

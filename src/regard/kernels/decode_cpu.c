@@ -14,7 +14,6 @@ typedef int8_t bytes __attribute__((vector_size(WIDTH)));
 typedef uint8_t ubytes __attribute__((vector_size(WIDTH)));
 typedef uint64_t pair __attribute__((vector_size(WIDTH)));
 typedef uint16_t shorts __attribute__((vector_size(2 * WIDTH)));
-typedef uint32_t words __attribute__((vector_size(4 * WIDTH)));
 
 static inline bytes load_bytes(const void *at) {
     bytes found;
@@ -60,14 +59,6 @@ static inline uint16_t to_bfloat16(float x) {
 }
 
 static inline float same(float x) { return x; }
-
-static inline float total(floats v) {
-    float sum = 0;
-    for (int i = 0; i < WIDTH / 2; i++) v[i] += v[i + WIDTH / 2];
-    for (int i = 0; i < WIDTH / 4; i++) v[i] += v[i + WIDTH / 4];
-    for (int i = 0; i < WIDTH / 4; i++) sum += v[i];
-    return sum;
-}
 
 #define ROW_PRODUCT(NAME, NUMBER, LOAD, ONE)                                                                   \
     static float NAME(const float *x, const NUMBER *w, int64_t k) {                                           \
@@ -122,28 +113,56 @@ static void placed(float *out, const float *x, int64_t k, const float *weight, f
     }
 }
 
+/* The weights e^(s - max s) in the place of n scores s; their sum. */
+static float weighted(float *scores, int64_t n) {
+    floats high = {0}, sums = {0};
+    float largest = -INFINITY, sum = 0;
+    int64_t i = WIDTH;
+    if (n >= WIDTH) {
+        for (high = load(scores); i + WIDTH <= n; i += WIDTH) high = larger(high, load(scores + i));
+        for (int l = 0; l < WIDTH; l++) largest = high[l] > largest ? high[l] : largest;
+    }
+    for (i = n / WIDTH * WIDTH; i < n; i++) largest = scores[i] > largest ? scores[i] : largest;
+    for (i = 0; i + WIDTH <= n; i += WIDTH) {
+        floats made = exponential(load(scores + i) - largest);
+        sums += made;
+        store(scores + i, made);
+    }
+    for (; i < n; i++) sum += scores[i] = expf(scores[i] - largest);
+    return total(sums) + sum;
+}
+
+#define MOST 8 /* vectors of a head whose sum stays in registers */
+
 /* What one head makes of the slots from `first` to `last`, in the place of its query q (k); scores: room for as many numbers. */
-#define LOOKED(NAME, NUMBER, ROW, ONE)                                                                        \
+#define LOOKED(NAME, NUMBER, ROW, LOAD, ONE)                                                                  \
+    static inline __attribute__((always_inline)) void NAME##_of(                                              \
+        float *q, const NUMBER *keys, const NUMBER *values, int64_t first, int64_t last, int64_t stride,      \
+        const int64_t k, float scale, float *scores) {                                                        \
+        int64_t n = last - first + 1;                                                                         \
+        keys += first * stride, values += first * stride;                                                     \
+        for (int64_t s = 0; s < n; s++) scores[s] = ROW(q, keys + s * stride, k) * scale;                     \
+        float share = 1 / weighted(scores, n);                                                                \
+        if (k % WIDTH || k > MOST * WIDTH) {                                                                  \
+            memset(q, 0, k * sizeof *q);                                                                      \
+            for (int64_t s = 0; s < n; s++)                                                                   \
+                for (int64_t i = 0; i < k; i++) q[i] += scores[s] * share * ONE(values[s * stride + i]);      \
+            return;                                                                                           \
+        }                                                                                                     \
+        floats sums[MOST] = {{0}};                                                                            \
+        for (int64_t s = 0; s < n; s++)                                                                       \
+            for (int l = 0; l < k / WIDTH; l++) sums[l] += scores[s] * LOAD(values + s * stride + l * WIDTH); \
+        for (int l = 0; l < k / WIDTH; l++) store(q + l * WIDTH, sums[l] * share);                            \
+    }                                                                                                         \
     static void NAME(float *q, const NUMBER *keys, const NUMBER *values, int64_t first, int64_t last,         \
                      int64_t stride, int64_t k, float scale, float *scores) {                                 \
-        float largest = -INFINITY, sum = 0;                                                                   \
-        for (int64_t s = first; s <= last; s++) {                                                             \
-            float score = ROW(q, keys + s * stride, k) * scale;                                               \
-            scores[s - first] = score;                                                                        \
-            if (score > largest) largest = score;                                                             \
-        }                                                                                                     \
-        memset(q, 0, k * sizeof *q);                                                                          \
-        for (int64_t s = first; s <= last; s++) {                                                             \
-            float weight = expf(scores[s - first] - largest);                                                 \
-            const NUMBER *value = values + s * stride;                                                        \
-            sum += weight;                                                                                    \
-            for (int64_t i = 0; i < k; i++) q[i] += weight * ONE(value[i]);                                   \
-        }                                                                                                     \
-        for (int64_t i = 0; i < k; i++) q[i] /= sum;                                                          \
+        if (k == 64) NAME##_of(q, keys, values, first, last, stride, 64, scale, scores);                      \
+        else if (k == 128) NAME##_of(q, keys, values, first, last, stride, 128, scale, scores);               \
+        else NAME##_of(q, keys, values, first, last, stride, k, scale, scores);                               \
     }
 
-LOOKED(looked, float, row_float, same)
-LOOKED(looked_bfloat16, uint16_t, row_bfloat16, from_bfloat16)
+LOOKED(looked, float, row_float, load, same)
+LOOKED(looked_bfloat16, uint16_t, row_bfloat16, load_bfloat16, from_bfloat16)
 
 /* Attention of one token in each of b rows; 0, or 1 with nothing done where a row has no slot left.
 

@@ -56,8 +56,6 @@ static tile *const TILE_OF[LANES][8] = {
 #endif
 };
 
-static inline int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
-
 /* Rows become columns, 16 x 16 numbers: in four steps, numbers that are 1, 2, 4 and 8 places apart change places. */
 typedef int32_t places __attribute__((vector_size(4 * WIDTH)));
 #define ALL(F, S)                                                                                             \

@@ -103,6 +103,30 @@ def test_attention_of_one_token_is_the_equation(
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("slots", [5, 16, 50])
+@pytest.mark.parametrize("width", [64, 80, 128, 160])
+def test_attention_of_every_width_and_length_is_the_equation(width: int, slots: int) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 3, width) * 3).split(1, 1)
+    keys, values = (torch.randn(2, slots, 1, width) * 3 for _ in range(2))
+    found = decode_cpu.AttentionStep(0.1, None, None, None)(q, (k, v), (keys, values), torch.tensor([slots - 1, 2]))
+    for row, last in enumerate((slots - 1, 2)):
+        exact = attended(q[row, 0].double(), keys[row, :, 0].double(), values[row, :, 0].double(), last, None, 0.1)
+        torch.testing.assert_close(found[row, 0].double(), exact, rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("slots", [3, 40])
+def test_what_is_no_number_stays_none(slots: int) -> None:
+    step = decode_cpu.AttentionStep(1.0, None, None, None)
+    for bad in (torch.nan, torch.inf):
+        q, k, v = torch.randn(1, 3, 64).split(1, 1)
+        keys, values = torch.randn(1, slots, 1, 64), torch.randn(1, slots, 1, 64)
+        keys[0, 1] = bad
+        assert step(q.abs(), (k, v), (keys, values), torch.tensor([slots - 1])).isnan().all()
+
+
+@torch.no_grad()
 def test_a_row_among_many_is_what_it_is_alone() -> None:
     torch.manual_seed(0)
     rows, heads, width, slots = 24, 4, 64, 60
