@@ -93,11 +93,14 @@ class Captured:
             # A recording needs a stream of its own, and the trial runs must be on the same one.
             side = _stream_of(self.device)
             side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                tried(step, books, alive)
-                with _no_waiting():
+            try:
+                with torch.cuda.stream(side):
                     tried(step, books, alive)
-            torch.cuda.current_stream().wait_stream(side)
+                    with _no_waiting():
+                        tried(step, books, alive)
+            finally:
+                # Also where a trial ends in an error: the step that is run instead reads the books that were put back.
+                torch.cuda.current_stream().wait_stream(side)
             self.pool = self.pool or torch.cuda.graph_pool_handle()
             graph = torch.cuda.CUDAGraph()
             # What other threads do with the device meanwhile is theirs.

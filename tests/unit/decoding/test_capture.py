@@ -104,6 +104,23 @@ def test_steps_of_two_threads_are_recorded_one_after_the_other(monkeypatch: pyte
     assert not met
 
 
+@pytest.mark.gpu
+def test_a_step_that_is_no_graph_reads_the_books_as_they_were() -> None:
+    """They are put back on another stream, which may be late."""
+    alive = torch.ones(4, dtype=torch.long, device="cuda")
+    seen: list[Tensor] = []
+
+    def step() -> None:
+        seen.append(alive.clone())
+        torch.cuda._sleep(200_000_000)
+        alive.sum().item()
+
+    captured = Captured(torch.device("cuda"), True)
+    with pytest.warns(UserWarning, match="without CUDA graphs"):
+        captured.run("greedy", step, (alive,), alive)
+    assert [one.tolist() for one in seen] == [[0] * 4, [0] * 4, [1] * 4]
+
+
 def test_a_cpu_has_no_graphs() -> None:
     assert Captured(torch.device("cpu"), True).told == "no graphs: the device is cpu"
     assert Captured(torch.device("cpu"), False).told == "no graphs: not asked for"
