@@ -26,6 +26,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
@@ -71,12 +72,13 @@ def takes(*tensors: Tensor | None) -> bool:
     for x in tensors:
         if x is not None and not (x.dtype is torch.float32 and x.is_cpu and type(x) in PLAIN):
             return False
-    return not _is_watched() and is_halved() and library() is not None
+    return not is_watched() and is_halved() and library() is not None
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
     """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
     transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
+    transformed = transformed or forward_ad._current_level >= 0  # gradients that are made on the way forward
     return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
 
 
@@ -92,7 +94,7 @@ def has_wide_vectors() -> bool:
 
 def _processor() -> str:
     told = Path("/proc/cpuinfo")
-    return told.read_text(errors="replace")[:1000] if told.exists() else platform.processor()
+    return told.read_text(encoding="utf-8", errors="replace")[:1000] if told.exists() else platform.processor()
 
 
 def multiply(y: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None, *, adds: bool = False) -> Tensor:
