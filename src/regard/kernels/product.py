@@ -26,10 +26,9 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
+from regard.kernels.compiled_call import are_plain, is_made_for_others, loaded
 
 WORTH_A_CALL = 1 << 20  # multiplications from which on it is faster than torch's
 WORTH_GRADIENTS = 1 << 21  # the same with what a function with gradients of its own costs
@@ -38,7 +37,7 @@ _NINE = ctypes.c_int64 * 9
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b (..., N) of x (..., K), W (N, K)."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
+    if is_made_for_others():
         return F.linear(x, weight, bias)  # before sizes are looked at: what is made would be so for these alone
     graded = torch.is_grad_enabled()
     work = x.numel() * weight.shape[0]
@@ -69,17 +68,7 @@ class _Linear(torch.autograd.Function):
 
 def takes(*tensors: Tensor | None) -> bool:
     """Whether all are plain numbers of float32 on a CPU that is faster here, and nobody has to see them multiplied."""
-    for x in tensors:
-        if x is not None and not (x.dtype is torch.float32 and x.is_cpu and type(x) in PLAIN):
-            return False
-    return not is_watched() and is_halved() and library() is not None
-
-
-def is_watched() -> bool:
-    """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
-    transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
-    transformed = transformed or forward_ad._current_level >= 0  # gradients that are made on the way forward
-    return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
+    return are_plain(*tensors) and is_halved() and library() is not None
 
 
 @cache
@@ -104,7 +93,7 @@ def multiply(y: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None, *, add
 
 def panels_of(weight: Tensor) -> Tensor:
     """The panels (product.c) of W^T, of W (N, K)."""
-    found = _library()
+    found = loaded()
     weight, (n, k) = weight.detach().contiguous(), weight.shape
     made = weight.new_empty(found.size_of_panels(n, k))
     found.panels(made.data_ptr(), weight.data_ptr(), n, k)
@@ -145,11 +134,5 @@ def _run(
     bias = None if bias is None else bias.contiguous()
     numbers = _NINE(*sizes, *strides, adds, made)
     given = None if bias is None else bias.data_ptr()
-    _library().product(y.data_ptr(), a.data_ptr(), b.data_ptr(), given, ctypes.addressof(numbers))
+    loaded().product(y.data_ptr(), a.data_ptr(), b.data_ptr(), given, ctypes.addressof(numbers))
     return y
-
-
-def _library() -> ctypes.CDLL:
-    found = library()
-    assert found is not None, "a product without a library"
-    return found

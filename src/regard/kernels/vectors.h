@@ -18,6 +18,19 @@ static inline floats load(const float *at) {
 
 static inline void store(float *at, floats x) { memcpy(at, &x, sizeof x); }
 
+/* The first n numbers, n at most WIDTH. */
+static inline floats load_some(const float *at, int64_t n) {
+    floats found = {0};
+    if (n >= WIDTH) return load(at);
+    memcpy(&found, at, n * sizeof *at);
+    return found;
+}
+
+static inline void store_some(float *at, floats x, int64_t n) {
+    if (n >= WIDTH) store(at, x);
+    else memcpy(at, &x, n * sizeof *at);
+}
+
 typedef float half_of __attribute__((vector_size(2 * WIDTH)));
 typedef float quarter_of __attribute__((vector_size(WIDTH)));
 
@@ -45,4 +58,12 @@ static inline floats exponential(floats x) {
     sum = sum * r + 1.f / 720, sum = sum * r + 1.f / 120, sum = sum * r + 1.f / 24;
     sum = sum * r + 1.f / 6, sum = sum * r + 0.5f, sum = sum * r + 1, sum = sum * r + 1;
     return (floats)(((words)sum + ((words)__builtin_convertvector(n, ints) << 23)) & counts);
+}
+
+/* 1 / (1 + e^-x) */
+static inline floats sigmoid(floats x) {
+    words negative = (words)(x < 0);
+    floats e = exponential((floats)((words)x | 0x80000000)), one = (floats){0} + 1;
+    floats above = (floats)((negative & (words)e) | (~negative & (words)one));
+    return above / (1 + e);
 }

@@ -106,7 +106,8 @@ def test_chunks_of_a_text_one_after_the_other_are_the_text() -> None:
     inputs = drawn(2, 90, 4, 16, 2, 16)
     y, last = ssd(*inputs)
     first, h = ssd(*[t[:, :50] for t in inputs[:5]], *inputs[5:])
-    second, h = ssd(*[t[:, 50:] for t in inputs[:5]], inputs[5], h)
+    rest = [*(t[:, 50:] for t in inputs[:5]), inputs[5], h]
+    second, h = ssd(*rest)
     torch.testing.assert_close(torch.cat([first, second], 1), y)
     torch.testing.assert_close(h, last)
 
