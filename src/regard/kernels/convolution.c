@@ -7,6 +7,7 @@
 
 #include <omp.h>
 
+#define WIDTH REGISTER
 #include "vectors.h"
 
 #define BLOCK 64 /* tokens */

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#define WIDTH REGISTER
 #include "vectors.h"
 
 #define BLOCK 32 /* vectors whose gradients of w are added up; the sums of blocks are by whoever asks */

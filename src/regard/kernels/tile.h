@@ -5,30 +5,43 @@
 
 #include "vectors.h"
 
-/* What fits into the registers: 8 x 3 sums, 3 of B and 1 of A of 32; 6 x 2, 2 and 1 of 16 of half the width. */
+/* What fits into the registers: 8 x 3 sums, 3 of B and 1 of A of 32; 6 x 2, 2 and 1 of 16 of half the width. A vector that is
+   wider than a register is kept in memory by GCC: sums are as wide as one. */
 #if defined(__AVX512F__)
 #define ROWS 8
 #define LANES 3
-#else
+#elif defined(__AVX__)
 #define ROWS 6
+#define LANES 1
+#else
+#define ROWS 2
 #define LANES 1
 #endif
 #define EACH _Pragma("GCC unroll 16")
 
+typedef float part __attribute__((vector_size(4 * REGISTER)));
+
+static inline part load_part(const float *at) {
+    part found;
+    memcpy(&found, at, sizeof found);
+    return found;
+}
+
 #define TILE(R, L)                                                                                            \
     static void tile_##R##_##L(float *y, int64_t y_row, const float *a, int64_t a_row, int64_t a_step,         \
                                const float *b, int64_t b_row, int64_t depth, int64_t ahead) {                 \
-        floats sum[R][L];                                                                                     \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) sum[r][l] = load(y + r * y_row + l * WIDTH); \
+        enum { PARTS = L * WIDTH / REGISTER };                                                                \
+        part sum[R][PARTS];                                                                                   \
+        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < PARTS; l++) sum[r][l] = load_part(y + r * y_row + l * REGISTER); \
         for (int64_t t = 0; t < depth; t++, a += a_step, b += b_row) {                                        \
-            floats of_b[L];                                                                                   \
-            EACH for (int l = 0; l < L; l++) {                                                                \
-                of_b[l] = load(b + l * WIDTH);                                                                \
-                if (ahead) __builtin_prefetch(b + l * WIDTH + ahead);                                         \
+            part of_b[PARTS];                                                                                 \
+            EACH for (int l = 0; l < PARTS; l++) {                                                            \
+                of_b[l] = load_part(b + l * REGISTER);                                                        \
+                if (ahead) __builtin_prefetch(b + l * REGISTER + ahead);                                      \
             }                                                                                                 \
-            EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) sum[r][l] += a[r * a_row] * of_b[l]; \
+            EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < PARTS; l++) sum[r][l] += a[r * a_row] * of_b[l]; \
         }                                                                                                     \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) store(y + r * y_row + l * WIDTH, sum[r][l]); \
+        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < PARTS; l++) memcpy(y + r * y_row + l * REGISTER, &sum[r][l], sizeof(part)); \
     }
 #define TILES(L) TILE(1, L) TILE(2, L) TILE(3, L) TILE(4, L) TILE(5, L) TILE(6, L) TILE(7, L) TILE(8, L)
 #define NAMES(L) {tile_1_##L, tile_2_##L, tile_3_##L, tile_4_##L, tile_5_##L, tile_6_##L, tile_7_##L, tile_8_##L}

@@ -3,7 +3,17 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Numbers of a register. A wider vector is kept in memory by GCC, so whoever works on many at once has `WIDTH` be REGISTER. */
+#if defined(__AVX512F__)
+#define REGISTER 16
+#elif defined(__AVX__)
+#define REGISTER 8
+#else
+#define REGISTER 4
+#endif
+#ifndef WIDTH
 #define WIDTH 16
+#endif
 typedef float floats __attribute__((vector_size(4 * WIDTH)));
 typedef uint32_t words __attribute__((vector_size(4 * WIDTH)));
 typedef int32_t ints __attribute__((vector_size(4 * WIDTH)));
@@ -31,6 +41,7 @@ static inline void store_some(float *at, floats x, int64_t n) {
     else memcpy(at, &x, n * sizeof *at);
 }
 
+#if WIDTH == 16
 typedef float half_of __attribute__((vector_size(2 * WIDTH)));
 typedef float quarter_of __attribute__((vector_size(WIDTH)));
 
@@ -40,6 +51,13 @@ static inline float total(floats v) {
     quarter_of four = both.quarter[0] + both.quarter[1];
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
+#else
+static inline float total(floats v) {
+    float sum = 0;
+    for (int l = 0; l < WIDTH; l++) sum += v[l];
+    return sum;
+}
+#endif
 
 /* The first where it is no number. */
 static inline floats larger(floats one, floats other) {
