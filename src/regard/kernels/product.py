@@ -92,7 +92,7 @@ def has_wide_vectors() -> bool:
 
 def _processor() -> str:
     told = Path("/proc/cpuinfo")
-    return told.read_text(errors="replace")[:1000] if told.exists() else platform.processor()
+    return told.read_text(encoding="utf-8", errors="replace")[:1000] if told.exists() else platform.processor()
 
 
 def multiply(y: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None, *, adds: bool = False) -> Tensor:
