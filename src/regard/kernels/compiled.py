@@ -26,7 +26,9 @@ from pathlib import Path
 
 from regard.kernels.operators import count_fallback
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("decode_cpu.c", "draw.c", "product.c"))
+SOURCES = tuple(
+    Path(__file__).with_name(name) for name in ("convolution.c", "decode_cpu.c", "draw.c", "product.c", "scan.c")
+)
 READ = (*SOURCES, Path(__file__).with_name("vectors.h"))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
 SECONDS = 120  # that a compiler may take
@@ -38,6 +40,10 @@ FUNCTIONS: dict[str, list[type]] = {
     "linear_blocks": [*[ADDRESS] * 4, *[COUNT] * 4],
     "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
     "product": [ADDRESS] * 5,
+    "convolve": [ADDRESS] * 6,
+    "convolve_gradients": [ADDRESS] * 10,
+    "scan": [ADDRESS] * 7,
+    "scan_gradients": [ADDRESS] * 8,
     "draw": [*[ADDRESS] * 7, *[COUNT] * 2],
     "panels": [*[ADDRESS] * 2, *[COUNT] * 2],
     "size_of_panels": [COUNT] * 2,

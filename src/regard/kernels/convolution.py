@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.kernels import convolution_cpu
 from regard.kernels.operators import by_kernel, keep_inputs, kernels_take, readable_gradients
 
 
@@ -18,6 +19,8 @@ def causal_convolution(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) 
     """silu(conv) in the number type of x."""
     if x.shape[1] > 1 and kernels_take(x):
         return _convolution(x, recent, weight, bias)
+    if convolution_cpu.takes(x, recent, weight, bias):
+        return convolution_cpu.convolution(x, recent, weight, bias)
     if x.dtype == recent.dtype == weight.dtype and torch.is_grad_enabled():
         y: Tensor = _Convolution.apply(x, recent, weight, bias)  # pyright: ignore[reportAssignmentType]
         return y

@@ -27,8 +27,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
+from regard.kernels.handed import are_plain, functions, is_followed
 
 WORTH_A_CALL = 1 << 20  # multiplications from which on it is faster than torch's
 WORTH_GRADIENTS = 1 << 21  # the same with what a function with gradients of its own costs
@@ -37,8 +37,8 @@ _NINE = ctypes.c_int64 * 9
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b (..., N) of x (..., K), W (N, K)."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
-        return F.linear(x, weight, bias)  # before sizes are looked at: what is made would be so for these alone
+    if is_followed():
+        return F.linear(x, weight, bias)
     graded = torch.is_grad_enabled()
     work = x.numel() * weight.shape[0]
     if work < (WORTH_GRADIENTS if graded else WORTH_A_CALL) or not takes(x, weight, bias) or not _fit(x, weight, bias):
@@ -68,16 +68,7 @@ class _Linear(torch.autograd.Function):
 
 def takes(*tensors: Tensor | None) -> bool:
     """Whether all are plain numbers of float32 on a CPU that is faster here, and nobody has to see them multiplied."""
-    for x in tensors:
-        if x is not None and not (x.dtype is torch.float32 and x.is_cpu and type(x) in PLAIN):
-            return False
-    return not _is_watched() and is_halved() and library() is not None
-
-
-def _is_watched() -> bool:
-    """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
-    transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
-    return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
+    return are_plain(*tensors) and is_halved() and library() is not None
 
 
 @cache
@@ -102,7 +93,7 @@ def multiply(y: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None, *, add
 
 def panels_of(weight: Tensor) -> Tensor:
     """The panels (product.c) of W^T, of W (N, K)."""
-    found = _library()
+    found = functions()
     weight, (n, k) = weight.detach().contiguous(), weight.shape
     made = weight.new_empty(found.size_of_panels(n, k))
     found.panels(made.data_ptr(), weight.data_ptr(), n, k)
@@ -143,11 +134,5 @@ def _run(
     bias = None if bias is None else bias.contiguous()
     numbers = _NINE(*sizes, *strides, adds, made)
     given = None if bias is None else bias.data_ptr()
-    _library().product(y.data_ptr(), a.data_ptr(), b.data_ptr(), given, ctypes.addressof(numbers))
+    functions().product(y.data_ptr(), a.data_ptr(), b.data_ptr(), given, ctypes.addressof(numbers))
     return y
-
-
-def _library() -> ctypes.CDLL:
-    found = library()
-    assert found is not None, "a product without a library"
-    return found

@@ -1,5 +1,7 @@
 /* Vectors of float32, in GCC's language extension, so that no instruction set is named. */
 
+#pragma once
+
 #include <stdint.h>
 #include <string.h>
 
@@ -45,4 +47,29 @@ static inline floats exponential(floats x) {
     sum = sum * r + 1.f / 720, sum = sum * r + 1.f / 120, sum = sum * r + 1.f / 24;
     sum = sum * r + 1.f / 6, sum = sum * r + 0.5f, sum = sum * r + 1, sum = sum * r + 1;
     return (floats)(((words)sum + ((words)__builtin_convertvector(n, ints) << 23)) & counts);
+}
+
+/* The first so many numbers, zeros behind them. */
+static inline floats load_some(const float *at, int64_t count) {
+    float room[WIDTH] = {0};
+    if (count >= WIDTH) return load(at);
+    memcpy(room, at, count * sizeof *at);
+    return load(room);
+}
+
+static inline void store_some(float *at, floats x, int64_t count) {
+    if (count >= WIDTH) store(at, x);
+    else memcpy(at, &x, count * sizeof *at);
+}
+
+static inline floats choose(words where, floats one, floats other) {
+    return (floats)((where & (words)one) | (~where & (words)other));
+}
+
+static inline floats magnitude(floats x) { return (floats)((words)x & 0x7fffffffu); }
+
+/* 1 / (1 + e^-x). */
+static inline floats sigmoid(floats x) {
+    floats small = exponential(-magnitude(x)), one = 1 / (1 + small);
+    return choose((words)(x >= 0), one, small * one);
 }

@@ -1,0 +1,58 @@
+"""Tensors as functions of C take them: whether they can, and their places and sizes as numbers."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard.kernels.choice import PLAIN
+from regard.kernels.compiled import library
+
+
+def are_plain(*tensors: Tensor | None) -> bool:
+    """Whether all are plain numbers of float32 on a CPU, and nobody has to see what is made of them."""
+    for x in tensors:
+        if x is not None and not (x.dtype is torch.float32 and x.is_cpu and type(x) in PLAIN):
+            return False
+    return not _is_watched()
+
+
+def is_followed() -> bool:
+    """Whether somebody writes down what is done: to be asked before sizes are looked at, or what is made of it would be
+    so for these sizes alone."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+
+
+def _is_watched() -> bool:
+    """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
+    return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
+
+
+def functions() -> ctypes.CDLL:
+    """The library, for those who know that it is there."""
+    found = library()
+    assert found is not None, "a function of C without a library"
+    return found
+
+
+def in_rows(x: Tensor) -> Tensor:
+    """With its last numbers side by side."""
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+def place(x: Tensor | None) -> int | None:
+    return None if x is None else x.data_ptr()
+
+
+def places(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(tensors))(*(x.data_ptr() for x in tensors))
+
+
+def sizes(shape: Sequence[int], tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_int64]:
+    """Sizes, then how far apart texts and tokens of each tensor (B, T, ...) lie."""
+    numbers = [*shape, *(step for x in tensors for step in x.stride()[:2])]
+    return (ctypes.c_int64 * len(numbers))(*numbers)
